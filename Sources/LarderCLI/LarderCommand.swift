@@ -1,0 +1,4 @@
+@main
+struct LarderCommand {
+    static func main() {}
+}

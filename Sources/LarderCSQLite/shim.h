@@ -1,0 +1,74 @@
+// What Swift cannot import from sqlite3.h by itself: variadic functions, function-like macros, and reads of memory that
+// other processes write.
+#ifndef LARDER_SQLITE_SHIM_H
+#define LARDER_SQLITE_SHIM_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <string.h>
+
+// The destructor arguments of sqlite3_bind_*: the bytes stay where they are until the statement is reset, or are copied.
+static inline int larder_bind_text_static(sqlite3_stmt *statement, int index, const char *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_text64(statement, index, bytes, count, SQLITE_STATIC, SQLITE_UTF8);
+}
+static inline int larder_bind_blob_static(sqlite3_stmt *statement, int index, const void *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_STATIC);
+}
+static inline int larder_bind_text_copy(sqlite3_stmt *statement, int index, const char *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_text64(statement, index, bytes, count, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+static inline int larder_bind_blob_copy(sqlite3_stmt *statement, int index, const void *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_TRANSIENT);
+}
+
+// Switches one of sqlite3_db_config's on/off options; the function is variadic.
+static inline int larder_db_config(sqlite3 *database, int option, int value) {
+    return sqlite3_db_config(database, option, value, (int *)0);
+}
+
+// The VFS file of the main database. It belongs to the connection.
+static inline sqlite3_file *larder_main_file(sqlite3 *database) {
+    sqlite3_file *file = 0;
+    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK) return 0;
+    return file != 0 && file->pMethods != 0 ? file : 0;
+}
+
+// The first region of the write-ahead log's index, shared by every process that has the database open; 0 where the VFS
+// has no shared memory.
+static inline volatile void *larder_wal_index(sqlite3 *database) {
+    sqlite3_file *file = larder_main_file(database);
+    volatile void *region = 0;
+    if (file == 0 || file->pMethods->iVersion < 2 || file->pMethods->xShmMap == 0) return 0;
+    if (file->pMethods->xShmMap(file, 0, 32768, 0, &region) != SQLITE_OK) return 0;
+    return region;
+}
+
+// Reads the start of the main database's file through its own VFS, so that no second descriptor is opened (closing one
+// would drop the process's locks). Returns the file's size, or -1.
+static inline sqlite3_int64 larder_read_head(sqlite3 *database, void *bytes, int count) {
+    sqlite3_file *file = larder_main_file(database);
+    sqlite3_int64 size = 0;
+    if (file == 0 || file->pMethods->xFileSize(file, &size) != SQLITE_OK) return -1;
+    memset(bytes, 0, (size_t)count);
+    int code = file->pMethods->xRead(file, bytes, count, 0);
+    return code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? size : -1;
+}
+
+// One copy of the log index's header: 48 bytes that change with every commit of any process.
+enum { LARDER_WAL_HEADER_SIZE = 48 };
+typedef struct { uint64_t words[6]; } larder_wal_header;
+
+static inline larder_wal_header larder_wal_header_read(const volatile void *region) {
+    const volatile uint64_t *words = (const volatile uint64_t *)region;
+    larder_wal_header header = {{words[0], words[1], words[2], words[3], words[4], words[5]}};
+    return header;
+}
+static inline int larder_wal_header_equals(const volatile void *region, larder_wal_header seen) {
+    const volatile uint64_t *words = (const volatile uint64_t *)region;
+    return ((words[1] ^ seen.words[1]) | (words[0] ^ seen.words[0]) | (words[2] ^ seen.words[2])
+          | (words[3] ^ seen.words[3]) | (words[4] ^ seen.words[4]) | (words[5] ^ seen.words[5])) == 0;
+}
+// The word that rises by one with each commit.
+static inline uint32_t larder_wal_header_changes(larder_wal_header header) { return (uint32_t)header.words[1]; }
+
+#endif

@@ -1,0 +1,74 @@
+internal import LarderCSQLite
+
+extension Connection {
+    /// What a connection is for.
+    package enum Role: Sendable {
+        /// Writes, and runs the checkpoints.
+        case writer
+        /// Only reads.
+        case reader
+        /// Holds the write lock while another connection works; has no cache to speak of.
+        case guardian
+    }
+
+    /// How much a commit waits for the disk.
+    package enum Synchronous: Int, Sendable {
+        /// Survives the death of the process.
+        case normal = 1
+        /// Survives the loss of power.
+        case full = 2
+    }
+
+    /// The settings of a connection; what SQLite or its packager would choose is never relied on.
+    package struct Options: Sendable {
+        package var role: Role
+        package var synchronous: Synchronous
+        package var busyMilliseconds: Int32
+
+        package init(role: Role, synchronous: Synchronous = .normal, busyMilliseconds: Int32) {
+            self.role = role
+            self.synchronous = synchronous
+            self.busyMilliseconds = busyMilliseconds
+        }
+    }
+
+    /// The bytes of a page, set when a file is made; measured, see *Design decisions*.
+    package static let pageSize = 4096
+
+    /// The bytes of pages that a writer or a reader keeps. More costs more at every renewal after a commit of others.
+    package static let cacheKibibytes = 8192
+
+    /// What the log is cut to when it starts anew after a complete checkpoint.
+    package static let logSizeLimit = 4 << 20
+
+    mutating func configure(_ options: Options) throws(SQLiteError) {
+        sqlite3_busy_timeout(handle, options.busyMilliseconds)
+        // A checkpoint on close would run without the write lock held: see `Checkpointer`.
+        try check(larder_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
+        // The schema of a file that somebody gave us must not be able to call functions.
+        try check(larder_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
+        try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0))
+        try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0))
+        for (name, value) in Self.pragmas(for: options) { try execute("PRAGMA \(name) = \(value)") }
+    }
+
+    private static func pragmas(for options: Options) -> [(name: String, value: Int)] {
+        [
+            ("synchronous", options.synchronous.rawValue),
+            ("fullfsync", options.synchronous == .full ? 1 : 0),
+            ("checkpoint_fullfsync", options.synchronous == .full ? 1 : 0),
+            ("wal_autocheckpoint", 0),
+            ("journal_size_limit", logSizeLimit),
+            ("cache_size", options.role == .guardian ? 16 : -cacheKibibytes),
+            ("mmap_size", 0),
+            ("secure_delete", 0),
+            ("foreign_keys", 0),
+            ("temp_store", 2),
+            ("query_only", options.role == .reader ? 1 : 0),
+        ]
+    }
+
+    private func check(_ code: Int32) throws(SQLiteError) {
+        guard code == SQLITE_OK else { throw lastError(code) }
+    }
+}

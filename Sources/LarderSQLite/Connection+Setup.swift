@@ -1,0 +1,68 @@
+internal import LarderCSQLite
+
+extension Connection {
+    /// Gives an empty database its page size, its incremental vacuum, our mark, and the write-ahead log.
+    ///
+    /// The mark is in the main file before there is a log, so that a file of ours is known by its first hundred bytes
+    /// whatever happens to the log. Each step may be repeated after a crash.
+    package mutating func prepareEmptyDatabase(applicationID: Int32) throws(SQLiteError) {
+        try execute("PRAGMA journal_mode = DELETE")
+        try execute("PRAGMA page_size = \(Self.pageSize)")
+        try execute("PRAGMA auto_vacuum = INCREMENTAL")
+        try execute("VACUUM")
+        try execute("PRAGMA application_id = \(applicationID)")
+    }
+
+    /// Turns the write-ahead log on; false where the file system cannot carry it.
+    package mutating func enableLog() throws(SQLiteError) -> Bool {
+        try text("PRAGMA journal_mode = WAL") == "wal"
+    }
+
+    /// Moves on `user_version`, the number of the schema's last step.
+    package mutating func setUserVersion(_ version: Int32) throws(SQLiteError) {
+        try execute("PRAGMA user_version = \(version)")
+    }
+
+    /// The number of the schema's last step.
+    package mutating func userVersion() throws(SQLiteError) -> Int32 {
+        Int32(truncatingIfNeeded: try pragma("user_version"))
+    }
+
+    /// Whose file it is.
+    package mutating func applicationID() throws(SQLiteError) -> Int32 {
+        Int32(truncatingIfNeeded: try pragma("application_id"))
+    }
+
+    /// A number that changes when another connection commits: the fallback where the log's index cannot be read.
+    package mutating func dataVersion() throws(SQLiteError) -> Int64 {
+        try pragma("data_version")
+    }
+
+    /// The value of a pragma that is a number.
+    package mutating func pragma(_ name: String) throws(SQLiteError) -> Int64 {
+        let statement = try prepare("PRAGMA \(name)", flags: 0)
+        defer { sqlite3_finalize(statement) }
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return sqlite3_column_int64(statement, 0)
+        case SQLITE_DONE: return 0
+        case let code: throw lastError(code, sql: name)
+        }
+    }
+
+    /// The first column of the first row as text.
+    package mutating func text(_ sql: String) throws(SQLiteError) -> String? {
+        let statement = try prepare(sql, flags: 0)
+        defer { sqlite3_finalize(statement) }
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return sqlite3_column_text(statement, 0).map { String(cString: $0) }
+        case SQLITE_DONE: return nil
+        case let code: throw lastError(code, sql: sql)
+        }
+    }
+
+    /// Runs every statement of `sql`, which are not kept.
+    package mutating func execute(_ sql: String) throws(SQLiteError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw lastError(code, sql: sql) }
+    }
+}

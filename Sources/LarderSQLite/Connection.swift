@@ -1,0 +1,95 @@
+internal import LarderCSQLite
+
+/// An open database: owns its handle and its prepared statements, and closes with its life.
+///
+/// It is move-only, and statements are only lent to closures, so that none can be used after the connection is closed.
+/// It is not synchronised: keep it in a `Mutex`.
+package struct Connection: ~Copyable {
+    let handle: OpaquePointer
+
+    /// Prepared statements by `SQL.index`.
+    private var statements: [OpaquePointer?] = []
+
+    /// How many transactions and savepoints are open.
+    var depth = 0
+
+    /// Where the log hook leaves the number of pages in the log.
+    private let pagesInLog: UnsafeMutablePointer<Int32>
+
+    private init(handle: OpaquePointer) {
+        self.handle = handle
+        pagesInLog = .allocate(capacity: 1)
+        pagesInLog.initialize(to: 0)
+    }
+
+    /// Opens `location` and sets every pragma that `options` names.
+    package static func open(_ location: Location, _ options: Options) throws(SQLiteError) -> Connection {
+        var handle: OpaquePointer?
+        let code = sqlite3_open_v2(location.name, &handle, location.flags, location.vfs)
+        guard let handle else { throw SQLiteError(code: .outOfMemory, message: "no memory for a connection") }
+        var connection = Connection(handle: handle)
+        guard code == SQLITE_OK else { throw connection.lastError(code) }
+        sqlite3_extended_result_codes(handle, 1)
+        try connection.configure(options)
+        connection.watchLog()
+        return connection
+    }
+
+    private func watchLog() {
+        sqlite3_wal_hook(
+            handle,
+            { cell, _, _, pages in
+                cell?.assumingMemoryBound(to: Int32.self).pointee = pages
+                return SQLITE_OK
+            }, pagesInLog)
+    }
+
+    deinit {
+        for statement in statements { sqlite3_finalize(statement) }
+        sqlite3_close_v2(handle)
+        pagesInLog.deallocate()
+    }
+
+    /// How many pages stood in the write-ahead log after this connection's last commit.
+    package var logPages: Int { Int(pagesInLog.pointee) }
+
+    /// Whether no transaction is open.
+    package var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
+
+    /// The rows changed by the last statement.
+    package var changes: Int { Int(sqlite3_changes64(handle)) }
+
+    /// Whether no statement stands on a row.
+    package var isIdle: Bool {
+        var statement = sqlite3_next_stmt(handle, nil)
+        while let current = statement {
+            if sqlite3_stmt_busy(current) != 0 { return false }
+            statement = sqlite3_next_stmt(handle, current)
+        }
+        return true
+    }
+
+    /// The error that the handle holds now.
+    func lastError(_ code: Int32, sql: String? = nil) -> SQLiteError {
+        let extended = sqlite3_extended_errcode(handle)
+        return SQLiteError(
+            code: SQLiteError.Code(rawValue: extended & 0xff == code & 0xff ? extended : code),
+            message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+    }
+
+    /// The prepared form of `sql`, made on first use.
+    mutating func prepared(_ sql: SQL) throws(SQLiteError) -> OpaquePointer {
+        if sql.index < statements.count, let statement = statements[sql.index] { return statement }
+        let statement = try prepare(sql.text, flags: UInt32(SQLITE_PREPARE_PERSISTENT))
+        while statements.count <= sql.index { statements.append(nil) }
+        statements[sql.index] = statement
+        return statement
+    }
+
+    func prepare(_ text: String, flags: UInt32) throws(SQLiteError) -> OpaquePointer {
+        var statement: OpaquePointer?
+        let code = sqlite3_prepare_v3(handle, text, -1, flags, &statement, nil)
+        guard code == SQLITE_OK, let statement else { throw lastError(code, sql: text) }
+        return statement
+    }
+}

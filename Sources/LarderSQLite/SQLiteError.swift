@@ -1,0 +1,67 @@
+internal import LarderCSQLite
+
+/// A failure as SQLite reported it, captured at the failing call.
+package struct SQLiteError: Error, Sendable {
+    /// The extended result code.
+    package let code: Code
+
+    /// SQLite's own words.
+    package let message: String
+
+    /// The statement that failed, if it was one.
+    package let sql: String?
+
+    package init(code: Code, message: String, sql: String? = nil) {
+        self.code = code
+        self.message = message
+        self.sql = sql
+    }
+}
+
+extension SQLiteError {
+    /// A result code; as a pattern, a primary code matches its extended ones.
+    package struct Code: RawRepresentable, Hashable, Sendable {
+        package let rawValue: Int32
+
+        package init(rawValue: Int32) {
+            self.rawValue = rawValue
+        }
+
+        /// The code without its extension.
+        package var primary: Code { Code(rawValue: rawValue & 0xff) }
+
+        package static let error = Code(rawValue: SQLITE_ERROR)
+        package static let permission = Code(rawValue: SQLITE_PERM)
+        package static let busy = Code(rawValue: SQLITE_BUSY)
+        package static let locked = Code(rawValue: SQLITE_LOCKED)
+        package static let outOfMemory = Code(rawValue: SQLITE_NOMEM)
+        package static let readOnly = Code(rawValue: SQLITE_READONLY)
+        package static let inputOutput = Code(rawValue: SQLITE_IOERR)
+        package static let corrupt = Code(rawValue: SQLITE_CORRUPT)
+        package static let full = Code(rawValue: SQLITE_FULL)
+        package static let cannotOpen = Code(rawValue: SQLITE_CANTOPEN)
+        package static let lockingProtocol = Code(rawValue: SQLITE_PROTOCOL)
+        package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
+        package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
+        package static let misuse = Code(rawValue: SQLITE_MISUSE)
+        package static let authorization = Code(rawValue: SQLITE_AUTH)
+        package static let notADatabase = Code(rawValue: SQLITE_NOTADB)
+
+        /// The file was moved or deleted under the connection.
+        package static let moved = Code(rawValue: SQLITE_READONLY | (4 << 8))
+        /// The file system refuses the log's shared memory.
+        package static let sharedMemory = Code(rawValue: SQLITE_IOERR | (21 << 8))
+
+        package static func ~= (pattern: Code, value: Code) -> Bool {
+            pattern == value || pattern == value.primary
+        }
+    }
+
+    /// Whether the file's content is damaged, as opposed to out of reach.
+    package var isCorruption: Bool {
+        switch code {
+        case .corrupt, .notADatabase: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,44 @@
+internal import LarderCSQLite
+
+extension Statement {
+    /// The type of a stored value.
+    package enum ColumnType: Sendable {
+        case null, integer, real, text, blob
+    }
+
+    package func type(of column: Int32) -> ColumnType {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
+    package func int64(_ column: Int32) -> Int64 {
+        sqlite3_column_int64(handle, column)
+    }
+
+    package func double(_ column: Int32) -> Double {
+        sqlite3_column_double(handle, column)
+    }
+
+    /// The text, a NUL inside included; bytes that are not UTF-8 become U+FFFD.
+    package func text(_ column: Int32) -> String {
+        guard let start = sqlite3_column_text(handle, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// Lends the bytes of a blob or a text where SQLite has them: valid until the next step.
+    package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+        let start = sqlite3_column_blob(handle, column)
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
+
+    package func bytes(_ column: Int32) -> [UInt8] {
+        withBytes(column) { Array($0) }
+    }
+}
