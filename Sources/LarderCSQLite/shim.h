@@ -7,6 +7,15 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__APPLE__)
+#include <mach/mach.h>
+#include <sys/mman.h>
+#elif defined(__linux__)
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 // The destructor arguments of sqlite3_bind_*: the bytes stay where they are until the statement is reset, or are copied.
 static inline int larder_bind_text_static(sqlite3_stmt *statement, int index, const char *bytes, sqlite3_uint64 count) {
     return sqlite3_bind_text64(statement, index, bytes, count, SQLITE_STATIC, SQLITE_UTF8);
@@ -52,6 +61,31 @@ static inline sqlite3_int64 larder_read_head(sqlite3 *database, void *bytes, int
     memset(bytes, 0, (size_t)count);
     int code = file->pMethods->xRead(file, bytes, count, 0);
     return code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? size : -1;
+}
+
+// Maps the page at `region` a second time, so that it can be read after SQLite has unmapped its own; 0 where that cannot
+// be done.
+static inline void *larder_map_again(volatile void *region) {
+#if defined(__APPLE__)
+    vm_address_t address = 0;
+    vm_prot_t current, maximum;
+    kern_return_t code = vm_remap(mach_task_self(), &address, 4096, 0, VM_FLAGS_ANYWHERE, mach_task_self(),
+                                  (vm_address_t)region, FALSE, &current, &maximum, VM_INHERIT_NONE);
+    return code == KERN_SUCCESS ? (void *)address : 0;
+#elif defined(__linux__)
+    // An old size of 0 leaves the first mapping in place and makes a second one of the same pages.
+    long address = syscall(SYS_mremap, region, (size_t)0, (size_t)4096, 1 /* MREMAP_MAYMOVE */);
+    return address == -1 ? 0 : (void *)address;
+#else
+    return 0;
+#endif
+}
+static inline void larder_unmap(void *address) {
+#if defined(__APPLE__)
+    vm_deallocate(mach_task_self(), (vm_address_t)address, 4096);
+#elif defined(__linux__)
+    munmap(address, 4096);
+#endif
 }
 
 // One copy of the log index's header: 48 bytes that change with every commit of any process.

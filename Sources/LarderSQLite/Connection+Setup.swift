@@ -18,6 +18,11 @@ extension Connection {
         try text("PRAGMA journal_mode = WAL") == "wal"
     }
 
+    /// Whether the write-ahead log is on.
+    package mutating func isLogging() throws(SQLiteError) -> Bool {
+        try text("PRAGMA journal_mode") == "wal"
+    }
+
     /// Moves on `user_version`, the number of the schema's last step.
     package mutating func setUserVersion(_ version: Int32) throws(SQLiteError) {
         try execute("PRAGMA user_version = \(version)")

@@ -16,6 +16,7 @@ package struct Connection: ~Copyable {
     /// Where the log hook leaves the number of pages in the log.
     private let pagesInLog: UnsafeMutablePointer<Int32>
 
+    /// Takes over `handle`, as SQLite opened it.
     private init(handle: OpaquePointer) {
         self.handle = handle
         pagesInLog = .allocate(capacity: 1)
@@ -24,14 +25,19 @@ package struct Connection: ~Copyable {
 
     /// Opens `location` and sets every pragma that `options` names.
     package static func open(_ location: Location, _ options: Options) throws(SQLiteError) -> Connection {
+        var connection = try open(location)
+        try connection.configure(options)
+        connection.watchLog()
+        return connection
+    }
+
+    /// Opens `location` as SQLite does by itself.
+    static func open(_ location: Location) throws(SQLiteError) -> Connection {
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(location.name, &handle, location.flags, location.vfs)
         guard let handle else { throw SQLiteError(code: .outOfMemory, message: "no memory for a connection") }
-        var connection = Connection(handle: handle)
+        let connection = Connection(handle: handle)
         guard code == SQLITE_OK else { throw connection.lastError(code) }
-        sqlite3_extended_result_codes(handle, 1)
-        try connection.configure(options)
-        connection.watchLog()
         return connection
     }
 
@@ -71,10 +77,7 @@ package struct Connection: ~Copyable {
 
     /// The error that the handle holds now.
     func lastError(_ code: Int32, sql: String? = nil) -> SQLiteError {
-        let extended = sqlite3_extended_errcode(handle)
-        return SQLiteError(
-            code: SQLiteError.Code(rawValue: extended & 0xff == code & 0xff ? extended : code),
-            message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+        SQLiteError(of: handle, code, sql: sql)
     }
 
     /// The prepared form of `sql`, made on first use.

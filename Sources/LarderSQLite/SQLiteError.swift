@@ -11,10 +11,14 @@ package struct SQLiteError: Error, Sendable {
     /// The statement that failed, if it was one.
     package let sql: String?
 
-    package init(code: Code, message: String, sql: String? = nil) {
+    /// The system's `errno` behind it, 0 if there was none.
+    package let systemCode: Int32
+
+    package init(code: Code, message: String, sql: String? = nil, systemCode: Int32 = 0) {
         self.code = code
         self.message = message
         self.sql = sql
+        self.systemCode = systemCode
     }
 }
 
@@ -64,4 +68,26 @@ extension SQLiteError {
         default: false
         }
     }
+}
+
+extension SQLiteError {
+    /// Our own: the connections were closed.
+    package static let closed = SQLiteError(code: Code(rawValue: -1), message: "the connections are closed")
+
+    /// Another file, or none, stands where the one we have open stood.
+    package static let moved = SQLiteError(code: .moved, message: "the file was moved or deleted")
+}
+
+extension SQLiteError {
+    /// What the handle says of the call that just returned `code`.
+    init(of handle: OpaquePointer, _ code: Int32, sql: String?) {
+        let extended = sqlite3_extended_errcode(handle)
+        self.init(
+            code: Code(rawValue: extended & 0xff == code & 0xff ? extended : code),
+            message: String(cString: sqlite3_errmsg(handle)), sql: sql, systemCode: sqlite3_system_errno(handle))
+    }
+}
+
+extension SQLiteError: CustomStringConvertible {
+    package var description: String { sql.map { "\(message), in: \($0)" } ?? message }
 }

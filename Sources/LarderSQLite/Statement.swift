@@ -33,11 +33,7 @@ package struct Statement: ~Copyable {
     }
 
     func failure(_ code: Int32) -> SQLiteError {
-        let extended = sqlite3_extended_errcode(database)
-        return SQLiteError(
-            code: SQLiteError.Code(rawValue: extended & 0xff == code & 0xff ? extended : code),
-            message: String(cString: sqlite3_errmsg(database)),
-            sql: sqlite3_sql(handle).map { String(cString: $0) })
+        SQLiteError(of: database, code, sql: sqlite3_sql(handle).map { String(cString: $0) })
     }
 
     func check(_ code: Int32) throws(SQLiteError) {

@@ -1,0 +1,47 @@
+package import LarderSQLite
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+
+extension CacheError {
+    /// Translates what SQLite reported while doing what `action` says ("cannot open …").
+    package init(_ action: String, _ error: SQLiteError) {
+        let (code, remedy) = error.meaning
+        self.init(
+            code, "\(action): \(remedy)", underlying: error,
+            sqliteCode: error.code.rawValue > 0 ? error.code.rawValue : nil)
+    }
+}
+
+extension SQLiteError {
+    fileprivate var meaning: (CacheError.Code, String) {
+        if systemCode == ENOSPC || systemCode == EDQUOT { return Self.full }
+        switch code {
+        case .busy, .locked, .lockingProtocol:
+            return (.busy, "another connection holds the database; try again, or raise the busy timeout")
+        case .full: return Self.full
+        case .corrupt, .notADatabase: return (.corrupt, "the database is damaged")
+        case .cannotOpen:
+            return (.storageUnavailable, "the file cannot be opened; check that its folder exists and may be written")
+        case .readOnly, .permission, .authorization:
+            return (.storageUnavailable, "the file cannot be written; check its owner and mode, or open it read-only")
+        case .inputOutput: return (.storageUnavailable, "the disk reports a failure; check the volume")
+        case .tooBig: return (.tooLarge, "the value is larger than a row may be; lower the inline limit")
+        case .outOfMemory: return (.storageUnavailable, "there is no memory left")
+        case SQLiteError.closed.code: return (.closed, "it was closed")
+        // Our statements are fixed, so one that does not fit means that the tables are not ours any more.
+        case .error: return (.corrupt, "its tables are not as they should be")
+        default: return (.storageUnavailable, "SQLite refuses (\(message))")
+        }
+    }
+
+    private static let full: (CacheError.Code, String) = (
+        .storageFull, "the volume is full; what is stored stays readable, and writing works again once there is room"
+    )
+}
+

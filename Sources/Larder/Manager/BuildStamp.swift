@@ -1,0 +1,57 @@
+internal import Foundation
+
+/// What tells one build of the program from another.
+enum BuildStamp {
+    /// Found once: the program does not change while it runs.
+    static let current = bundleStamp ?? executableStamp ?? unidentified
+
+    /// “1.2 (345)”, of programs that come in a bundle.
+    private static var bundleStamp: String? {
+        stamp(
+            version: Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String,
+            build: Bundle.main.object(forInfoDictionaryKey: "CFBundleVersion") as? String)
+    }
+
+    static func stamp(version: String?, build: String?) -> String? {
+        switch (version, build) {
+        case (let version?, let build?): "\(version) (\(build))"
+        case (let version?, nil): version
+        case (nil, let build?): "(\(build))"
+        case (nil, nil): nil
+        }
+    }
+
+    /// The linker's mark in the executable, else a digest of all of it.
+    private static var executableStamp: String? {
+        #if os(Linux)
+        // The file that runs, even if another one stands at its path by now.
+        let path = "/proc/self/exe"
+        #else
+        guard let path = Bundle.main.executablePath else { return nil }
+        #endif
+        do {
+            // A build id stands among the notes, close behind the file's header.
+            let head = try FileSystem.contents(path, limit: 1 << 20)
+            if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) {
+                return "build-id:" + id
+            }
+            return try FileSystem.contents(path).map(digest)
+        } catch {
+            return nil
+        }
+    }
+
+    /// Two checksums of 64 bits and the length.
+    static func digest(_ bytes: [UInt8]) -> String {
+        bytes.withUnsafeBytes { bytes in
+            let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
+                let sum = String(Checksum.xxh64(bytes, seed: seed), radix: 16)
+                return String(repeating: "0", count: 16 - sum.count) + sum
+            }
+            return "digest:" + digits.joined() + "-" + String(bytes.count)
+        }
+    }
+
+    /// Where nothing can be read of the program: constant, so that at least nothing is purged at every start.
+    private static let unidentified = "unidentified build"
+}

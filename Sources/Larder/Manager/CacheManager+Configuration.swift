@@ -1,0 +1,98 @@
+public import Foundation
+
+extension CacheManager {
+    /// Whether a store may be changed.
+    public enum Access: Sendable {
+        /// Made if it is missing, read and written.
+        case readWrite
+        /// Read only: nothing on disk changes, and writes throw ``CacheError/Code/readOnly``.
+        case readOnly
+    }
+
+    /// What a write that has returned survives.
+    public enum Durability: Sendable {
+        /// The death of the process. A power cut may lose the last moments, never consistency.
+        case processCrash
+        /// The loss of power as well: each write waits for the disk.
+        case powerLoss
+    }
+
+    /// What becomes of a damaged database.
+    public enum Recovery: Sendable {
+        /// It is set aside as `<name>.sqlite.corrupt…`, a new store is made, and an event says so.
+        case recreate
+        /// Opening, or the call that met the damage, throws ``CacheError/Code/corrupt``, and nothing is changed.
+        case fail
+    }
+
+    /// What becomes of a store that a newer release of the library wrote.
+    public enum NewerSchema: Sendable {
+        /// Opening throws ``CacheError/Code/newerSchema``, and nothing is changed.
+        case fail
+        /// It is set aside like a damaged one, and a new store is made.
+        case recreate
+    }
+
+    /// How a manager works. The defaults are meant for apps and servers alike.
+    ///
+    /// When several managers of a process share a store, `durability`, `recovery`, `newerSchema` and `busyTimeout` are
+    /// those of the one that opened it; `access`, `clock` and `log` are each manager's own.
+    public struct Configuration: Sendable {
+        /// What time it is. The system's clock by default.
+        public var clock: @Sendable () -> Date {
+            get { injectedClock ?? { Date() } }
+            set { injectedClock = newValue }
+        }
+
+        /// Whether the store may be changed.
+        public var access: Access = .readWrite
+
+        /// What a write that has returned survives.
+        public var durability: Durability = .processCrash
+
+        /// What becomes of a damaged database.
+        public var recovery: Recovery = .recreate
+
+        /// What becomes of a store that a newer release of the library wrote.
+        public var newerSchema: NewerSchema = .fail
+
+        /// How long a call waits while another process holds the database, before it throws ``CacheError/Code/busy``.
+        public var busyTimeout: Duration = .seconds(5)
+
+        /// Where messages for the program's log go. Nowhere by default. Called outside locks, on any thread.
+        public var log: @Sendable (LogMessage) -> Void = { _ in }
+
+        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+        /// How the system protects the store's folder and its files while the device is locked; nil leaves them as the
+        /// folder above has it.
+        public var fileProtection: FileProtectionType?
+        #endif
+
+        /// Nil when nobody gave a clock: then hits may read a cheaper one.
+        package var injectedClock: (@Sendable () -> Date)?
+
+        /// How intervals are waited for; tests move time by hand.
+        package var wake = Timekeeper.system.wake
+
+        /// SQLite's file system layer, other than the standard one; tests put faults there.
+        package var vfs: String?
+
+        /// A configuration with every default.
+        public init() {}
+
+        var timekeeper: Timekeeper {
+            guard let injectedClock else { return Timekeeper(now: Timekeeper.system.now, wake: wake) }
+            return Timekeeper(now: { Timekeeper.milliseconds(of: injectedClock()) }, wake: wake)
+        }
+
+        func openingSettings() throws(CacheError) -> OpeningSettings {
+            guard busyTimeout >= .zero else {
+                throw CacheError(.invalidConfiguration, "`busyTimeout` is \(busyTimeout); it cannot be negative")
+            }
+            let milliseconds = busyTimeout / .milliseconds(1)
+            return OpeningSettings(
+                access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
+                busyMilliseconds: Int32(min(milliseconds, Double(Int32.max))), vfs: vfs)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+public import Foundation
+internal import LarderSQLite
+internal import Synchronization
+
+/// Owns one database and the sub-caches in it.
+///
+/// A manager may be used from any thread. Managers on one path in one process share one store; several processes may use
+/// one file at the same time.
+public final class CacheManager: Sendable {
+    /// The database's file; nil for a store in memory.
+    public let url: URL?
+
+    private let configuration: Configuration
+    private let hub = EventHub()
+    private let lease: Mutex<StoreLease?>
+    private let stopListening: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
+
+    /// Opens the store `<caches directory>/<name>.sqlite`, and makes it if it is missing.
+    ///
+    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, else `~/.cache`.
+    public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
+        try StoreLocation.check(name: name)
+        let path = try CachesFolder.path() + "/" + name + ".sqlite"
+        try self.init(url: URL(fileURLWithPath: path), configuration: configuration)
+    }
+
+    /// Opens the store in the file at `url`, and makes it and its folder if they are missing.
+    public init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
+        guard url.isFileURL else {
+            throw CacheError(.invalidConfiguration, "a store needs a file URL, and \(url) is none")
+        }
+        let settings = try configuration.openingSettings()
+        let location = try StoreLocation(
+            path: url.absoluteURL.standardizedFileURL.path, makesFolder: settings.access == .readWrite)
+        self.url = URL(fileURLWithPath: location.path)
+        self.configuration = configuration
+        let (hub, log) = (hub, configuration.log)
+        let tell: @Sendable (StoreNotice) -> Void = { Self.tell($0, hub, log) }
+        let opener = StoreOpener(
+            location: location, settings: settings, timekeeper: configuration.timekeeper, notify: tell)
+        lease = Mutex(
+            try StoreRegistry.shared.acquire(location, settings.access) { () throws(CacheError) in
+                try Store(opening: opener, timekeeper: configuration.timekeeper)
+            })
+        listen(tell)
+    }
+
+    private init(memory configuration: Configuration) throws(CacheError) {
+        let settings = try configuration.openingSettings()
+        url = nil
+        self.configuration = configuration
+        let store = try Store(opening: MemoryOpener(settings: settings), timekeeper: configuration.timekeeper)
+        lease = Mutex(StoreLease(store: store) { store.close() })
+        let (hub, log) = (hub, configuration.log)
+        listen { Self.tell($0, hub, log) }
+    }
+
+    /// Opens a store that lives in memory, writes no file, and shares nothing with another.
+    public static func inMemory(configuration: Configuration = .init()) throws(CacheError) -> CacheManager {
+        try CacheManager(memory: configuration)
+    }
+
+    deinit {
+        end()
+    }
+
+    /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
+    ///
+    /// Each access makes a stream of its own. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts
+    /// what went lost. The first stream begins with what happened while the store was opened.
+    public var events: AsyncStream<CacheEvent> { hub.stream() }
+
+    /// Gives the store back: what runs is finished, later calls throw ``CacheError/Code/closed``.
+    ///
+    /// Closing twice is harmless. Other managers on the same path go on working.
+    public func close() throws(CacheError) {
+        end()
+    }
+
+    /// Gives the store back without blocking the caller's executor; see the synchronous form.
+    public func close() async throws(CacheError) {
+        try await offload { () throws(CacheError) in self.end() }
+    }
+
+    private func end() {
+        let stop = stopListening.withLock { $0.take() }
+        let lease = lease.withLock { $0.take() }
+        lease?.end()
+        stop?()
+        hub.finish()
+    }
+}
+
+extension CacheManager {
+    /// The store, to read from.
+    package func store() throws(CacheError) -> Store {
+        if let lease = lease.withLock({ $0 }) { return lease.store }
+        throw CacheError(.closed, "the manager of \(url?.path ?? "a store in memory") was closed; open a new one")
+    }
+
+    /// The store, to write to.
+    package func writableStore() throws(CacheError) -> Store {
+        let store = try store()
+        guard configuration.access == .readWrite else {
+            throw CacheError(
+                .readOnly, "\(url?.path ?? "the store") was opened read-only; open it with `.readWrite` to change it")
+        }
+        return store
+    }
+
+    private func listen(_ tell: @escaping @Sendable (StoreNotice) -> Void) {
+        let stop = lease.withLock { $0 }?.store.listen(tell)
+        stopListening.withLock { $0 = stop }
+    }
+
+    private static func tell(_ notice: StoreNotice, _ hub: EventHub, _ log: (LogMessage) -> Void) {
+        switch notice {
+        case .setAside(let path, let reason):
+            let text = "A new store was made because \(reason); the old one stands at \(path)."
+            log(LogMessage(.warning, text))
+            hub.send(CacheEvent(.recovered(setAside: URL(fileURLWithPath: path)), message: text))
+        case .reopened(let path):
+            log(LogMessage(.warning, "\(path) was moved, replaced or deleted by somebody else, and was opened again."))
+        case .backgroundFailure(let error):
+            log(LogMessage(.error, "Work in the background failed and will be tried again.", error: error))
+        }
+    }
+}

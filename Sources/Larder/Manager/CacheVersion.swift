@@ -1,0 +1,42 @@
+/// What the contents of a sub-cache are worth: opened under another version, it is purged.
+///
+/// Versions are compared as UTF-8 bytes.
+public struct CacheVersion: Hashable, Sendable {
+    /// The text that is compared.
+    public let description: String
+
+    private init(text: String) {
+        description = text
+    }
+
+    /// A version of the program's own.
+    public static func custom(_ string: String) -> CacheVersion {
+        CacheVersion(text: string)
+    }
+
+    /// A version that changes with every build of the program.
+    ///
+    /// It is the main bundle's short version and build number. Where there are none (command line tools, servers, Linux)
+    /// it identifies the executable itself: by the build id that the linker wrote, else by a digest of its contents. It
+    /// is never empty and the same in every run of one build. Two different builds that use one file purge each other's
+    /// sub-caches at every open.
+    public static var buildStamp: CacheVersion { CacheVersion(text: BuildStamp.current) }
+
+    /// Compares the UTF-8 bytes: canonically equal strings are two versions.
+    public static func == (a: CacheVersion, b: CacheVersion) -> Bool {
+        a.description.utf8.elementsEqual(b.description.utf8)
+    }
+
+    /// Hashes the UTF-8 bytes.
+    public func hash(into hasher: inout Hasher) {
+        for byte in description.utf8 { hasher.combine(byte) }
+        hasher.combine(UInt8(0xFF))
+    }
+}
+
+extension CacheVersion: ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The version of the literal's text.
+    public init(stringLiteral value: String) {
+        self.init(text: value)
+    }
+}

@@ -1,0 +1,18 @@
+internal import LarderSQLite
+
+/// Makes a database in memory: one connection that reads and writes, no log, no files.
+struct MemoryOpener: StoreOpening {
+    let settings: OpeningSettings
+
+    var name: String { "the store in memory" }
+    var replacesDamaged: Bool { false }
+
+    func open(instead damage: StoreDamage?) throws(CacheError) -> Database {
+        try CacheError.translating("cannot open \(name)") {
+            var connection = try Connection.open(.memory, settings.options(.writer))
+            try connection.prepareEmptyDatabase(applicationID: Schema.applicationID)
+            try Schema.migrate(&connection)
+            return Database(memory: connection)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+internal import LarderSQLite
+
+extension StoreOpener {
+    /// What has to be done about the file at our path.
+    private enum Trouble: Error {
+        case damaged(SQLiteError)
+        case newer(Int32)
+    }
+
+    /// Makes, repairs or replaces the store and opens it. The caller holds the lock file.
+    func openLocked(_ damage: StoreDamage?) throws -> Database {
+        var trouble: Trouble?
+        if let damage, let identity = damage.identity, try FileSystem.status(name)?.identity == identity {
+            trouble = .damaged(damage.error)
+        }
+        // Twice replaced and still no good: something else is wrong.
+        for _ in 0..<3 {
+            if let trouble { try replace(trouble) }
+            do {
+                return try build()
+            } catch let found as Trouble {
+                trouble = found
+            } catch let error as SQLiteError where error.isCorruption {
+                trouble = .damaged(error)
+            }
+        }
+        throw refusal(.corrupt, "what was made anew there is damaged again; check the volume")
+    }
+
+    /// Opens the file and gives it what it lacks.
+    private func build() throws -> Database {
+        if try FileSystem.status(name) == nil {
+            try SetAside(location: location, vfs: settings.vfs).rests()
+            _ = try FileSystem.makeFile(name)
+        }
+        guard let status = try FileSystem.status(name) else { throw SQLiteError.moved }
+        let head = try head()
+        if head.size > 0 { try refuseForeign(head) }
+        var writer = try connect(.writer, to: status.identity)
+        let mark = try writer.applicationID()
+        if mark != Schema.applicationID {
+            // Only an empty database gets here: a new file, one that somebody made for us, or our own unfinished one.
+            try writer.prepareEmptyDatabase(applicationID: Schema.applicationID)
+        }
+        guard try writer.enableLog() else { throw noSharedMemory }
+        let version = try writer.userVersion()
+        if version > Schema.current { throw Trouble.newer(version) }
+        try Schema.migrate(&writer)
+        try Schema.check(&writer)
+        return try database(writer, status.identity)
+    }
+
+    /// Sets the store aside, if the policy allows it.
+    private func replace(_ trouble: Trouble) throws {
+        let reason: String
+        switch trouble {
+        case .damaged(let error):
+            guard settings.recovery == .recreate else {
+                throw CacheError("cannot open \(name), and `recovery` says not to replace it", error)
+            }
+            reason = "it was damaged (\(error.message))"
+        case .newer(let version):
+            guard settings.newerSchema == .recreate else {
+                throw refusal(
+                    .newerSchema,
+                    "a newer release of the library wrote it (schema \(version), this one knows \(Schema.current)); "
+                        + "update the library, or set `newerSchema` to have it replaced")
+            }
+            reason = "a newer release of the library wrote it (schema \(version))"
+        }
+        // A file that never was ours is never deleted, so whether it was is decided by the mark at its place.
+        let isOurs = try head().applicationID == Schema.applicationID
+        let target = try SetAside(location: location, vfs: settings.vfs)(isOurs: isOurs)
+        notify(.setAside(path: target, reason: reason))
+    }
+}

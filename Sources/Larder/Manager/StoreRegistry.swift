@@ -1,0 +1,117 @@
+internal import Synchronization
+
+/// The stores of this process, so that managers on one path share one.
+///
+/// Two locks: the table's, held for a moment, and each place's own, held while its store is opened or closed, so that a
+/// slow disk holds up nobody else. See *Synchronization*.
+final class StoreRegistry: Sendable {
+    static let shared = StoreRegistry()
+
+    /// Where a store stands, whether or not one is open there.
+    final class Place: Sendable {
+        struct State: Sendable {
+            var store: Store?
+            var users = 0
+        }
+
+        let state = Mutex(State())
+    }
+
+    private struct Key: Hashable {
+        let location: StoreLocation
+        let access: CacheManager.Access
+    }
+
+    /// How many hold or want each place: one that nobody does is forgotten.
+    private let places = Mutex<[Key: (place: Place, users: Int)]>([:])
+
+    /// The store at `location`, opened by `open` unless it is open already.
+    ///
+    /// A reader joins a store that is open for writing, if there is one. A writer that opens while only readers have the
+    /// file makes them connect anew: SQLite shares the log's index within a process, and would share a read-only one.
+    func acquire(
+        _ location: StoreLocation, _ access: CacheManager.Access, open: () throws(CacheError) -> Store
+    ) throws(CacheError) -> StoreLease {
+        if access == .readOnly, let lease = join(Key(location: location, access: .readWrite)) { return lease }
+        let key = Key(location: location, access: access)
+        let place = enter(key)
+        do {
+            let store = try place.state.withLock { state throws(CacheError) in
+                if state.store == nil {
+                    let reading = access == .readWrite ? join(Key(location: location, access: .readOnly)) : nil
+                    reading?.store.refreshReaders()
+                    defer { reading?.end() }
+                    state.store = try open()
+                }
+                state.users += 1
+                return state.store!
+            }
+            return StoreLease(store: store) { [self] in leave(key, place, closing: true) }
+        } catch {
+            leave(key, place, closing: false)
+            throw error
+        }
+    }
+
+    /// The store at `key` if one is open there.
+    private func join(_ key: Key) -> StoreLease? {
+        let known = places.withLock { places -> Place? in
+            places[key]?.users += 1
+            return places[key]?.place
+        }
+        guard let known else { return nil }
+        let store = known.state.withLock { state in
+            if state.store != nil { state.users += 1 }
+            return state.store
+        }
+        guard let store else {
+            leave(key, known, closing: false)
+            return nil
+        }
+        return StoreLease(store: store) { [self] in leave(key, known, closing: true) }
+    }
+
+    private func enter(_ key: Key) -> Place {
+        places.withLock { places in
+            places[key, default: (Place(), 0)].users += 1
+            return places[key]!.place
+        }
+    }
+
+    private func leave(_ key: Key, _ place: Place, closing: Bool) {
+        if closing {
+            place.state.withLock { state in
+                state.users -= 1
+                guard state.users == 0 else { return }
+                // Under the place's lock: who opens here next finds the files let go of.
+                state.store?.close()
+                state.store = nil
+            }
+        }
+        places.withLock { places in
+            places[key]!.users -= 1
+            if places[key]!.users == 0 { places[key] = nil }
+        }
+    }
+}
+
+/// One manager's share in a store; the last to end closes it.
+final class StoreLease: Sendable {
+    let store: Store
+    private let onEnd: Mutex<(@Sendable () -> Void)?>
+
+    init(store: Store, onEnd: @escaping @Sendable () -> Void) {
+        self.store = store
+        self.onEnd = Mutex(onEnd)
+    }
+
+    deinit {
+        end()
+    }
+
+    /// Gives the share back; harmless the second time.
+    func end() {
+        let onEnd = onEnd.withLock { $0.take() }
+        onEnd?()
+    }
+}

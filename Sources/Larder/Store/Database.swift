@@ -1,0 +1,151 @@
+package import LarderSQLite
+internal import Synchronization
+
+/// The connections to one database file, or to one database in memory, from its opening to its closing.
+package final class Database: Sendable {
+    /// The side that writes; the guardian is there for checkpoints only.
+    private struct Writer: ~Copyable {
+        var connection: Connection
+        var guardian: Connection?
+
+        mutating func checkpoint(_ open: ReaderPool.Opener) throws(SQLiteError) -> CheckpointResult? {
+            if guardian == nil { guardian = try open() }
+            return try connection.checkpoint(guardedBy: &guardian!)
+        }
+    }
+
+    private enum Readers: Sendable {
+        case pool(ReaderPool)
+        /// In memory one connection does both.
+        case writer
+    }
+
+    private let writer: Mutex<Writer?>
+    private let readers: Readers
+    private let openGuardian: ReaderPool.Opener
+    private let isUnmoved: @Sendable () -> Bool
+
+    /// Whether what was read counts only if the file is still in place afterwards: there are no locks to rely on.
+    private let verifiesReads: Bool
+
+    /// Tells whether anybody committed; nil in memory and where the log's index cannot be read.
+    package let counter: CommitCounter?
+
+    /// Which file it was when it was opened; nil in memory.
+    package let identity: FileIdentity?
+
+    /// How many pages stood in the log after the last commit here.
+    private let logPages = Atomic(0)
+
+    /// A database in a file. `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still
+    /// stands at its path.
+    package init(
+        identity: FileIdentity, writer: consuming sending Connection?, readers: ReaderPool, counter: CommitCounter?,
+        verifiesReads: Bool = false, openGuardian: @escaping ReaderPool.Opener,
+        isUnmoved: @escaping @Sendable () -> Bool
+    ) {
+        self.verifiesReads = verifiesReads
+        self.identity = identity
+        self.readers = .pool(readers)
+        self.counter = counter
+        self.openGuardian = openGuardian
+        self.isUnmoved = isUnmoved
+        if let connection = writer {
+            self.writer = Mutex(Writer(connection: connection, guardian: nil))
+        } else {
+            self.writer = Mutex(nil)
+        }
+    }
+
+    /// A database in memory.
+    package init(memory connection: consuming sending Connection) {
+        identity = nil
+        readers = .writer
+        counter = nil
+        verifiesReads = false
+        openGuardian = { () throws(SQLiteError) in throw .closed }
+        isUnmoved = { true }
+        writer = Mutex(Writer(connection: connection, guardian: nil))
+    }
+
+    /// Whether the file we have open is still the one at its path.
+    package var isInPlace: Bool { isUnmoved() }
+
+    /// Runs `body` in one transaction on the writing side.
+    package func write<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        try withWriter { (connection) throws(SQLiteError) in
+            let result = try connection.transaction { (connection) throws(SQLiteError) in try body(&connection) }
+            logPages.store(connection.logPages, ordering: .relaxed)
+            return result
+        }
+    }
+
+    /// Runs `body` on a reader; what it reads is one moment only inside a transaction of its own.
+    package func read<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        guard case .pool(let pool) = readers else { return try withWriter(body) }
+        let result = try pool.read(body)
+        guard !verifiesReads || isInPlace else { throw .moved }
+        return result
+    }
+
+    private func withWriter<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        try writer.withLock { writer throws(SQLiteError) in
+            guard writer != nil else { throw .closed }
+            return try body(&writer!.connection)
+        }
+    }
+}
+
+extension Database {
+    /// The log is copied into the main file when it has grown to this many pages: 4 MB.
+    package static let checkpointPages = 1000
+
+    /// Whether the log has grown so far that a checkpoint pays.
+    package var wantsCheckpoint: Bool { logPages.load(ordering: .relaxed) >= Self.checkpointPages }
+
+    /// Copies the log into the main file; nil if another process holds the write lock, or there is no log.
+    package func checkpoint() throws(SQLiteError) -> CheckpointResult? {
+        guard case .pool(let pool) = readers else { return nil }
+        // A reader that stands in the log keeps what comes after its moment from being copied, …
+        pool.letGo()
+        let result = try writer.withLock { writer throws(SQLiteError) -> CheckpointResult? in
+            guard writer != nil else { throw .closed }
+            return try writer!.checkpoint(openGuardian)
+        }
+        // … and one that still does keeps the log from being started anew.
+        pool.letGo()
+        if result?.isComplete == true { logPages.store(0, ordering: .relaxed) }
+        return result
+    }
+
+    /// Lets go of the read transactions that are kept open.
+    package func letGoOfReaders() {
+        if case .pool(let pool) = readers { pool.letGo() }
+    }
+
+    /// Closes every connection once what runs on it is done; later calls throw `SQLiteError.closed`.
+    package func close() {
+        if case .pool(let pool) = readers { pool.close(permanently: true) }
+        writer.withLock { $0 = nil }
+    }
+
+    /// Closes the readers, which open again at the next read: see `StoreRegistry`.
+    package func refreshReaders() {
+        if case .pool(let pool) = readers { pool.close(permanently: false) }
+    }
+
+    /// Whether no statement of any connection stands on a row, once the readers have let go.
+    package var isIdle: Bool {
+        let isWriterIdle = writer.withLock { $0 == nil || $0!.connection.isIdle }
+        return switch readers {
+        case .pool(let pool): pool.isIdle && isWriterIdle
+        case .writer: isWriterIdle
+        }
+    }
+}

@@ -1,0 +1,178 @@
+package import LarderSQLite
+internal import Synchronization
+
+/// The untyped heart: reads and writes on the database at its path, whichever that is now.
+///
+/// It keeps its word when the files are moved, deleted or damaged under it: it opens them again, or a new store, and
+/// does the work there. See *Synchronization* for its two locks.
+package final class Store: Sendable {
+    private let opening: any StoreOpening
+    private let timekeeper: Timekeeper
+
+    /// Which database is the current one, nil once the store is closed; held for a moment only.
+    private let state: Mutex<Database?>
+
+    /// Held by the one who opens anew, over slow work; taken before `state`.
+    private let reopening = Mutex(())
+
+    /// Who wants to know what happens to the store, by a number of its own.
+    private let listeners: Mutex<(next: Int, handlers: [Int: @Sendable (StoreNotice) -> Void])>
+
+    /// Whether a checkpoint is waiting to run or running in the background.
+    private let isCheckpointing = Atomic(false)
+
+    package init(opening: any StoreOpening, timekeeper: Timekeeper) throws(CacheError) {
+        self.opening = opening
+        self.timekeeper = timekeeper
+        listeners = Mutex((0, [:]))
+        state = Mutex(try opening.open(instead: nil))
+    }
+
+    /// Runs `body` in one transaction of the writing side, and acknowledges it only once it stands in the file at our
+    /// path. `body` may run again, on another database.
+    package func write<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        try onDatabase("cannot write to") { (database) throws(SQLiteError) in
+            let result = try database.write(body)
+            guard database.isInPlace else { throw .moved }
+            if database.wantsCheckpoint { scheduleCheckpoint() }
+            return result
+        }
+    }
+
+    /// Runs `body` on a reader. `body` may run again, on another database.
+    package func read<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        try onDatabase("cannot read from") { (database) throws(SQLiteError) in try database.read(body) }
+    }
+
+    /// Copies the log into the main file now; nil if another process is writing.
+    @discardableResult
+    package func checkpoint() throws(CacheError) -> CheckpointResult? {
+        try onDatabase("cannot checkpoint") { (database) throws(SQLiteError) in try database.checkpoint() }
+    }
+
+    /// Closes the database. Work that runs is finished, later calls throw `.closed`.
+    package func close() {
+        reopening.withLock { _ in
+            guard let database else { return }
+            state.withLock { $0 = nil }
+            do throws(SQLiteError) {
+                _ = try database.checkpoint()
+            } catch {
+                // What is in the log stays there, and is as durable as before.
+                notify(.backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error)))
+            }
+            database.close()
+        }
+    }
+
+    private var database: Database? { state.withLock { $0 } }
+
+    /// The commit counter of the current database, if there is one.
+    package var counter: CommitCounter? {
+        database?.counter
+    }
+
+    /// Closes the readers, which open again at their next read.
+    package func refreshReaders() {
+        database?.refreshReaders()
+    }
+
+    /// Whether no statement stands on a row, for tests; lets idle readers go first.
+    package var isIdle: Bool {
+        guard let database else { return true }
+        database.letGoOfReaders()
+        return database.isIdle
+    }
+}
+
+// MARK: - Opening again
+
+extension Store {
+    /// Runs `body` on the current database; on another one if that one was moved, damaged or closed meanwhile.
+    private func onDatabase<R>(
+        _ action: String, _ body: (Database) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        var failures = 0
+        while true {
+            let database = try current()
+            do {
+                return try body(database)
+            } catch {
+                failures += 1
+                guard failures < 4, try helps(database, after: error) else {
+                    throw CacheError("\(action) \(opening.name)", error)
+                }
+            }
+        }
+    }
+
+    private func current() throws(CacheError) -> Database {
+        if let database { return database }
+        throw CacheError(.closed, "\(opening.name) was closed; open a new manager")
+    }
+
+    /// Opens another database instead of `database` if that is what `error` calls for.
+    private func helps(_ database: Database, after error: SQLiteError) throws(CacheError) -> Bool {
+        if error.isCorruption {
+            // A file that is not ours any more may well look damaged.
+            guard !database.isInPlace || opening.replacesDamaged else { return false }
+            let isOurs = database.isInPlace
+            try reopen(database, damage: isOurs ? StoreDamage(identity: database.identity, error: error) : nil)
+            return true
+        }
+        if error.code == SQLiteError.closed.code { return true }
+        guard !database.isInPlace else { return false }
+        try reopen(database, damage: nil)
+        return true
+    }
+
+    private func reopen(_ database: Database, damage: StoreDamage?) throws(CacheError) {
+        try reopening.withLock { _ throws(CacheError) in
+            guard self.database === database else { return }
+            // Our own connections go first, so that nobody here works on files that are about to be moved.
+            database.close()
+            let new = try opening.open(instead: damage)
+            state.withLock { $0 = new }
+            if damage == nil { notify(.reopened(path: opening.name)) }
+        }
+    }
+}
+
+// MARK: - In the background
+
+extension Store {
+    /// Tells the managers.
+    package func notify(_ notice: StoreNotice) {
+        let handlers = listeners.withLock { Array($0.handlers.values) }
+        for handler in handlers { handler(notice) }
+    }
+
+    /// Adds somebody to tell; the result takes them away again.
+    package func listen(_ handler: @escaping @Sendable (StoreNotice) -> Void) -> @Sendable () -> Void {
+        let id = listeners.withLock { listeners in
+            defer { listeners.next += 1 }
+            listeners.handlers[listeners.next] = handler
+            return listeners.next
+        }
+        return { [weak self] in self?.listeners.withLock { $0.handlers[id] = nil } }
+    }
+
+    private func scheduleCheckpoint() {
+        guard !isCheckpointing.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        _ = timekeeper.wake(.zero) { [weak self] in
+            guard let self else { return }
+            isCheckpointing.store(false, ordering: .releasing)
+            do throws(CacheError) {
+                try checkpoint()
+            } catch where error.code == .closed {
+                // Closing checkpoints by itself.
+            } catch {
+                notify(.backgroundFailure(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+package import LarderSQLite
+
+/// How a store comes to its database, and what becomes of a damaged one.
+package protocol StoreOpening: Sendable {
+    /// Opens the database, made or brought up to date as needed.
+    ///
+    /// - Parameter damage: A database that was found damaged, with what SQLite said of it: its files are set aside if
+    ///   they still stand at their path.
+    func open(instead damage: StoreDamage?) throws(CacheError) -> Database
+
+    /// Whether a damaged database is replaced by a new one.
+    var replacesDamaged: Bool { get }
+
+    /// How errors name the store.
+    var name: String { get }
+}
+
+/// Damage that was met after opening.
+package struct StoreDamage: Sendable {
+    package let identity: FileIdentity?
+    package let error: SQLiteError
+}

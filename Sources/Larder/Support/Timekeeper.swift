@@ -1,0 +1,64 @@
+internal import Dispatch
+package import Foundation
+internal import Synchronization
+
+/// The one place where the library learns the time: what it is now, and that some of it has passed.
+///
+/// Tests give a timekeeper of their own and move time by hand.
+package struct Timekeeper: Sendable {
+    /// Milliseconds since 1970, rounded to the nearest.
+    package let now: @Sendable () -> Int64
+
+    /// Calls back once, on a thread of its own choice, when the duration has passed, unless the result was cancelled.
+    package let wake: @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
+
+    package init(
+        now: @escaping @Sendable () -> Int64,
+        wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
+    ) {
+        self.now = now
+        self.wake = wake
+    }
+
+    /// The system's time.
+    package static let system = Timekeeper(
+        now: { milliseconds(of: Date()) },
+        wake: { delay, action in
+            let wakeup = Wakeup(action)
+            // The timer holds the wake-up until then, and a cancelled one holds nothing.
+            DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + seconds(of: delay)) { wakeup.fire() }
+            return wakeup
+        })
+
+    /// The moment of `date` as the store keeps it; what lies beyond ±2^53 ms is moved to there.
+    package static func milliseconds(of date: Date) -> Int64 {
+        let exact = (date.timeIntervalSince1970 * 1000).rounded()
+        guard exact.isFinite else { return exact > 0 ? 1 << 53 : -(1 << 53) }
+        return Int64(max(-0x1p53, min(0x1p53, exact)))
+    }
+
+    private static func seconds(of duration: Duration) -> Double {
+        let (seconds, attoseconds) = duration.components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
+
+/// An action that waits for its time.
+package final class Wakeup: Sendable {
+    private let action: Mutex<(@Sendable () -> Void)?>
+
+    package init(_ action: @escaping @Sendable () -> Void) {
+        self.action = Mutex(action)
+    }
+
+    /// Runs the action, once.
+    package func fire() {
+        let action = action.withLock { $0.take() }
+        action?()
+    }
+
+    /// Makes sure that the action does not begin any more, and lets go of it.
+    package func cancel() {
+        action.withLock { $0 = nil }
+    }
+}

@@ -1,0 +1,46 @@
+internal import LarderCSQLite
+
+/// Tells, by a look at memory, whether any connection in any process has committed.
+///
+/// It reads the header of the write-ahead log's index, which SQLite shares between processes, through a mapping of its
+/// own: it may be asked after the connection it came from was closed, and then no longer moves.
+package final class CommitCounter: Sendable {
+    /// The page's address. An integer, because a pointer is not `Sendable`; what it points to is only ever read.
+    private let address: UInt
+
+    /// Nil where there is no shared memory to read: in memory, read-only without a live writer, other systems.
+    ///
+    /// The connection must have read something, so that SQLite has the index open.
+    package init?(of connection: borrowing Connection) {
+        guard let region = larder_wal_index(connection.handle), let page = larder_map_again(region) else { return nil }
+        address = UInt(bitPattern: page)
+    }
+
+    deinit {
+        larder_unmap(page)
+    }
+
+    private var page: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
+
+    /// What the index says now. Take it before the read it is to vouch for.
+    package func stamp() -> CommitStamp {
+        CommitStamp(header: larder_wal_header_read(page))
+    }
+
+    /// Whether nobody has committed since `stamp` was taken.
+    package func stands(at stamp: CommitStamp) -> Bool {
+        larder_wal_header_equals(page, stamp.header) != 0
+    }
+}
+
+/// The state of the log at one moment: equal stamps, equal contents.
+package struct CommitStamp: Sendable, Equatable {
+    let header: larder_wal_header
+
+    /// The word that rises by one with each commit, and starts again when the log is recovered after a crash.
+    package var changes: UInt32 { larder_wal_header_changes(header) }
+
+    package static func == (a: CommitStamp, b: CommitStamp) -> Bool {
+        a.header.words == b.header.words
+    }
+}

@@ -1,0 +1,42 @@
+internal import LarderCSQLite
+
+/// What a checkpoint found and did.
+package struct CheckpointResult: Sendable, Equatable {
+    /// The pages in the log.
+    package let logPages: Int
+    /// How many of them are in the main file now.
+    package let movedPages: Int
+
+    /// Whether the next commit starts the log anew, if no reader stands in it.
+    package var isComplete: Bool { logPages == movedPages }
+}
+
+extension Connection {
+    /// Copies the log into the main file while `guardian` holds the write lock; nil if somebody else has that lock.
+    ///
+    /// SQLite before 3.51.3 can lose pages when one connection starts the log anew while another checkpoints with an
+    /// older view of it. Only a writer starts the log anew, so under the write lock that cannot happen, in whatever
+    /// process. The mode is always PASSIVE: FULL and TRUNCATE take the write lock themselves, and fall back to PASSIVE
+    /// without it when it is busy. The log's file is cut by `journal_size_limit` when the next commit starts it anew.
+    package mutating func checkpoint(
+        guardedBy guardian: inout Connection
+    ) throws(SQLiteError) -> CheckpointResult? {
+        do {
+            try guardian.run(.guardBegin)
+        } catch where .busy ~= error.code {
+            return nil
+        }
+        var (log, moved): (Int32, Int32) = (0, 0)
+        let code = sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &moved)
+        let failure = code == SQLITE_OK ? nil : lastError(code, sql: "PRAGMA wal_checkpoint(PASSIVE)")
+        try guardian.run(.guardEnd)
+        // Busy: another program of the machine is checkpointing.
+        if let failure { if .busy ~= failure.code { return nil } else { throw failure } }
+        return CheckpointResult(logPages: Int(max(log, 0)), movedPages: Int(max(moved, 0)))
+    }
+}
+
+extension SQL {
+    fileprivate static let guardBegin = SQL("BEGIN IMMEDIATE")
+    fileprivate static let guardEnd = SQL("ROLLBACK")
+}

@@ -1,0 +1,29 @@
+internal import LarderCSQLite
+
+/// The first bytes of a file, enough to tell whose database it is.
+///
+/// They are read through SQLite's own file handle: opening and closing a database by path would drop every lock that the
+/// process holds on it.
+package struct FileHead: Sendable, Equatable {
+    /// The file's length in bytes.
+    package let size: Int64
+    /// Whether it begins as an SQLite database does.
+    package let hasSQLiteHeader: Bool
+    /// The mark at its place, whatever stands before it.
+    package let applicationID: Int32
+    /// Whether the main file shows no table, index, view or trigger.
+    package let hasNoTables: Bool
+
+    /// Reads the head of the file at `path`, which must exist. Takes no lock, makes and changes no file.
+    package init(path: String, vfs: String? = nil) throws(SQLiteError) {
+        let connection = try Connection.open(.immutableFile(path, vfs: vfs))
+        var bytes = [UInt8](repeating: 0, count: 108)
+        let count = Int32(bytes.count)
+        size = bytes.withUnsafeMutableBytes { larder_read_head(connection.handle, $0.baseAddress, count) }
+        guard size >= 0 else { throw SQLiteError(code: .inputOutput, message: "the file's first bytes cannot be read") }
+        hasSQLiteHeader = size >= 100 && bytes.starts(with: Array("SQLite format 3\0".utf8))
+        applicationID = Int32(bitPattern: bytes[68..<72].reduce(0) { $0 << 8 | UInt32($1) })
+        // Page 1 is the root of the schema's table: a leaf (13) with no cells has no rows.
+        hasNoTables = bytes[100] == 13 && bytes[103] == 0 && bytes[104] == 0
+    }
+}

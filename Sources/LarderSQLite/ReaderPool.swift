@@ -1,0 +1,122 @@
+import Synchronization
+
+/// The connections that read: opened when first needed, each with its read transaction kept open between reads.
+///
+/// A read costs no lock calls while nobody commits. The transaction is renewed when the commit counter has moved, and
+/// let go of when asked (by a checkpoint, on idleness), since it pins the log.
+package final class ReaderPool: Sendable {
+    /// Opens one more reader.
+    package typealias Opener = @Sendable () throws(SQLiteError) -> Connection
+
+    private let slots: [Slot]
+    private let counter: CommitCounter?
+    private let open: Opener
+    private let willRenew: @Sendable () throws(SQLiteError) -> Void
+    private let scheduleLettingGo: @Sendable (ReaderPool) -> Void
+
+    /// Rises when every reader is to renew its transaction, whatever the counter says: a checkpoint does not move it.
+    private let epoch = Atomic(0)
+
+    /// Whether somebody was asked to call `letGo` after a while.
+    private let isLetGoScheduled = Atomic(false)
+
+    /// Whose turn it is when all slots are taken.
+    private let turn = Atomic(0)
+
+    /// `willRenew` is called before a transaction begins that is kept open, and may refuse it; `scheduleLettingGo` is
+    /// called when nobody is going to end it yet, and sees to it that `letGo` is called after a while. Both run under a
+    /// slot's lock.
+    package init(
+        count: Int, counter: CommitCounter?, open: @escaping Opener,
+        willRenew: @escaping @Sendable () throws(SQLiteError) -> Void,
+        scheduleLettingGo: @escaping @Sendable (ReaderPool) -> Void
+    ) {
+        slots = (0..<count).map { _ in Slot() }
+        self.counter = counter
+        self.open = open
+        self.willRenew = willRenew
+        self.scheduleLettingGo = scheduleLettingGo
+    }
+
+    /// Lends a free reader to `body`, or the next that becomes free.
+    package func read<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        for slot in slots {
+            let result = try slot.state.withLockIfAvailable { state throws(SQLiteError) in try read(&state, body) }
+            if let result { return result }
+        }
+        let waiting = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+        let slot = slots[Int(UInt(bitPattern: waiting) % UInt(slots.count))]
+        return try slot.state.withLock { state throws(SQLiteError) in try read(&state, body) }
+    }
+
+    private func read<R: Sendable>(
+        _ state: inout Slot.State, _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        if state.connection == nil {
+            if state.isClosed { throw .closed }
+            state.connection = try open()
+        }
+        if let counter {
+            let now = epoch.load(ordering: .acquiring)
+            // Taken before the snapshot: at worst one renewal too many.
+            let stamp = counter.stamp()
+            if state.held?.epoch != now || state.held?.stamp != stamp {
+                state.held = nil
+                try willRenew()
+                try state.connection!.holdSnapshot()
+                state.held = (stamp, now)
+                if !isLetGoScheduled.exchange(true, ordering: .relaxed) { scheduleLettingGo(self) }
+            }
+        }
+        return try body(&state.connection!)
+    }
+
+    /// Ends every read transaction that is kept open: of idle readers now, of busy ones at their next read.
+    package func letGo() {
+        isLetGoScheduled.store(false, ordering: .relaxed)
+        epoch.add(1, ordering: .acquiringAndReleasing)
+        for slot in slots { slot.state.withLockIfAvailable { $0.release() } }
+    }
+
+    /// Closes every reader, waiting for those at work; with `permanently`, later reads throw `.closed`.
+    package func close(permanently: Bool) {
+        for slot in slots {
+            slot.state.withLock {
+                $0.held = nil
+                $0.connection = nil
+                $0.isClosed = $0.isClosed || permanently
+            }
+        }
+    }
+
+    /// Whether no reader stands on a row, those that were let go of included.
+    package var isIdle: Bool {
+        slots.allSatisfy { $0.state.withLock { $0.connection?.isIdle ?? true } }
+    }
+}
+
+extension ReaderPool {
+    /// One reader and its lock.
+    private final class Slot: Sendable {
+        struct State: ~Copyable {
+            var connection: Connection?
+            var held: (stamp: CommitStamp, epoch: Int)?
+            var isClosed = false
+
+            mutating func release() {
+                guard held != nil else { return }
+                held = nil
+                do {
+                    try connection?.releaseSnapshot()
+                } catch {
+                    // The keeper is prepared, or nothing was held; a connection that cannot even reset it is of no use.
+                    connection = nil
+                }
+            }
+        }
+
+        let state = Mutex(State())
+    }
+}
