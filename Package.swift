@@ -21,8 +21,23 @@ let package = Package(
         .target(name: "Larder", dependencies: ["LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
-        .testTarget(name: "LarderSQLiteTests", dependencies: ["LarderSQLite"], path: "Tests/LarderSQLite"),
-        .testTarget(name: "LarderTests", dependencies: ["Larder"], path: "Tests/Larder"),
+        .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),
+        .executableTarget(
+            name: "larder-test-store", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
+            path: "Tests/Programs/StoreProgram"),
+        .testTarget(
+            name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
+        .testTarget(
+            name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport"],
+            path: "Tests/Larder"),
+        .testTarget(
+            name: "ConcurrencyTests", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
+            path: "Tests/Concurrency"),
+        .testTarget(
+            name: "DurabilityTests",
+            dependencies: ["Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store"], path: "Tests/Durability"
+        ),
+        .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])
 

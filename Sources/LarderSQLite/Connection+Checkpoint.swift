@@ -34,6 +34,13 @@ extension Connection {
         if let failure { if .busy ~= failure.code { return nil } else { throw failure } }
         return CheckpointResult(logPages: Int(max(log, 0)), movedPages: Int(max(moved, 0)))
     }
+
+    /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.
+    package mutating func shrinkLog() throws(SQLiteError) {
+        try execute("PRAGMA journal_size_limit = 0")
+        try setUserVersion(try userVersion())
+        try execute("PRAGMA journal_size_limit = \(Self.logSizeLimit)")
+    }
 }
 
 extension SQL {

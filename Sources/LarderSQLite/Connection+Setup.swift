@@ -10,6 +10,7 @@ extension Connection {
         try execute("PRAGMA page_size = \(Self.pageSize)")
         try execute("PRAGMA auto_vacuum = INCREMENTAL")
         try execute("VACUUM")
+        try execute("PRAGMA user_version = 0")
         try execute("PRAGMA application_id = \(applicationID)")
     }
 

@@ -65,6 +65,9 @@ package struct Connection: ~Copyable {
     /// The rows changed by the last statement.
     package var changes: Int { Int(sqlite3_changes64(handle)) }
 
+    /// How many statements are kept prepared.
+    package var preparedCount: Int { statements.count { $0 != nil } }
+
     /// Whether no statement stands on a row.
     package var isIdle: Bool {
         var statement = sqlite3_next_stmt(handle, nil)

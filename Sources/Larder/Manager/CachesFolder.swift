@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Where the system wants a program's caches.
-enum CachesFolder {
+package enum CachesFolder {
     static func path() throws(CacheError) -> String {
         #if os(Linux)
         return try path(environment: ProcessInfo.processInfo.environment, home: NSHomeDirectory())
@@ -12,7 +12,7 @@ enum CachesFolder {
     }
 
     /// By the XDG rules: a variable that is unset, empty or relative counts for nothing.
-    static func path(environment: [String: String], home: String) throws(CacheError) -> String {
+    package static func path(environment: [String: String], home: String) throws(CacheError) -> String {
         if let folder = environment["XDG_CACHE_HOME"], folder.hasPrefix("/") { return folder }
         if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache" }
         guard home.hasPrefix("/"), home != "/" else { throw none }

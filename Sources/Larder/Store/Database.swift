@@ -124,6 +124,16 @@ extension Database {
         return result
     }
 
+    /// A log of this many pages costs the next opening more to read than it costs us to start it anew.
+    private static let longLog = 64
+
+    /// Copies what was written here into the main file, and leaves a short log.
+    package func tidyLog() throws(SQLiteError) {
+        guard logPages.load(ordering: .relaxed) > 0, isInPlace else { return }
+        guard let result = try checkpoint(), result.isComplete, result.logPages > Self.longLog else { return }
+        try withWriter { (connection) throws(SQLiteError) in try connection.shrinkLog() }
+    }
+
     /// Lets go of the read transactions that are kept open.
     package func letGoOfReaders() {
         if case .pool(let pool) = readers { pool.letGo() }

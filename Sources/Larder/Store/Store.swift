@@ -60,7 +60,7 @@ package final class Store: Sendable {
             guard let database else { return }
             state.withLock { $0 = nil }
             do throws(SQLiteError) {
-                _ = try database.checkpoint()
+                try database.tidyLog()
             } catch {
                 // What is in the log stays there, and is as durable as before.
                 notify(.backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error)))

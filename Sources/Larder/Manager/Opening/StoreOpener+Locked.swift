@@ -35,7 +35,9 @@ extension StoreOpener {
         }
         guard let status = try FileSystem.status(name) else { throw SQLiteError.moved }
         let head = try head()
-        if head.size > 0 { try refuseForeign(head) }
+        // SQLite takes a file of one byte for an empty one; whoever wrote that byte may want it.
+        if status.size > 0, head.size == 0 { throw SQLiteError(code: .notADatabase, message: "file is not a database") }
+        try refuseForeign(head)
         var writer = try connect(.writer, to: status.identity)
         let mark = try writer.applicationID()
         if mark != Schema.applicationID {

@@ -1,0 +1,109 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct ReadOnlyTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder("store.sqlite")
+    }
+
+    private func open() throws(CacheError) -> CacheManager {
+        var configuration = CacheManager.Configuration()
+        configuration.access = .readOnly
+        return try CacheManager(url: url, configuration: configuration)
+    }
+
+    private func make(rows: Int) throws {
+        let manager = try CacheManager(url: url)
+        for row in 0..<rows { try manager.store().insertRow(named: "\(row)") }
+        try manager.close()
+    }
+
+    @Test func `nothing on disk changes, and writes say why they cannot be`() throws {
+        try make(rows: 3)
+        let before = try folder.contents()
+        let manager = try open()
+        #expect(try manager.store().rowCount() == 3)
+        let error = #expect(throws: CacheError.self) { try manager.writableStore() }
+        #expect(error?.code == .readOnly)
+        try manager.close()
+        #expect(try folder.contents() == before)
+    }
+
+    @Test(arguments: [["-wal", "-shm", ".lock"], ["-shm", ".lock"]])
+    func `the main file alone is enough once the log is empty`(missing: [String]) throws {
+        try make(rows: 3)
+        for ending in ["-wal", "-shm", ".lock"] where missing.contains(ending) {
+            try FileManager.default.removeItem(at: folder("store.sqlite" + ending))
+        }
+        if !missing.contains("-wal") { try Data().write(to: folder("store.sqlite-wal")) }
+        let before = try folder.contents()
+        let manager = try open()
+        #expect(try manager.store().rowCount() == 3)
+        try manager.close()
+        #expect(try folder.contents() == before)
+    }
+
+    @Test func `a log that nobody copied yet is read`() throws {
+        try make(rows: 1)
+        let other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+        var writer = other
+        try writer.insertRow(named: "in the log")
+        let manager = try open()
+        #expect(try manager.store().rowCount() == 2)
+        try writer.insertRow(named: "while open")
+        #expect(try manager.store().rowCount() == 3)
+    }
+
+    @Test func `a reader without a log notices that somebody begins to write`() throws {
+        try make(rows: 2)
+        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        let reader = try open()
+        #expect(try reader.store().rowCount() == 2)
+        let writer = try CacheManager(url: url)
+        try writer.store().insertRow(named: "new")
+        #expect(try reader.store().rowCount() == 3)
+        try writer.store().insertRow(named: "newer")
+        #expect(try reader.store().rowCount() == 4)
+    }
+
+    @Test func `reader and writer of one process work side by side, whoever came first`() throws {
+        try make(rows: 1)
+        do {
+            let reader = try open()
+            #expect(try reader.store().rowCount() == 1)
+            let writer = try CacheManager(url: url)
+            try writer.store().insertRow(named: "a")
+            #expect(try reader.store().rowCount() == 2)
+        }
+        let writer = try CacheManager(url: url)
+        let reader = try open()
+        #expect(try reader.store() === writer.store())
+        try writer.close()
+        #expect(try reader.store().rowCount() == 2)
+    }
+
+    @Test func `where there is nothing, nothing is made`() throws {
+        let missing = #expect(throws: CacheError.self) { try open() }
+        #expect(missing?.code == .storageUnavailable)
+        #expect(try folder.names == [])
+        try Data().write(to: url)
+        let empty = #expect(throws: CacheError.self) { try open() }
+        #expect(empty?.code == .storageUnavailable)
+        #expect(try folder.names == ["store.sqlite"])
+    }
+
+    @Test func `a damaged file throws and stays`() throws {
+        try Data(repeating: 120, count: 5000).write(to: url)
+        let before = try folder.contents()
+        let error = #expect(throws: CacheError.self) { try open() }
+        #expect(error?.code == .corrupt)
+        #expect(try folder.contents() == before)
+    }
+}

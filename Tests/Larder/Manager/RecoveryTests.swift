@@ -1,0 +1,224 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct RecoveryTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder("store.sqlite")
+    }
+
+    /// A store with `rows` rows, all of them in the main file, and without a log.
+    private func makeWithoutLog(rows: Int = 2000) throws {
+        try make(rows: rows)
+        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+    }
+
+    private func make(rows: Int) throws {
+        let manager = try CacheManager(url: url)
+        try manager.store().write { (connection) throws(SQLiteError) in
+            for row in 0..<rows { try connection.insertRow(named: "a rather long name of row \(row)") }
+        }
+        try manager.store().checkpoint()
+        try manager.close()
+    }
+
+    private func damage(at offset: Int, with bytes: [UInt8]) throws {
+        let handle = try FileHandle(forUpdating: url)
+        try handle.seek(toOffset: UInt64(offset))
+        try handle.write(contentsOf: bytes)
+        try handle.close()
+    }
+
+    private func setAside() throws -> [String] {
+        try folder.names.filter { $0.hasPrefix("store.sqlite.corrupt") }
+    }
+
+    private func configuration(_ recovery: CacheManager.Recovery) -> CacheManager.Configuration {
+        var configuration = CacheManager.Configuration()
+        configuration.recovery = recovery
+        return configuration
+    }
+
+    @Test(arguments: [1, 10, 5000, 1_000_000])
+    func `text in place of the database is set aside and never deleted`(length: Int) throws {
+        let text = Data(repeating: UInt8(ascii: "x"), count: length)
+        try text.write(to: url)
+        let error = #expect(throws: CacheError.self) {
+            try CacheManager(url: url, configuration: configuration(.fail))
+        }
+        #expect(error?.code == .corrupt)
+        #expect(try Data(contentsOf: url) == text)
+
+        let manager = try CacheManager(url: url)
+        try manager.store().insertRow(named: "works")
+        try manager.close()
+        let kept = try #require(try setAside().first)
+        #expect(try Data(contentsOf: folder(kept)) == text)
+        // Further damage does not push out what never was ours.
+        for _ in 0..<3 {
+            try damage(at: 0, with: Array(repeating: 120, count: 16))
+            for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+            try CacheManager(url: url).close()
+        }
+        #expect(try Data(contentsOf: folder(kept)) == text)
+        #expect(try setAside().filter { !$0.contains("-wal") && !$0.contains("-shm") }.count == 2)
+    }
+
+    // case 285
+    @Test func `log, index and files go with the main file, and an event says so`() async throws {
+        try make(rows: 10)
+        let spilled = folder.url.appendingPathComponent("store.files/ab", isDirectory: true)
+        try FileManager.default.createDirectory(at: spilled, withIntermediateDirectories: true)
+        try Data("large".utf8).write(to: spilled.appendingPathComponent("value"))
+        try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
+        try damage(at: 0, with: Array("no database here".utf8))
+
+        let manager = try CacheManager(url: url)
+        #expect(try manager.store().rowCount() == 0)
+        let main = try #require(try setAside().first { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil })
+        #expect(try setAside().contains(main + "-shm"))
+        #expect(try setAside().contains(main + ".files"))
+        let value = folder.url.appendingPathComponent(main + ".files/ab/value")
+        #expect(try Data(contentsOf: value) == Data("large".utf8))
+        #expect(try !folder.names.contains("store.files"))
+
+        var events = manager.events.makeAsyncIterator()
+        guard case .recovered(let place) = await events.next()?.kind else {
+            Issue.record("the first event is not the recovery")
+            return
+        }
+        #expect(place.path == folder(main).path)
+    }
+
+    @Test(arguments: [50, 4096, 20_000])
+    func `a truncated file is set aside at the opening or when the damage is met`(length: Int) throws {
+        try makeWithoutLog()
+        let handle = try FileHandle(forUpdating: url)
+        try handle.truncate(atOffset: UInt64(length))
+        try handle.close()
+        let manager = try CacheManager(url: url)
+        #expect(try manager.store().rowCount() == 0)
+        try manager.store().insertRow(named: "works")
+        #expect(try manager.store().rowCount() == 1)
+        #expect(try setAside().count >= 1)
+    }
+
+    @Test func `a header of zeros is damage, another mark is another's file`() throws {
+        try makeWithoutLog(rows: 1)
+        try damage(at: 68, with: [1, 2, 3, 4])
+        let foreign = #expect(throws: CacheError.self) { try CacheManager(url: url) }
+        #expect(foreign?.code == .foreignFile)
+        try damage(at: 0, with: Array(repeating: 0, count: 100))
+        let manager = try CacheManager(url: url)
+        #expect(try manager.store().rowCount() == 0)
+        #expect(try setAside().count == 1)
+    }
+
+    // case 284
+    @Test func `a damaged page that a read meets later is answered by a new store, once`() throws {
+        try makeWithoutLog()
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
+        // Everything behind the schema; the opening reads only that.
+        let manager = try CacheManager(url: url)
+        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        let store = try manager.store()
+        #expect(try store.rowCount() == 0)
+        #expect(try setAside().contains { $0.hasSuffix("-wal") })
+        try store.insertRow(named: "after")
+        #expect(try store.rowCount() == 1)
+        try manager.close()
+        #expect(try CacheManager.rowCount(at: url) == 1)
+        #expect(try setAside().filter { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil }.count == 1)
+    }
+
+    @Test func `a damaged page that a write meets is answered by a new store that has the write`() throws {
+        try makeWithoutLog()
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
+        let manager = try CacheManager(url: url)
+        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        try manager.store().insertRow(named: "acknowledged")
+        #expect(try manager.store().rowCount() == 1)
+    }
+
+    @Test func `a damaged page under the policy to fail is an error that changes nothing`() throws {
+        try makeWithoutLog()
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
+        let manager = try CacheManager(url: url, configuration: configuration(.fail))
+        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        for _ in 0..<2 {
+            let error = #expect(throws: CacheError.self) { try manager.store().rowCount() }
+            #expect(error?.code == .corrupt)
+            #expect(error?.sqliteCode.map { $0 & 0xff } == 11)
+        }
+        #expect(try setAside() == [])
+    }
+
+    @Test func `missing tables are damage`() throws {
+        try make(rows: 1)
+        do {
+            var connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+            try connection.execute("DROP TABLE entry")
+        }
+        #expect(try CacheManager.rowCount(at: url) == 0)
+        #expect(try setAside().count >= 1)
+    }
+
+    @Test func `of the sets that were ours the newest is kept, and other files are not touched`() throws {
+        for name in ["store.sqlite.corrupt-old", "store.sqlite.corrupt-1", "store.sqlite.corrupt"] {
+            try Data(name.utf8).write(to: folder(name))
+        }
+        var last: [String] = []
+        for _ in 0..<3 {
+            try make(rows: 10)
+            try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
+            try damage(at: 0, with: Array("no database here".utf8))
+            try CacheManager(url: url).close()
+            let sets = try setAside().filter { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil }
+            #expect(sets.count == 1)
+            #expect(sets != last)
+            last = sets
+        }
+        for name in ["store.sqlite.corrupt-old", "store.sqlite.corrupt-1", "store.sqlite.corrupt"] {
+            #expect(try Data(contentsOf: folder(name)) == Data(name.utf8))
+        }
+    }
+
+    @Test func `what a crash left beside a missing database does not get into the new one`() throws {
+        try make(rows: 5)
+        do {
+            var connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+            try connection.insertRow(named: "in the log")
+        }
+        // A crash between the moves: the database is gone, its log is not.
+        try FileManager.default.moveItem(at: url, to: folder("elsewhere"))
+        let manager = try CacheManager(url: url)
+        #expect(try manager.store().rowCount() == 0)
+        #expect(try setAside().contains { $0.hasSuffix("-wal") })
+    }
+
+    // cases 97, 296
+    @Test func `a folder deleted under a live manager loses no acknowledged write`() throws {
+        let deep = folder.url.appendingPathComponent("gone/store.sqlite")
+        let manager = try CacheManager(url: deep)
+        try manager.store().insertRow(named: "lost with the folder")
+        try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
+        try manager.store().insertRow(named: "acknowledged")
+        #expect(try manager.store().rowCount() == 1)
+        try manager.close()
+        #expect(try CacheManager.rowCount(at: deep) == 1)
+    }
+
+    @Test func `a reader that opens after the folder was deleted reads the new store`() throws {
+        let deep = folder.url.appendingPathComponent("gone/store.sqlite")
+        let manager = try CacheManager(url: deep)
+        try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
+        #expect(try manager.store().rowCount() == 0)
+        #expect(FileManager.default.fileExists(atPath: deep.path))
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Synchronization
+import Testing
+
+struct SharingTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder("store.sqlite")
+    }
+
+    @Test func `managers on one path share one store, and closing one leaves the other working`() throws {
+        let (a, b) = (try CacheManager(url: url), try CacheManager(url: url))
+        #expect(try a.store() === b.store())
+        try a.close()
+        try b.store().insertRow(named: "still open")
+        try b.close()
+        let c = try CacheManager(url: url)
+        #expect(try c.store().rowCount() == 1)
+    }
+
+    @Test func `two spellings of a path are one path`() throws {
+        let link = folder.url.appendingPathComponent("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder.url)
+        let a = try CacheManager(url: url)
+        for path in [
+            folder.url.appendingPathComponent("./store.sqlite"), link.appendingPathComponent("store.sqlite"),
+            folder.url.appendingPathComponent("link/../store.sqlite"),
+        ] {
+            let b = try CacheManager(url: path)
+            #expect(try a.store() === b.store(), "\(path.path)")
+            try b.close()
+        }
+    }
+
+    @Test func `a dropped manager gives its store back`() throws {
+        weak var store: Store?
+        do {
+            let manager = try CacheManager(url: url)
+            store = try manager.store()
+            #expect(store != nil)
+        }
+        #expect(store == nil)
+    }
+
+    // case 272
+    @Test func `threads that open and close one path lose nothing`() throws {
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for round in 0..<200 {
+                do {
+                    let manager = try CacheManager(url: url)
+                    try manager.store().insertRow(named: "\(thread) \(round)")
+                    try manager.close()
+                } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+        #expect(try CacheManager.rowCount(at: url) == 1600)
+    }
+
+    @Test func `a slow opening holds up nobody on another path`() throws {
+        let other = folder("other.sqlite")
+        var configuration = CacheManager.Configuration()
+        configuration.log = { _ in
+            // Called while `store.sqlite` is being opened: it is set aside because it is text.
+            #expect(throws: Never.self) { try CacheManager(url: other) }
+        }
+        try Data(repeating: 120, count: 5000).write(to: url)
+        let manager = try CacheManager(url: url, configuration: configuration)
+        #expect(try manager.store().rowCount() == 0)
+        #expect(try folder.names.contains("other.sqlite"))
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct CheckpointTests {
+    private func size(_ path: String) throws -> Int {
+        try (FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
+    }
+
+    @Test func `no commit and no closing copies the log by itself`() throws {
+        let file = try DatabaseFile()
+        let before = try size(file.path)
+        do {
+            var writer = try file.open(.writer)
+            for _ in 0..<3000 { try writer.insert(bytes: 3000) }
+        }
+        #expect(try size(file.path) == before)
+        #expect(try size(file.path + "-wal") > 3000 * 4096)
+        var reopened = try file.open(.writer)
+        #expect(try reopened.count() == 3000)
+    }
+
+    @Test func `a checkpoint moves every page, and the next commit starts the log anew and cuts it`() throws {
+        let file = try DatabaseFile()
+        var writer = try file.open(.writer)
+        var guardian = try file.open(.guardian)
+        for _ in 0..<3000 { try writer.insert(bytes: 3000) }
+        let found = try writer.checkpoint(guardedBy: &guardian)
+        let result = try #require(found)
+        #expect(result.isComplete)
+        #expect(result.logPages > 3000)
+        #expect(writer.logPages > 3000)
+        try writer.insert()
+        #expect(writer.logPages < 10)
+        #expect(try size(file.path + "-wal") <= Connection.logSizeLimit)
+    }
+
+    @Test func `while somebody writes there is no checkpoint, and while one runs nobody writes`() throws {
+        let file = try DatabaseFile()
+        var writer = try file.open(.writer)
+        var guardian = try file.open(.guardian)
+        var other = try file.open(.writer)
+        try writer.insert()
+        try other.execute("BEGIN IMMEDIATE")
+        #expect(try writer.checkpoint(guardedBy: &guardian) == nil)
+        try other.execute("COMMIT")
+        #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
+        // The lock was let go of.
+        try other.insert()
+    }
+}

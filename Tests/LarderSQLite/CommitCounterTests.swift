@@ -1,0 +1,67 @@
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct CommitCounterTests {
+    @Test func `a commit of any connection moves it by one, and nothing else does`() throws {
+        let file = try DatabaseFile()
+        var ours = try file.open(.writer)
+        var other = try file.open(.writer)
+        var guardian = try file.open(.guardian)
+        let counter = try CommitCounter.required(of: ours)
+        let start = counter.stamp()
+        #expect(counter.stands(at: start))
+
+        try ours.insert()
+        #expect(!counter.stands(at: start))
+        #expect(counter.stamp().changes == start.changes + 1)
+
+        try other.insert(bytes: 100_000)
+        #expect(counter.stamp().changes == start.changes + 2)
+
+        let before = counter.stamp()
+        try other.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (3); ROLLBACK")
+        _ = try ours.count()
+        #expect(try ours.checkpoint(guardedBy: &guardian) != nil)
+        #expect(counter.stands(at: before))
+        #expect(counter.stamp() == before)
+    }
+
+    @Test func `it may be asked after its connection was closed`() throws {
+        let file = try DatabaseFile()
+        let counter = try {
+            let connection = try file.open(.writer)
+            return try CommitCounter.required(of: connection)
+        }()
+        let stamp = counter.stamp()
+        #expect(counter.stands(at: stamp))
+    }
+
+    @Test func `in memory there is none, and the data version is the fallback`() throws {
+        let memory = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
+        let none = CommitCounter(of: memory)
+        #expect(none == nil)
+
+        let file = try DatabaseFile()
+        var ours = try file.open(.writer)
+        var other = try file.open(.writer)
+        let start = try ours.dataVersion()
+        try ours.insert()
+        #expect(try ours.dataVersion() == start)
+        try other.insert()
+        #expect(try ours.dataVersion() != start)
+    }
+
+    @Test func `two stamps around our commit tell whether anybody else committed`() throws {
+        let file = try DatabaseFile()
+        var ours = try file.open(.writer)
+        var other = try file.open(.writer)
+        let counter = try CommitCounter.required(of: ours)
+        let before = counter.stamp()
+        try ours.insert()
+        #expect(counter.stamp().changes == before.changes &+ 1)
+        try other.insert()
+        try ours.insert()
+        #expect(counter.stamp().changes == before.changes &+ 3)
+    }
+}

@@ -1,0 +1,88 @@
+import LarderSQLite
+import Testing
+
+struct TransactionTests {
+    private struct Stop: Error {}
+
+    private func open() throws -> Connection {
+        var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
+        try connection.execute("CREATE TABLE t (x INTEGER UNIQUE)")
+        return connection
+    }
+
+    @Test func `a transaction that returns is committed`() throws {
+        var connection = try open()
+        let result = try connection.transaction { (connection) throws(SQLiteError) in
+            try connection.insert(1)
+            try connection.insert(2)
+            return "done"
+        }
+        #expect(result == "done")
+        #expect(connection.isInAutocommit == true)
+        #expect(try connection.sum() == 3)
+    }
+
+    @Test func `a transaction that throws leaves nothing`() throws {
+        var connection = try open()
+        #expect(throws: SQLiteError.self) {
+            try connection.transaction { (connection) throws(SQLiteError) in
+                try connection.insert(1)
+                try connection.insert(1)
+            }
+        }
+        #expect(connection.isInAutocommit == true)
+        #expect(try connection.sum() == 0)
+        try connection.insert(5)
+        #expect(try connection.sum() == 5)
+    }
+
+    @Test func `an inner transaction is undone by itself`() throws {
+        var connection = try open()
+        try connection.transaction { (connection) throws(SQLiteError) in
+            try connection.insert(1)
+            do throws(SQLiteError) {
+                try connection.transaction { (connection) throws(SQLiteError) in
+                    try connection.insert(10)
+                    try connection.insert(1)
+                }
+                Issue.record("the inner transaction should have thrown")
+            } catch {
+                #expect(.constraint ~= error.code)
+            }
+            try connection.transaction { (connection) throws(SQLiteError) in try connection.insert(100) }
+        }
+        #expect(try connection.sum() == 101)
+    }
+
+    @Test func `an error that rolls back by itself does not hide behind the rollback`() throws {
+        var connection = try open()
+        try connection.execute("CREATE TABLE u (x UNIQUE ON CONFLICT ROLLBACK)")
+        let error = #expect(throws: SQLiteError.self) {
+            try connection.transaction { (connection) throws(SQLiteError) in
+                try connection.insert(1)
+                try connection.execute("INSERT INTO u VALUES (1); INSERT INTO u VALUES (1)")
+            }
+        }
+        #expect(error?.message == "UNIQUE constraint failed: u.x")
+        #expect(connection.isInAutocommit == true)
+        #expect(try connection.sum() == 0)
+    }
+}
+
+extension Connection {
+    fileprivate mutating func insert(_ number: Int64) throws(SQLiteError) {
+        try run(.insert) { (statement) throws(SQLiteError) in try statement.bind(number, at: 1) }
+    }
+
+    fileprivate mutating func sum() throws(SQLiteError) -> Int64 {
+        try with(.sum) { (statement) throws(SQLiteError) in
+            _ = try statement.step()
+            return statement.int64(0)
+        }
+    }
+}
+
+extension SQL {
+    fileprivate static let insert = SQL("INSERT INTO t VALUES (?1)")
+    fileprivate static let sum = SQL("SELECT coalesce(sum(x), 0) FROM t")
+}

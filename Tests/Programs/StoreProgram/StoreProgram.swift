@@ -1,0 +1,113 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+
+/// What the tests run in processes of their own. Each verb prints its results line by line.
+@main
+struct StoreProgram {
+    static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        guard let verb = arguments.first else { exit(2) }
+        do {
+            try run(verb, Array(arguments.dropFirst()))
+        } catch let error as CacheError {
+            say("error", error.code)
+        } catch {
+            say("error", error)
+        }
+    }
+
+    private static func run(_ verb: String, _ arguments: [String]) throws {
+        switch verb {
+        case "stamp": say(CacheVersion.buildStamp)
+        case "open": try open(arguments[0])
+        case "open-as-nobody": try openAsNobody(arguments[0], arguments.dropFirst().contains("read-only"))
+        case "open-together": try openTogether(arguments[0], threads: 16)
+        case "lock": try lock(arguments[0], verb: arguments[1])
+        case "insert": try insert(arguments[0], from: arguments[1], count: arguments[2])
+        case "insert-until-full": try insertUntilFull(arguments[0])
+        default: exit(2)
+        }
+    }
+
+    private static func open(_ path: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        say("opened")
+        _ = readLine()
+        try manager.close()
+    }
+
+    /// Opens as a user who is not root, to whom permissions apply.
+    private static func openAsNobody(_ path: String, _ isReadOnly: Bool) throws {
+        if getuid() == 0, setgid(65534) != 0 || setuid(65534) != 0 { exit(2) }
+        var configuration = CacheManager.Configuration()
+        if isReadOnly { configuration.access = .readOnly }
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        say("opened", try manager.store().rowCount())
+        try manager.close()
+    }
+
+    /// Opens from many threads at once, when told to, and writes one row from each.
+    private static func openTogether(_ path: String, threads: Int) throws {
+        say("ready")
+        _ = readLine()
+        DispatchQueue.concurrentPerform(iterations: threads) { _ in
+            do {
+                let manager = try CacheManager(url: URL(fileURLWithPath: path))
+                try manager.writableStore().insertRow(named: UUID().uuidString)
+                try manager.close()
+                say("done")
+            } catch {
+                say("failed", error)
+            }
+        }
+    }
+
+    /// Holds a lock of SQLite's until told to let go.
+    private static func lock(_ path: String, verb: String) throws {
+        var connection = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
+        if verb == "EXCLUSIVE" { try connection.execute("PRAGMA locking_mode = EXCLUSIVE") }
+        try connection.execute("BEGIN IMMEDIATE; UPDATE cache SET version = version; ")
+        say("locked")
+        _ = readLine()
+        try connection.execute("ROLLBACK")
+    }
+
+    /// Writes rows and reports each once it is acknowledged.
+    private static func insert(_ path: String, from first: String, count: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        say("opened")
+        for number in (Int(first) ?? 0)..<((Int(first) ?? 0) + (Int(count) ?? 0)) {
+            try manager.writableStore().insertRow(named: "row \(number)")
+            say(number)
+        }
+        try manager.close()
+    }
+
+    /// Opens and writes on a volume that has no room for much, and says what came of it.
+    private static func insertUntilFull(_ path: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        say("opened")
+        var count = 0
+        do {
+            while count < 100_000 {
+                try manager.writableStore().insertRow(named: String(repeating: "x", count: 4000) + String(count))
+                count += 1
+            }
+            say("never full")
+        } catch {
+            say("full", error.code, try manager.store().rowCount() == count)
+        }
+        // Room again: the next write works.
+        try FileManager.default.removeItem(atPath: (path as NSString).deletingLastPathComponent + "/ballast")
+        try manager.writableStore().insertRow(named: "after")
+        say("again", try manager.store().rowCount() == count + 1)
+    }
+}
+
+/// Prints a line at once: what a killed process has said must have arrived.
+private func say(_ words: Any...) {
+    let line = words.map { "\($0)" }.joined(separator: " ") + "\n"
+    FileHandle.standardOutput.write(Data(line.utf8))
+}

@@ -1,0 +1,68 @@
+import Foundation
+
+/// One of the programs in Tests/Programs, run beside the test.
+package final class ChildProcess {
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+    private var rest = Data()
+
+    /// Starts the program `name` of this package.
+    package init(_ name: String, _ arguments: [String], through wrapper: [String] = []) throws {
+        let words = wrapper + [Self.folder.appendingPathComponent(name).path] + arguments
+        process.executableURL = URL(fileURLWithPath: wrapper.isEmpty ? words[0] : "/usr/bin/env")
+        process.arguments = wrapper.isEmpty ? Array(words.dropFirst()) : words
+        var environment = ProcessInfo.processInfo.environment
+        // A crash that is part of the test must not wait for a backtrace.
+        environment["SWIFT_BACKTRACE"] = "enable=no"
+        process.environment = environment
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+    }
+
+    /// Where the package's programs are built: beside the test bundle.
+    private static let folder: URL = {
+        let bundle = CommandLine.arguments.first { $0.contains(".xctest") } ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: bundle).deletingLastPathComponent()
+    }()
+
+    package var identifier: Int32 { process.processIdentifier }
+
+    /// The next line that the program prints; nil when it has ended.
+    package func line() -> String? {
+        while true {
+            if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { rest = rest[(end + 1)...] }
+                return String(decoding: rest[..<end], as: UTF8.self)
+            }
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty {
+                defer { rest = Data() }
+                return rest.isEmpty ? nil : String(decoding: rest, as: UTF8.self)
+            }
+            rest += more
+        }
+    }
+
+    /// Lets a program go on that waits for a line.
+    package func goOn() throws {
+        try input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+    }
+
+    /// Ends the program at once, wherever it is.
+    package func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Waits for the end; everything that was printed and not yet read.
+    @discardableResult
+    package func finish() throws -> (status: Int32, lines: [String]) {
+        try input.fileHandleForWriting.close()
+        var lines: [String] = []
+        while let line = line() { lines.append(line) }
+        process.waitUntilExit()
+        return (process.terminationStatus, lines)
+    }
+}

@@ -1,0 +1,46 @@
+package import Foundation
+package import Larder
+package import LarderSQLite
+
+/// Rows that tests of the store write and count below the public face.
+extension Store {
+    /// Adds a row to the table of sub-caches.
+    package func insertRow(named name: String) throws(CacheError) {
+        try write { (connection) throws(SQLiteError) in try connection.insertRow(named: name) }
+    }
+
+    /// How many rows the table of sub-caches has.
+    package func rowCount() throws(CacheError) -> Int {
+        try read { (connection) throws(SQLiteError) in try connection.rowCount() }
+    }
+}
+
+extension CacheManager {
+    /// How many rows the store at `url` has, opened for that alone.
+    package static func rowCount(at url: URL) throws -> Int {
+        let manager = try CacheManager(url: url)
+        defer { withExtendedLifetime(manager) {} }
+        return try manager.store().rowCount()
+    }
+}
+
+extension Connection {
+    /// Adds a row to the table of sub-caches.
+    package mutating func insertRow(named name: String) throws(SQLiteError) {
+        try run(.insertRow) { (statement) throws(SQLiteError) in try statement.bind(name, at: 1) }
+    }
+
+    /// How many rows the table of sub-caches has.
+    package mutating func rowCount() throws(SQLiteError) -> Int {
+        try with(.countRows) { (statement) throws(SQLiteError) in
+            _ = try statement.step()
+            return Int(statement.int64(0))
+        }
+    }
+}
+
+extension SQL {
+    fileprivate static let insertRow = SQL(
+        "INSERT INTO cache (name, version, codec, age_rule, opened_at) VALUES (?1, '', '', 0, 0)")
+    fileprivate static let countRows = SQL("SELECT count(*) FROM cache")
+}
