@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// One of the programs in Tests/Programs, run beside the test.
 package final class ChildProcess {
@@ -22,10 +22,13 @@ package final class ChildProcess {
     }
 
     /// Where the package's programs are built: beside the test bundle.
-    private static let folder: URL = {
+    package static let folder: URL = {
         let bundle = CommandLine.arguments.first { $0.contains(".xctest") } ?? CommandLine.arguments[0]
         return URL(fileURLWithPath: bundle).deletingLastPathComponent()
     }()
+
+    /// Whether the tests run with a sanitizer; its builds have a folder of their own.
+    package static var isSanitized: Bool { folder.path.contains("sanitize") }
 
     package var identifier: Int32 { process.processIdentifier }
 

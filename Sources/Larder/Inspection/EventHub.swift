@@ -53,6 +53,9 @@ package final class EventHub: Sendable {
         }
     }
 
+    /// How many streams listen.
+    package var listenerCount: Int { state.withLock { $0.listeners.count } }
+
     /// Ends every stream, once what waits in it was taken.
     package func finish() {
         let listeners = state.withLock { state in

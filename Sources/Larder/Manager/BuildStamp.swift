@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// What tells one build of the program from another.
-enum BuildStamp {
+package enum BuildStamp {
     /// Found once: the program does not change while it runs.
     static let current = bundleStamp ?? executableStamp ?? unidentified
 
@@ -12,7 +12,7 @@ enum BuildStamp {
             build: Bundle.main.object(forInfoDictionaryKey: "CFBundleVersion") as? String)
     }
 
-    static func stamp(version: String?, build: String?) -> String? {
+    package static func stamp(version: String?, build: String?) -> String? {
         switch (version, build) {
         case (let version?, let build?): "\(version) (\(build))"
         case (let version?, nil): version
@@ -21,7 +21,6 @@ enum BuildStamp {
         }
     }
 
-    /// The linker's mark in the executable, else a digest of all of it.
     private static var executableStamp: String? {
         #if os(Linux)
         // The file that runs, even if another one stands at its path by now.
@@ -30,19 +29,22 @@ enum BuildStamp {
         guard let path = Bundle.main.executablePath else { return nil }
         #endif
         do {
-            // A build id stands among the notes, close behind the file's header.
-            let head = try FileSystem.contents(path, limit: 1 << 20)
-            if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) {
-                return "build-id:" + id
-            }
-            return try FileSystem.contents(path).map(digest)
+            return try stamp(executable: path)
         } catch {
             return nil
         }
     }
 
+    /// The linker's mark in the executable, else a digest of all of it.
+    package static func stamp(executable path: String) throws(SystemError) -> String? {
+        // A build id stands among the notes, close behind the file's header.
+        let head = try FileSystem.contents(path, limit: 1 << 20)
+        if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) { return "build-id:" + id }
+        return try FileSystem.contents(path).map(digest)
+    }
+
     /// Two checksums of 64 bits and the length.
-    static func digest(_ bytes: [UInt8]) -> String {
+    private static func digest(_ bytes: [UInt8]) -> String {
         bytes.withUnsafeBytes { bytes in
             let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
                 let sum = String(Checksum.xxh64(bytes, seed: seed), radix: 16)

@@ -1,15 +1,15 @@
 /// The beginning of an ELF file of 64 bits, as far as it tells which build it is.
-struct ExecutableFile {
+package struct ExecutableFile {
     private let bytes: UnsafeRawBufferPointer
 
     /// Nil if `bytes` do not begin as such a file does.
-    init?(bytes: UnsafeRawBufferPointer) {
+    package init?(bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 64, bytes.prefix(5).elementsEqual([0x7F, 0x45, 0x4C, 0x46, 2]) else { return nil }
         self.bytes = bytes
     }
 
     /// The GNU build id, in hex digits; nil if the linker wrote none, or not into these bytes.
-    var buildID: String? {
+    package var buildID: String? {
         let table = clamped(word(32, UInt64.self))
         let size = Int(word(54, UInt16.self))
         for index in 0..<Int(word(56, UInt16.self)) {
