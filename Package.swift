@@ -31,9 +31,6 @@ let package = Package(
             name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport"],
             path: "Tests/Larder"),
         .testTarget(
-            name: "ConcurrencyTests", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
-            path: "Tests/Concurrency"),
-        .testTarget(
             name: "DurabilityTests",
             dependencies: ["Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store"], path: "Tests/Durability"
         ),

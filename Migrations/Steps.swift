@@ -15,7 +15,9 @@ package struct MigrationStep: Sendable {
         self.sql = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Every step, in order. A released step is never changed; a new one is added at the end.
+    /// Every step, in order.
+    ///
+    /// A released step is never changed; a new one is added at the end.
     package static let all: [MigrationStep] = [
         MigrationStep(1, "0001_create-tables.sql", PackageResources._001_create_tables_sql)
     ]

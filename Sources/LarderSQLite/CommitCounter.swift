@@ -5,7 +5,9 @@ internal import LarderCSQLite
 /// It reads the header of the write-ahead log's index, which SQLite shares between processes, through a mapping of its
 /// own: it may be asked after the connection it came from was closed, and then no longer moves.
 package final class CommitCounter: Sendable {
-    /// The page's address. An integer, because a pointer is not `Sendable`; what it points to is only ever read.
+    /// The page's address.
+    ///
+    /// An integer, because a pointer is not `Sendable`; what it points to is only ever read.
     private let address: UInt
 
     /// Nil where there is no shared memory to read: in memory, read-only without a live writer, other systems.
@@ -22,7 +24,9 @@ package final class CommitCounter: Sendable {
 
     private var page: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
 
-    /// What the index says now. Take it before the read it is to vouch for.
+    /// What the index says now.
+    ///
+    /// Take it before the read it is to vouch for.
     package func stamp() -> CommitStamp {
         CommitStamp(header: larder_wal_header_read(page))
     }

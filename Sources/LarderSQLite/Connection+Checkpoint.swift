@@ -23,7 +23,7 @@ extension Connection {
     ) throws(SQLiteError) -> CheckpointResult? {
         do {
             try guardian.run(.guardBegin)
-        } catch where .busy ~= error.code {
+        } catch  where .busy ~= error.code {
             return nil
         }
         var (log, moved): (Int32, Int32) = (0, 0)

@@ -12,14 +12,17 @@ extension Connection {
             name: ":memory:",
             flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, vfs: nil)
 
-        /// An existing file, to read and write. A symbolic link is not followed.
+        /// An existing file, to read and write.
+        ///
+        /// A symbolic link is not followed.
         package static func file(_ path: String, vfs: String? = nil) -> Location {
             Location(name: path, flags: SQLITE_OPEN_READWRITE | common, vfs: vfs)
         }
 
         /// An existing file of which nothing changes on disk, not even the log's shared memory.
         package static func readOnlyFile(_ path: String, vfs: String? = nil) -> Location {
-            Location(name: uri(path, "readonly_shm=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
+            Location(
+                name: uri(path, "readonly_shm=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
         }
 
         /// An existing file without its log and without locks: only for what nobody writes.

@@ -35,7 +35,9 @@ extension Connection {
     /// The bytes of a page, set when a file is made; measured, see *Design decisions*.
     package static let pageSize = 4096
 
-    /// The bytes of pages that a writer or a reader keeps. More costs more at every renewal after a commit of others.
+    /// The bytes of pages that a writer or a reader keeps.
+    ///
+    /// More costs more at every renewal after a commit of others.
     package static let cacheKibibytes = 8192
 
     /// What the log is cut to when it starts anew after a complete checkpoint.

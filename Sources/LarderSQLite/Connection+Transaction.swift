@@ -26,8 +26,10 @@ extension Connection {
         }
     }
 
-    /// Undoes what the failed level did. SQLite has rolled back by itself after some errors; what fails here then has
-    /// nothing left to undo, and the error that led here is the one to report.
+    /// Undoes what the failed level did.
+    ///
+    /// SQLite has rolled back by itself after some errors; what fails here then has nothing left to undo, and the error
+    /// that led here is the one to report.
     private mutating func rollBack(outer: Bool) {
         guard !isInAutocommit else { return }
         do {

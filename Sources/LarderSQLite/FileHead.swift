@@ -14,7 +14,9 @@ package struct FileHead: Sendable, Equatable {
     /// Whether the main file shows no table, index, view or trigger.
     package let hasNoTables: Bool
 
-    /// Reads the head of the file at `path`, which must exist. Takes no lock, makes and changes no file.
+    /// Reads the head of the file at `path`, which must exist.
+    ///
+    /// Takes no lock, makes and changes no file.
     package init(path: String, vfs: String? = nil) throws(SQLiteError) {
         let connection = try Connection.open(.immutableFile(path, vfs: vfs))
         var bytes = [UInt8](repeating: 0, count: 108)

@@ -23,9 +23,12 @@ package final class ReaderPool: Sendable {
     /// Whose turn it is when all slots are taken.
     private let turn = Atomic(0)
 
-    /// `willRenew` is called before a transaction begins that is kept open, and may refuse it; `scheduleLettingGo` is
-    /// called when nobody is going to end it yet, and sees to it that `letGo` is called after a while. Both run under a
-    /// slot's lock.
+    /// Makes a pool whose connections are opened when they are needed.
+    ///
+    /// - Parameters:
+    ///   - willRenew: Called before a transaction begins that is kept open, and may refuse it. Under a slot's lock.
+    ///   - scheduleLettingGo: Called when one began and nobody is going to end it yet: sees to it that `letGo` is called
+    ///     after a while. Under a slot's lock.
     package init(
         count: Int, counter: CommitCounter?, open: @escaping Opener,
         willRenew: @escaping @Sendable () throws(SQLiteError) -> Void,

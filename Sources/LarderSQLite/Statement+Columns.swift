@@ -32,7 +32,8 @@ extension Statement {
     }
 
     /// Lends the bytes of a blob or a text where SQLite has them: valid until the next step.
-    package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R
+    {
         let start = sqlite3_column_blob(handle, column)
         let count = Int(sqlite3_column_bytes(handle, column))
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))

@@ -8,11 +8,6 @@ package struct Statement: ~Copyable {
     let handle: OpaquePointer
     let database: OpaquePointer
 
-    init(handle: OpaquePointer, database: OpaquePointer) {
-        self.handle = handle
-        self.database = database
-    }
-
     /// Moves to the next row; false at the end.
     package func step() throws(SQLiteError) -> Bool {
         switch sqlite3_step(handle) {

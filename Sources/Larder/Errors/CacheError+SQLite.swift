@@ -44,4 +44,3 @@ extension SQLiteError {
         .storageFull, "the volume is full; what is stored stays readable, and writing works again once there is room"
     )
 }
-

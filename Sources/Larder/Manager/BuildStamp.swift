@@ -39,7 +39,9 @@ package enum BuildStamp {
     package static func stamp(executable path: String) throws(SystemError) -> String? {
         // A build id stands among the notes, close behind the file's header.
         let head = try FileSystem.contents(path, limit: 1 << 20)
-        if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) { return "build-id:" + id }
+        if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) {
+            return "build-id:" + id
+        }
         return try FileSystem.contents(path).map(digest)
     }
 

@@ -33,14 +33,18 @@ extension CacheManager {
         case recreate
     }
 
-    /// How a manager works. The defaults are meant for apps and servers alike.
+    /// How a manager works.
+    ///
+    /// The defaults are meant for apps and servers alike.
     ///
     /// When several managers of a process share a store, `durability`, `recovery`, `newerSchema` and `busyTimeout` are
     /// those of the one that opened it; `access`, `clock` and `log` are each manager's own.
     public struct Configuration: Sendable {
-        /// What time it is. The system's clock by default.
+        /// What time it is.
+        ///
+        /// The system's clock by default.
         public var clock: @Sendable () -> Date {
-            get { injectedClock ?? { Date() } }
+            get { injectedClock ?? Timekeeper.systemDate }
             set { injectedClock = newValue }
         }
 
@@ -59,7 +63,9 @@ extension CacheManager {
         /// How long a call waits while another process holds the database, before it throws ``CacheError/Code/busy``.
         public var busyTimeout: Duration = .seconds(5)
 
-        /// Where messages for the program's log go. Nowhere by default. Called outside locks, on any thread.
+        /// Where messages for the program's log go.
+        ///
+        /// Nowhere by default. Called outside locks, on any thread.
         public var log: @Sendable (LogMessage) -> Void = { _ in }
 
         #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)

@@ -23,8 +23,10 @@ package struct ExecutableFile {
         return nil
     }
 
-    /// Looks for the note named “GNU” of type 3 between `start` and `end`. A note is three words (length of the name,
-    /// length of the content, type), the name and the content, each filled up to four bytes.
+    /// Looks for the note named “GNU” of type 3 between `start` and `end`.
+    ///
+    /// A note is three words (length of the name, length of the content, type), the name and the content, each filled
+    /// up to four bytes.
     private func buildID(_ start: Int, _ end: Int) -> String? {
         var note = start
         while note + 12 <= end {

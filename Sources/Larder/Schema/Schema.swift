@@ -1,5 +1,5 @@
-package import LarderSQLite
 internal import LarderMigrations
+package import LarderSQLite
 
 /// The tables: which steps lead to them, and whether they are there.
 package enum Schema {
@@ -27,7 +27,7 @@ package enum Schema {
         for probe in [cacheProbe, entryProbe] {
             do {
                 try connection.run(probe)
-            } catch where error.code == .error {
+            } catch  where error.code == .error {
                 throw SQLiteError(code: .corrupt, message: error.message, sql: error.sql)
             }
         }

@@ -37,8 +37,9 @@ package final class Database: Sendable {
     /// How many pages stood in the log after the last commit here.
     private let logPages = Atomic(0)
 
-    /// A database in a file. `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still
-    /// stands at its path.
+    /// A database in a file.
+    ///
+    /// `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still stands at its path.
     package init(
         identity: FileIdentity, writer: consuming sending Connection?, readers: ReaderPool, counter: CommitCounter?,
         verifiesReads: Bool = false, openGuardian: @escaping ReaderPool.Opener,

@@ -29,7 +29,9 @@ package final class Store: Sendable {
     }
 
     /// Runs `body` in one transaction of the writing side, and acknowledges it only once it stands in the file at our
-    /// path. `body` may run again, on another database.
+    /// path.
+    ///
+    /// `body` may run again, on another database.
     package func write<R: Sendable>(
         _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
@@ -41,7 +43,9 @@ package final class Store: Sendable {
         }
     }
 
-    /// Runs `body` on a reader. `body` may run again, on another database.
+    /// Runs `body` on a reader.
+    ///
+    /// `body` may run again, on another database.
     package func read<R: Sendable>(
         _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
@@ -54,7 +58,9 @@ package final class Store: Sendable {
         try onDatabase("cannot checkpoint") { (database) throws(SQLiteError) in try database.checkpoint() }
     }
 
-    /// Closes the database. Work that runs is finished, later calls throw `.closed`.
+    /// Closes the database.
+    ///
+    /// Work that runs is finished, later calls throw `.closed`.
     package func close() {
         reopening.withLock { _ in
             guard let database else { return }
@@ -168,7 +174,7 @@ extension Store {
             isCheckpointing.store(false, ordering: .releasing)
             do throws(CacheError) {
                 try checkpoint()
-            } catch where error.code == .closed {
+            } catch  where error.code == .closed {
                 // Closing checkpoints by itself.
             } catch {
                 notify(.backgroundFailure(error))

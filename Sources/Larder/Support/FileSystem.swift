@@ -30,7 +30,9 @@ package struct FileStatus: Sendable {
     package let identity: FileIdentity
 }
 
-/// The file system, for the parts of the library that may use it. What is made is its owner's alone.
+/// The file system, for the parts of the library that may use it.
+///
+/// What is made is its owner's alone.
 package enum FileSystem {
     /// What stands at `path`; nil if nothing does.
     package static func status(_ path: String) throws(SystemError) -> FileStatus? {

@@ -20,9 +20,12 @@ package struct Timekeeper: Sendable {
         self.wake = wake
     }
 
+    /// The system's clock, as a user would give one.
+    @Sendable package static func systemDate() -> Date { Date() }
+
     /// The system's time.
     package static let system = Timekeeper(
-        now: { milliseconds(of: Date()) },
+        now: { milliseconds(of: systemDate()) },
         wake: { delay, action in
             let wakeup = Wakeup(action)
             // The timer holds the wake-up until then, and a cancelled one holds nothing.

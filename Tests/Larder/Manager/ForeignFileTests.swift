@@ -40,7 +40,9 @@ struct ForeignFileTests {
         #expect(after == before)
     }
 
-    @Test(arguments: ["", "PRAGMA page_size = 512; VACUUM", "PRAGMA journal_mode = WAL", "PRAGMA user_version = 99; VACUUM"])
+    @Test(arguments: [
+        "", "PRAGMA page_size = 512; VACUUM", "PRAGMA journal_mode = WAL", "PRAGMA user_version = 99; VACUUM",
+    ])
     func `a valid, empty database is taken`(sql: String) throws {
         try make(sql)
         let manager = try CacheManager(url: url)

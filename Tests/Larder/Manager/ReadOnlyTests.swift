@@ -19,14 +19,8 @@ struct ReadOnlyTests {
         return try CacheManager(url: url, configuration: configuration)
     }
 
-    private func make(rows: Int) throws {
-        let manager = try CacheManager(url: url)
-        for row in 0..<rows { try manager.store().insertRow(named: "\(row)") }
-        try manager.close()
-    }
-
     @Test func `nothing on disk changes, and writes say why they cannot be`() throws {
-        try make(rows: 3)
+        try CacheManager.makeStore(at: url, rows: 3)
         let before = try folder.contents()
         let manager = try open()
         #expect(try manager.store().rowCount() == 3)
@@ -38,7 +32,7 @@ struct ReadOnlyTests {
 
     @Test(arguments: [["-wal", "-shm", ".lock"], ["-shm", ".lock"]])
     func `the main file alone is enough once the log is empty`(missing: [String]) throws {
-        try make(rows: 3)
+        try CacheManager.makeStore(at: url, rows: 3)
         for ending in ["-wal", "-shm", ".lock"] where missing.contains(ending) {
             try FileManager.default.removeItem(at: folder("store.sqlite" + ending))
         }
@@ -51,9 +45,8 @@ struct ReadOnlyTests {
     }
 
     @Test func `a log that nobody copied yet is read`() throws {
-        try make(rows: 1)
-        let other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
-        var writer = other
+        try CacheManager.makeStore(at: url, rows: 1)
+        var writer = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
         try writer.insertRow(named: "in the log")
         let manager = try open()
         #expect(try manager.store().rowCount() == 2)
@@ -62,7 +55,7 @@ struct ReadOnlyTests {
     }
 
     @Test func `a reader without a log notices that somebody begins to write`() throws {
-        try make(rows: 2)
+        try CacheManager.makeStore(at: url, rows: 2)
         for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
         let reader = try open()
         #expect(try reader.store().rowCount() == 2)
@@ -74,7 +67,7 @@ struct ReadOnlyTests {
     }
 
     @Test func `reader and writer of one process work side by side, whoever came first`() throws {
-        try make(rows: 1)
+        try CacheManager.makeStore(at: url, rows: 1)
         do {
             let reader = try open()
             #expect(try reader.store().rowCount() == 1)

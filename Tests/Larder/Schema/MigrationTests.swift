@@ -86,7 +86,8 @@ struct MigrationTests {
         let store = try manager.store()
         try store.insertRow(named: "a")
         #expect(throws: CacheError.self) { try store.insertRow(named: "a") }
-        let insert = SQL("INSERT INTO entry (cache, key, size, written_at, accessed_at, revision) VALUES (1, 'k', 0, 0, 0, 0)")
+        let insert = SQL(
+            "INSERT INTO entry (cache, key, size, written_at, accessed_at, revision) VALUES (1, 'k', 0, 0, 0, 0)")
         try store.write { (connection) throws(SQLiteError) in try connection.run(insert) }
         #expect(throws: CacheError.self) {
             try store.write { (connection) throws(SQLiteError) in try connection.run(insert) }

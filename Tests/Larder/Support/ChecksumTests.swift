@@ -3,11 +3,12 @@ import Testing
 
 struct ChecksumTests {
     // The values are those of the reference implementation.
-    @Test(arguments: [
-        ("", 0, 0xEF46_DB37_51D8_E999), ("a", 0, 0xD24E_C4F1_A98C_6E5B), ("abc", 0, 0x44BC_2CF5_AD77_0999),
-        ("Nobody inspects the spammish repetition", 0, 0xFBCE_A83C_8A37_8BF1),
-        ("abc", 0x9E37_79B9_7F4A_7C15, 0x2ED0_F59D_6B43_AC8B),
-    ] as [(String, UInt64, UInt64)])
+    @Test(
+        arguments: [
+            ("", 0, 0xEF46_DB37_51D8_E999), ("a", 0, 0xD24E_C4F1_A98C_6E5B), ("abc", 0, 0x44BC_2CF5_AD77_0999),
+            ("Nobody inspects the spammish repetition", 0, 0xFBCE_A83C_8A37_8BF1),
+            ("abc", 0x9E37_79B9_7F4A_7C15, 0x2ED0_F59D_6B43_AC8B),
+        ] as [(String, UInt64, UInt64)])
     func `it agrees with the reference`(text: String, seed: UInt64, expected: UInt64) {
         #expect(Array(text.utf8).withUnsafeBytes { Checksum.xxh64($0, seed: seed) } == expected)
     }

@@ -3,7 +3,9 @@ import Larder
 import LarderSQLite
 import LarderTestSupport
 
-/// What the tests run in processes of their own. Each verb prints its results line by line.
+/// What the tests run in processes of their own.
+///
+/// Each verb prints its results line by line.
 @main
 struct StoreProgram {
     static func main() {
@@ -26,6 +28,8 @@ struct StoreProgram {
         case "open-together": try openTogether(arguments[0], threads: 16)
         case "lock": try lock(arguments[0], verb: arguments[1])
         case "insert": try insert(arguments[0], from: arguments[1], count: arguments[2])
+        case "make-many": try makeMany(arguments[0], prefix: arguments[1])
+        case "open-full": try openFull(arguments[0])
         case "insert-until-full": try insertUntilFull(arguments[0])
         default: exit(2)
         }
@@ -83,6 +87,39 @@ struct StoreProgram {
             say(number)
         }
         try manager.close()
+    }
+
+    /// Makes store after store and writes a few rows into each, until it is killed; reports what is acknowledged.
+    private static func makeMany(_ folder: String, prefix: String) throws {
+        for number in 0..<1000 {
+            let name = "\(prefix)-\(number).sqlite"
+            for pass in 0..<2 {
+                let manager = try CacheManager(url: URL(fileURLWithPath: folder + "/" + name))
+                for row in 1...2 {
+                    try manager.writableStore().insertRow(named: "\(pass) \(row)")
+                    say(name, pass * 2 + row)
+                }
+                try manager.close()
+            }
+        }
+    }
+
+    /// Opens on a volume without room, then with some.
+    private static func openFull(_ folder: String) throws {
+        let url = URL(fileURLWithPath: folder + "/store.sqlite")
+        do {
+            let manager = try CacheManager(url: url)
+            try manager.writableStore().insertRow(named: String(repeating: "x", count: 60_000))
+            say("had room")
+        } catch {
+            say("error", error.code)
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        if names.contains(where: { $0.contains("corrupt") }) { say("set aside") }
+        try FileManager.default.removeItem(atPath: folder + "/ballast")
+        let manager = try CacheManager(url: url)
+        try manager.writableStore().insertRow(named: "works")
+        say("opened with room")
     }
 
     /// Opens and writes on a volume that has no room for much, and says what came of it.

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import LarderSQLite
 
 /// Moves a store that cannot be used out of the way, whole.
@@ -8,6 +7,9 @@ internal import LarderSQLite
 struct SetAside {
     let location: StoreLocation
     let vfs: String?
+
+    /// Milliseconds since 1970.
+    let now: Int64
 
     /// Moves the store's files to names of their own beside it; returns the database's new path.
     ///
@@ -42,7 +44,8 @@ struct SetAside {
 
     /// Milliseconds since 1970 and some random digits: names sort by age, and two never meet.
     private func stamp() -> String {
-        let time = String(Int64(Date().timeIntervalSince1970 * 1000))
+        // Thirteen digits until the year 2286, more than that for a clock that is ahead.
+        let time = String(max(now, 0)).leftPadded(to: 13)
         return time + "-" + String(UInt32.random(in: .min ... .max), radix: 16).leftPadded(to: 8)
     }
 

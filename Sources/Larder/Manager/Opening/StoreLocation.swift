@@ -12,7 +12,9 @@ package struct StoreLocation: Hashable, Sendable {
     /// SQLite's log and its index.
     var logs: [String] { [path + "-wal", path + "-shm"] }
 
-    /// The file that the one locks who creates, migrates or replaces the store. SQLite never sees it.
+    /// The file that the one locks who creates, migrates or replaces the store.
+    ///
+    /// SQLite never sees it.
     var lock: String { path + ".lock" }
 
     /// The folder of spilled values.

@@ -55,7 +55,9 @@ extension StoreOpener {
         let path: String
         let identity: FileIdentity
 
-        /// Whether it still stands there. Never opens it.
+        /// Whether it still stands there.
+        ///
+        /// Never opens it.
         @Sendable func isUnmoved() -> Bool {
             do {
                 return try FileSystem.status(path)?.identity == identity

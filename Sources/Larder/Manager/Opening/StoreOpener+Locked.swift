@@ -7,7 +7,9 @@ extension StoreOpener {
         case newer(Int32)
     }
 
-    /// Makes, repairs or replaces the store and opens it. The caller holds the lock file.
+    /// Makes, repairs or replaces the store and opens it.
+    ///
+    /// The caller holds the lock file.
     func openLocked(_ damage: StoreDamage?) throws -> Database {
         var trouble: Trouble?
         if let damage, let identity = damage.identity, try FileSystem.status(name)?.identity == identity {
@@ -27,10 +29,12 @@ extension StoreOpener {
         throw refusal(.corrupt, "what was made anew there is damaged again; check the volume")
     }
 
+    private var setAside: SetAside { SetAside(location: location, vfs: settings.vfs, now: timekeeper.now()) }
+
     /// Opens the file and gives it what it lacks.
     private func build() throws -> Database {
         if try FileSystem.status(name) == nil {
-            try SetAside(location: location, vfs: settings.vfs).rests()
+            try setAside.rests()
             _ = try FileSystem.makeFile(name)
         }
         guard let status = try FileSystem.status(name) else { throw SQLiteError.moved }
@@ -72,7 +76,7 @@ extension StoreOpener {
         }
         // A file that never was ours is never deleted, so whether it was is decided by the mark at its place.
         let isOurs = try head().applicationID == Schema.applicationID
-        let target = try SetAside(location: location, vfs: settings.vfs)(isOurs: isOurs)
+        let target = try setAside(isOurs: isOurs)
         notify(.setAside(path: target, reason: reason))
     }
 }

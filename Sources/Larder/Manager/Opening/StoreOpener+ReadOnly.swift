@@ -28,7 +28,8 @@ extension StoreOpener {
         let version = try first.userVersion()
         guard try first.applicationID() == Schema.applicationID, version > 0 else { throw unfinished }
         if version > Schema.current {
-            throw refusal(.newerSchema, "a newer release of the library wrote it (schema \(version)); update the library")
+            throw refusal(
+                .newerSchema, "a newer release of the library wrote it (schema \(version)); update the library")
         }
         if version < Schema.current {
             throw refusal(.readOnly, "an older release wrote it (schema \(version)); open it for writing once")

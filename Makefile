@@ -1,0 +1,53 @@
+# The workshop. Every target does its own set-up; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+export LARDER_STRICT := 1
+# A crash that a test provokes must not wait for a backtrace.
+export SWIFT_BACKTRACE := enable=no
+
+.PHONY: help setup demo test format lint debug release examples sanitize torture clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+setup:
+	@.ci/setup
+
+## make demo      installs what is missing, builds, runs the main example
+demo: setup
+	swift run --package-path Examples QuickStart
+
+## make test      every check that CI runs: format, tests in debug and release, house rules, examples
+test: setup lint debug release examples
+
+## make format    formats every source
+format:
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Migrations
+
+lint:
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples Migrations
+
+debug:
+	swift test
+
+# Tests in release mode need nothing that only debug has; they find what the optimiser changes.
+release:
+	swift test --configuration release --scratch-path .build/release-tests
+
+examples:
+	swift run --package-path Examples QuickStart
+
+## make sanitize  all tests under the thread and the address sanitizer
+sanitize: setup
+	swift test --sanitize thread --scratch-path .build/sanitize-thread
+	swift test --sanitize address --scratch-path .build/sanitize-address
+
+## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run
+ROUNDS ?= 20
+torture: setup
+	swift build --build-tests
+	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; swift test --skip-build --filter DurabilityTests; done
+
+clean:
+	rm -rf .build Examples/.build Tests/Benchmarks/.build

@@ -1,0 +1,153 @@
+import Foundation
+import LarderMigrations
+import Testing
+
+/// Rules of the house that can be read off its sources.
+///
+/// Where a rule names places, they are the whole list.
+struct HouseRulesTests {
+    private let sources: [SourceTree.File]
+    private let tests: [SourceTree.File]
+
+    init() throws {
+        sources = try SourceTree.files(below: "Sources", "Migrations")
+        tests = try SourceTree.files(below: "Tests", "Examples")
+    }
+
+    /// Expects `pattern` nowhere in `files` but in those whose path begins with one of `places`.
+    private func expect(
+        _ pattern: String, onlyIn places: [String], of files: [SourceTree.File],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let pattern = try Regex(pattern)
+        let others = files.filter { file in !places.contains { file.path.hasPrefix($0) } }
+        #expect(SourceTree.places(others, pattern) == [], sourceLocation: sourceLocation)
+        // A rule about something that is nowhere would guard nothing.
+        for place in places {
+            let named = files.filter { $0.path.hasPrefix(place) }
+            #expect(SourceTree.places(named, pattern) != [], "\(place)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test func `no file is longer than 500 lines`() {
+        for file in sources + tests { #expect(file.lines.count <= 500, "\(file.path)") }
+    }
+
+    @Test func `a file is named for its type or its topic`() {
+        for file in sources {
+            let name = file.path.split(separator: "/").last ?? ""
+            #expect(name.wholeMatch(of: /[A-Z][A-Za-z0-9]*(\+[A-Z][A-Za-z0-9]*)?\.swift/) != nil, "\(file.path)")
+        }
+        for file in sources + tests {
+            for word in ["Helpers", "Utils", "Utilities", "Types", "Common", "Misc"] {
+                #expect(!file.path.contains(word), "\(file.path)")
+            }
+        }
+    }
+
+    // MARK: - Who knows what
+
+    @Test func `only the SQLite layer knows C`() throws {
+        try expect(#"import LarderCSQLite"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
+        try expect(#"\bsqlite3_[a-z]"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
+        try expect(#"import LarderMigrations"#, onlyIn: ["Sources/Larder/Schema/"], of: sources)
+    }
+
+    @Test func `the SQLite layer knows nothing of the library, and the command only its public face`() throws {
+        let layer = sources.filter { $0.path.hasPrefix("Sources/LarderSQLite/") }
+        #expect(SourceTree.places(layer, try Regex(#"import (Larder|Foundation)\b"#)) == [])
+        let command = sources.filter { $0.path.hasPrefix("Sources/LarderCLI/") }
+        #expect(SourceTree.places(command, try Regex(#"import Larder(SQLite|Migrations)\b"#)) == [])
+    }
+
+    /// What each folder of the library stands on.
+    ///
+    /// It may name types of these, and of nothing above it.
+    private static let floors: [(folder: String, mayUse: Set<String>)] = [
+        ("Errors", ["Support"]),
+        ("Support", ["Errors"]),
+        ("Schema", ["Support", "Errors"]),
+        ("Memory", ["Support", "Errors"]),
+        ("Entries", ["Support", "Errors"]),
+        ("Blobs", ["Support", "Errors"]),
+        ("Store", ["Memory", "Entries", "Blobs", "Schema", "Support", "Errors"]),
+    ]
+
+    @Test func `knowledge flows one way between the folders of the library`() throws {
+        for (folder, mayUse) in Self.floors {
+            let own = sources.filter { $0.path.hasPrefix("Sources/Larder/\(folder)/") }
+            for other in sources where other.path.hasPrefix("Sources/Larder/") {
+                let home = String(other.path.split(separator: "/")[2])
+                guard home != folder, !mayUse.contains(home) else { continue }
+                for type in declaredTypes(of: other) {
+                    #expect(SourceTree.places(own, try Regex(#"\b\#(type)\b"#)) == [], "\(type) of \(home)")
+                }
+            }
+        }
+    }
+
+    /// The types that a file declares at its top level.
+    private func declaredTypes(of file: SourceTree.File) -> [Substring] {
+        let declaration = /^(?:public |package |private )?(?:final )?(?:struct|class|enum|protocol|actor) ([A-Z]\w+)/
+        return file.code.compactMap { $0.prefixMatch(of: declaration)?.output.1 }
+    }
+
+    @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
+        let places = ["Sources/LarderSQLite/", "Sources/Larder/Schema/"]
+        try expect(#""\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|PRAGMA|BEGIN|COMMIT) "#, onlyIn: places, of: sources)
+        try expect(#"\bSQL\($"#, onlyIn: ["Sources/Larder/Schema/"], of: sources)
+        try expect(#"PRAGMA"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
+    }
+
+    @Test func `the file system is called in one place`() throws {
+        try expect(
+            #"\b(FileManager|FileHandle|open\(path|lstat\(|unlink\(|rename\(|opendir\(|flock\()"#,
+            onlyIn: ["Sources/Larder/Support/File", "Sources/Larder/Manager/CachesFolder.swift"],
+            of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
+        try expect(
+            #"\bFileSystem\."#,
+            onlyIn: [
+                "Sources/Larder/Manager/Opening/", "Sources/Larder/Manager/BuildStamp.swift",
+            ], of: sources)
+    }
+
+    @Test func `the clock is read in one place, and so is every interval`() throws {
+        try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/Timekeeper.swift"], of: sources)
+        try expect(#"asyncAfter|makeTimerSource"#, onlyIn: ["Sources/Larder/Support/Timekeeper.swift"], of: sources)
+        try expect(#"clock_gettime|ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
+    }
+
+    // MARK: - What is never done
+
+    @Test func `what is unproven is counted`() throws {
+        try expect(#"@unchecked Sendable|nonisolated\(unsafe\)"#, onlyIn: [], of: sources)
+        try expect(#"\btry\?|\btry!|\bas!|fatalError\("#, onlyIn: [], of: sources)
+        try expect(#"@testable|@_spi"#, onlyIn: [], of: sources + tests.filter { !$0.path.contains("HouseRules") })
+    }
+
+    @Test func `no test sleeps`() throws {
+        let others = tests.filter { !$0.path.contains("HouseRules") }
+        try expect(#"\b(sleep|usleep|nanosleep)\(|Thread\.sleep|Task\.sleep"#, onlyIn: [], of: others)
+    }
+
+    @Test func `every migration stands in the table of steps, and together they are small`() throws {
+        let files = try SourceTree.files(below: "Migrations", suffix: ".sql")
+        let names = files.map { $0.path.replacing("Migrations/", with: "") }
+        #expect(names == MigrationStep.all.map(\.file))
+        for (file, step) in zip(files, MigrationStep.all) {
+            #expect(file.text == step.sql)
+            let digits = String(step.number)
+            let number = String(repeating: "0", count: 4 - digits.count) + digits
+            #expect(step.file.wholeMatch(of: /[0-9]{4}_[a-z]+(-[a-z]+)*\.sql/) != nil)
+            #expect(step.file.hasPrefix(number + "_"))
+        }
+        // Embedded bytes cost compile time.
+        #expect(files.reduce(0) { $0 + $1.text.utf8.count } < 20_000)
+    }
+
+    @Test func `every type that a rule names by its place is where the page says`() throws {
+        let folders = try FileManager.default.contentsOfDirectory(
+            atPath: SourceTree.root.appendingPathComponent("Sources").path)
+        #expect(Set(folders) == ["LarderCSQLite", "LarderSQLite", "Larder", "LarderCLI"])
+    }
+}

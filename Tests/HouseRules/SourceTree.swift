@@ -1,0 +1,43 @@
+import Foundation
+
+/// The project's own files, for rules that can be read off them.
+struct SourceTree {
+    struct File: Sendable {
+        /// From the project's root.
+        let path: String
+        let text: String
+
+        var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
+
+        /// The lines without comments and the text of strings, so that rules see code only.
+        var code: [Substring] {
+            lines.map { line in
+                let bare = line.drop { $0 == " " }
+                return bare.hasPrefix("//") ? "" : line
+            }
+        }
+    }
+
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+        .standardizedFileURL
+
+    /// The files below `folders` whose names end so.
+    static func files(below folders: String..., suffix: String = ".swift") throws -> [File] {
+        try folders.flatMap { folder in
+            let base = root.appendingPathComponent(folder)
+            return try FileManager.default.subpathsOfDirectory(atPath: base.path)
+                .filter { $0.hasSuffix(suffix) && !$0.contains(".build/") }.sorted()
+                .map { name in
+                    let text = try String(contentsOf: base.appendingPathComponent(name), encoding: .utf8)
+                    return File(path: folder + "/" + name, text: text)
+                }
+        }
+    }
+
+    /// Where a line of code of `files` matches, in the form `path:line`.
+    static func places(_ files: [File], _ pattern: Regex<AnyRegexOutput>) -> [String] {
+        files.flatMap { file in
+            file.code.enumerated().filter { $0.element.contains(pattern) }.map { "\(file.path):\($0.offset + 1)" }
+        }
+    }
+}
