@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize torture clean
+.PHONY: help setup demo test format lint debug release examples sanitize torture bench-page-size docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -48,6 +48,20 @@ ROUNDS ?= 20
 torture: setup
 	swift build --build-tests
 	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; swift test --skip-build --filter DurabilityTests; done
+
+## make bench-page-size   what pages of 4, 8 and 16 KB and auto-vacuum cost, in plain SQLite
+bench-page-size: setup
+	mkdir -p .build/page-size && rm -f .build/page-size/*.sqlite*
+	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/PageSize/page-size.c -o .build/page-size/page-size -lsqlite3
+	cd .build/page-size && ./page-size
+	rm -f .build/page-size/*.sqlite*
+
+## make docs      the DocC catalogue into .build/docs; warnings are errors
+docs: setup
+	rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs
+	swift build --target Larder -Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc .build/symbol-graphs --scratch-path .build/docs-build
+	rm -f .build/symbol-graphs/LarderSQLite* .build/symbol-graphs/LarderMigrations*
+	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs
 
 clean:
 	rm -rf .build Examples/.build Tests/Benchmarks/.build
