@@ -40,7 +40,7 @@ examples:
 
 ## make sanitize  all tests under the thread and the address sanitizer
 sanitize: setup
-	swift test --sanitize thread --scratch-path .build/sanitize-thread
+	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
 	swift test --sanitize address --scratch-path .build/sanitize-address
 
 ## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run

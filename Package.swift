@@ -41,8 +41,19 @@ let package = Package(
 /// Set to 1 by the Makefile: a warning is an error in our own builds, and never in a user's.
 let isStrict = Context.environment["LARDER_STRICT"] == "1"
 
+/// Set to 1 by `make sanitize`: locks are of a kind that the thread sanitizer sees through.
+let sanitizesThreads = Context.environment["LARDER_TSAN"] == "1"
+
+var features = ["ExistentialAny", "InternalImportsByDefault"]
+// The members of those locks come from a module that the sources do not name.
+if !sanitizesThreads { features.append("MemberImportVisibility") }
+
+var settings: [SwiftSetting] = features.map { .enableUpcomingFeature($0) }
+if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
+if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
+
 for target in package.targets where target.type != .system {
-    target.swiftSettings =
-        ["ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility"].map { .enableUpcomingFeature($0) }
-        + (isStrict ? [.unsafeFlags(["-warnings-as-errors"])] : [])
+    target.swiftSettings = settings
+    if sanitizesThreads { target.dependencies.append("LarderTSan") }
 }
+if sanitizesThreads { package.targets.append(.target(name: "LarderTSan", path: "Tests/ThreadSanitizer")) }

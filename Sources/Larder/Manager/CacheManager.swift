@@ -34,15 +34,12 @@ public final class CacheManager: Sendable {
             path: url.absoluteURL.standardizedFileURL.path, makesFolder: settings.access == .readWrite)
         self.url = URL(fileURLWithPath: location.path)
         self.configuration = configuration
-        let (hub, log) = (hub, configuration.log)
-        let tell: @Sendable (StoreNotice) -> Void = { Self.tell($0, hub, log) }
-        let opener = StoreOpener(
-            location: location, settings: settings, timekeeper: configuration.timekeeper, notify: tell)
+        let opener = StoreOpener(location: location, settings: settings, timekeeper: configuration.timekeeper)
         lease = Mutex(
             try StoreRegistry.shared.acquire(location, settings.access) { () throws(CacheError) in
                 try Store(opening: opener, timekeeper: configuration.timekeeper)
             })
-        listen(tell)
+        listen()
     }
 
     private init(memory configuration: Configuration) throws(CacheError) {
@@ -51,8 +48,7 @@ public final class CacheManager: Sendable {
         self.configuration = configuration
         let store = try Store(opening: MemoryOpener(settings: settings), timekeeper: configuration.timekeeper)
         lease = Mutex(StoreLease(store: store) { store.close() })
-        let (hub, log) = (hub, configuration.log)
-        listen { Self.tell($0, hub, log) }
+        listen()
     }
 
     /// Opens a store that lives in memory, writes no file, and shares nothing with another.
@@ -85,7 +81,7 @@ public final class CacheManager: Sendable {
     private func end() {
         let stop = stopListening.withLock { $0.take() }
         let lease = lease.withLock { $0.take() }
-        lease?.end()
+        if let notice = lease?.end() { Self.tell(notice, hub, configuration.log) }
         stop?()
         hub.finish()
     }
@@ -108,9 +104,12 @@ extension CacheManager {
         return store
     }
 
-    private func listen(_ tell: @escaping @Sendable (StoreNotice) -> Void) {
-        let stop = lease.withLock { $0 }?.store.listen(tell)
+    private func listen() {
+        guard let store = lease.withLock({ $0 })?.store else { return }
+        let (hub, log) = (hub, configuration.log)
+        let stop = store.listen { Self.tell($0, hub, log) }
         stopListening.withLock { $0 = stop }
+        store.notifyUntold()
     }
 
     private static func tell(_ notice: StoreNotice, _ hub: EventHub, _ log: (LogMessage) -> Void) {

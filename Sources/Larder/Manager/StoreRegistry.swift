@@ -40,7 +40,7 @@ final class StoreRegistry: Sendable {
                 if state.store == nil {
                     let reading = access == .readWrite ? join(Key(location: location, access: .readOnly)) : nil
                     reading?.store.refreshReaders()
-                    defer { reading?.end() }
+                    defer { _ = reading?.end() }
                     state.store = try open()
                 }
                 state.users += 1
@@ -48,7 +48,7 @@ final class StoreRegistry: Sendable {
             }
             return StoreLease(store: store) { [self] in leave(key, place, closing: true) }
         } catch {
-            leave(key, place, closing: false)
+            _ = leave(key, place, closing: false)
             throw error
         }
     }
@@ -65,7 +65,7 @@ final class StoreRegistry: Sendable {
             return state.store
         }
         guard let store else {
-            leave(key, known, closing: false)
+            _ = leave(key, known, closing: false)
             return nil
         }
         return StoreLease(store: store) { [self] in leave(key, known, closing: true) }
@@ -78,40 +78,45 @@ final class StoreRegistry: Sendable {
         }
     }
 
-    private func leave(_ key: Key, _ place: Place, closing: Bool) {
+    /// - Returns: What the closing of the store has to tell.
+    private func leave(_ key: Key, _ place: Place, closing: Bool) -> StoreNotice? {
+        var notice: StoreNotice?
         if closing {
-            place.state.withLock { state in
+            notice = place.state.withLock { state in
                 state.users -= 1
-                guard state.users == 0 else { return }
+                guard state.users == 0 else { return nil }
+                defer { state.store = nil }
                 // Under the place's lock: who opens here next finds the files let go of.
-                state.store?.close()
-                state.store = nil
+                return state.store?.close()
             }
         }
         places.withLock { places in
             places[key]!.users -= 1
             if places[key]!.users == 0 { places[key] = nil }
         }
+        return notice
     }
 }
 
 /// One manager's share in a store; the last to end closes it.
 final class StoreLease: Sendable {
     let store: Store
-    private let onEnd: Mutex<(@Sendable () -> Void)?>
+    private let onEnd: Mutex<(@Sendable () -> StoreNotice?)?>
 
-    init(store: Store, onEnd: @escaping @Sendable () -> Void) {
+    init(store: Store, onEnd: @escaping @Sendable () -> StoreNotice?) {
         self.store = store
         self.onEnd = Mutex(onEnd)
     }
 
     deinit {
-        end()
+        _ = end()
     }
 
     /// Gives the share back; harmless the second time.
-    func end() {
+    ///
+    /// - Returns: What the closing of the store has to tell.
+    func end() -> StoreNotice? {
         let onEnd = onEnd.withLock { $0.take() }
-        onEnd?()
+        return onEnd?()
     }
 }

@@ -18,6 +18,9 @@ package final class Store: Sendable {
     /// Who wants to know what happens to the store, by a number of its own.
     private let listeners: Mutex<(next: Int, handlers: [Int: @Sendable (StoreNotice) -> Void])>
 
+    /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
+    private let untold: Mutex<[StoreNotice]>
+
     /// Whether a checkpoint is waiting to run or running in the background.
     private let isCheckpointing = Atomic(false)
 
@@ -25,7 +28,9 @@ package final class Store: Sendable {
         self.opening = opening
         self.timekeeper = timekeeper
         listeners = Mutex((0, [:]))
-        state = Mutex(try opening.open(instead: nil))
+        let opened = try opening.open(instead: nil)
+        state = Mutex(opened.database)
+        untold = Mutex(opened.notices)
     }
 
     /// Runs `body` in one transaction of the writing side, and acknowledges it only once it stands in the file at our
@@ -61,17 +66,19 @@ package final class Store: Sendable {
     /// Closes the database.
     ///
     /// Work that runs is finished, later calls throw `.closed`.
-    package func close() {
+    ///
+    /// - Returns: What went wrong with the log, which then stays as it is, and as durable as before.
+    package func close() -> StoreNotice? {
         reopening.withLock { _ in
-            guard let database else { return }
+            guard let database else { return nil }
             state.withLock { $0 = nil }
+            defer { database.close() }
             do throws(SQLiteError) {
                 try database.tidyLog()
+                return nil
             } catch {
-                // What is in the log stays there, and is as durable as before.
-                notify(.backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error)))
+                return .backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error))
             }
-            database.close()
         }
     }
 
@@ -137,22 +144,32 @@ extension Store {
     }
 
     private func reopen(_ database: Database, damage: StoreDamage?) throws(CacheError) {
-        try reopening.withLock { _ throws(CacheError) in
-            guard self.database === database else { return }
+        let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
+            guard self.database === database else { return [] }
             // Our own connections go first, so that nobody here works on files that are about to be moved.
             database.close()
-            let new = try opening.open(instead: damage)
-            state.withLock { $0 = new }
-            if damage == nil { notify(.reopened(path: opening.name)) }
+            let opened = try opening.open(instead: damage)
+            state.withLock { $0 = opened.database }
+            return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }
+        // Outside the lock: who is told may use the store.
+        for notice in notices { notify(notice) }
     }
 }
 
 // MARK: - In the background
 
 extension Store {
-    /// Tells the managers.
-    package func notify(_ notice: StoreNotice) {
+    /// Tells the managers what happened before any of them listened.
+    package func notifyUntold() {
+        let notices = untold.withLock { untold in
+            defer { untold = [] }
+            return untold
+        }
+        for notice in notices { notify(notice) }
+    }
+
+    private func notify(_ notice: StoreNotice) {
         let handlers = listeners.withLock { Array($0.handlers.values) }
         for handler in handlers { handler(notice) }
     }

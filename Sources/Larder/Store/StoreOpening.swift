@@ -6,13 +6,19 @@ package protocol StoreOpening: Sendable {
     ///
     /// - Parameter damage: A database that was found damaged, with what SQLite said of it: its files are set aside if
     ///   they still stand at their path.
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Database
+    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened
 
     /// Whether a damaged database is replaced by a new one.
     var replacesDamaged: Bool { get }
 
     /// How errors name the store.
     var name: String { get }
+}
+
+/// An open database, and what there is to tell of the opening.
+package struct Opened: Sendable {
+    package let database: Database
+    package var notices: [StoreNotice] = []
 }
 
 /// Damage that was met after opening.

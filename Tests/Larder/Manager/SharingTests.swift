@@ -65,12 +65,13 @@ struct SharingTests {
         #expect(try CacheManager.rowCount(at: url) == 1600)
     }
 
-    @Test func `a slow opening holds up nobody on another path`() throws {
-        let other = folder("other.sqlite")
+    // cases 208, 274
+    @Test func `who is told of a recovery may use the store, and open others`() throws {
+        let (url, other) = (url, folder("other.sqlite"))
         var configuration = CacheManager.Configuration()
         configuration.log = { _ in
-            // Called while `store.sqlite` is being opened: it is set aside because it is text.
-            #expect(throws: Never.self) { try CacheManager(url: other) }
+            #expect(throws: Never.self) { try CacheManager.rowCount(at: url) }
+            #expect(throws: Never.self) { try CacheManager.rowCount(at: other) }
         }
         try Data(repeating: 120, count: 5000).write(to: url)
         let manager = try CacheManager(url: url, configuration: configuration)

@@ -7,12 +7,12 @@ struct MemoryOpener: StoreOpening {
     var name: String { "the store in memory" }
     var replacesDamaged: Bool { false }
 
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Database {
+    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
             var connection = try Connection.open(.memory, settings.options(.writer))
             try connection.prepareEmptyDatabase(applicationID: Schema.applicationID)
             try Schema.migrate(&connection)
-            return Database(memory: connection)
+            return Opened(database: Database(memory: connection))
         }
     }
 }

@@ -10,16 +10,17 @@ extension StoreOpener {
     /// Makes, repairs or replaces the store and opens it.
     ///
     /// The caller holds the lock file.
-    func openLocked(_ damage: StoreDamage?) throws -> Database {
+    func openLocked(_ damage: StoreDamage?) throws -> Opened {
+        var notices: [StoreNotice] = []
         var trouble: Trouble?
         if let damage, let identity = damage.identity, try FileSystem.status(name)?.identity == identity {
             trouble = .damaged(damage.error)
         }
         // Twice replaced and still no good: something else is wrong.
         for _ in 0..<3 {
-            if let trouble { try replace(trouble) }
+            if let trouble { notices.append(try replace(trouble)) }
             do {
-                return try build()
+                return Opened(database: try build(), notices: notices)
             } catch let found as Trouble {
                 trouble = found
             } catch let error as SQLiteError where error.isCorruption {
@@ -57,7 +58,7 @@ extension StoreOpener {
     }
 
     /// Sets the store aside, if the policy allows it.
-    private func replace(_ trouble: Trouble) throws {
+    private func replace(_ trouble: Trouble) throws -> StoreNotice {
         let reason: String
         switch trouble {
         case .damaged(let error):
@@ -77,6 +78,6 @@ extension StoreOpener {
         // A file that never was ours is never deleted, so whether it was is decided by the mark at its place.
         let isOurs = try head().applicationID == Schema.applicationID
         let target = try setAside(isOurs: isOurs)
-        notify(.setAside(path: target, reason: reason))
+        return .setAside(path: target, reason: reason)
     }
 }

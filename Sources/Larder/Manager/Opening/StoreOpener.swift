@@ -7,17 +7,16 @@ struct StoreOpener: StoreOpening {
     let location: StoreLocation
     let settings: OpeningSettings
     let timekeeper: Timekeeper
-    let notify: @Sendable (StoreNotice) -> Void
 
     var name: String { location.path }
     var replacesDamaged: Bool { settings.recovery == .recreate && settings.access == .readWrite }
 
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Database {
+    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
             if settings.access == .readWrite { try FileSystem.makeFolders(location.folder) }
             try refuseImpossiblePlaces()
-            if settings.access == .readOnly { return try openReadOnly() }
-            if damage == nil, let database = try openIfReady() { return database }
+            if settings.access == .readOnly { return Opened(database: try openReadOnly()) }
+            if damage == nil, let database = try openIfReady() { return Opened(database: database) }
             let result = try FileSystem.withLock(location.lock, waiting: settings.busyMilliseconds) {
                 Result { try openLocked(damage) }
             }
