@@ -36,7 +36,9 @@ release:
 	swift test --configuration release --scratch-path .build/release-tests
 
 examples:
-	swift run --package-path Examples QuickStart
+	swift build --package-path Examples
+	swift run --package-path Examples --skip-build QuickStart
+	swift run --package-path Examples --skip-build Snippets
 
 ## make sanitize  all tests under the thread and the address sanitizer
 sanitize: setup

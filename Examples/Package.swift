@@ -7,6 +7,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "Larder", path: "..")],
     targets: [
-        .executableTarget(name: "QuickStart", dependencies: [.product(name: "Larder", package: "Larder")])
+        .executableTarget(name: "QuickStart", dependencies: [.product(name: "Larder", package: "Larder")]),
+        .executableTarget(name: "Snippets", dependencies: [.product(name: "Larder", package: "Larder")]),
     ],
     swiftLanguageModes: [.v6])

@@ -66,6 +66,43 @@ struct OpeningProcessesTests {
         #expect(try setAside() == 1)
     }
 
+    @Test func `a process that only reads is rung out of a store that another one put aside`() throws {
+        try CacheManager.makeStore(at: url, rows: 2000)
+        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        let time = ManualTime()
+        let reader = try CacheManager(url: url, configuration: time.configuration)
+        #expect(try reader.store().rowCount() == 2000)
+        // Everything behind the schema; what our reader needs of it is in its cache.
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
+        let handle = try FileHandle(forUpdating: url)
+        try handle.seek(toOffset: 4 * 4096)
+        try handle.write(contentsOf: Data(repeating: 0x5A, count: size - 4 * 4096))
+        try handle.close()
+
+        let child = try ChildProcess("larder-test-store", ["insert", url.path, "0", "3"])
+        #expect(try child.finish().lines == ["opened", "0", "1", "2"])
+        #expect(try setAside() == 1)
+        #expect(try reader.store().rowCount() == 3)
+        #expect(try setAside() == 1)
+    }
+
+    @Test func `where the damage forbids the ringing, a reader finds out a second later`() throws {
+        try CacheManager.makeStore(at: url, rows: 20)
+        let time = ManualTime()
+        let reader = try CacheManager(url: url, configuration: time.configuration)
+        #expect(try reader.store().rowCount() == 20)
+        let handle = try FileHandle(forUpdating: url)
+        try handle.write(contentsOf: Data("no database here".utf8))
+        try handle.close()
+        for ending in ["-wal"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+
+        let child = try ChildProcess("larder-test-store", ["insert", url.path, "0", "3"])
+        #expect(try child.finish().lines == ["opened", "0", "1", "2"])
+        time.advance(by: .seconds(1))
+        #expect(try reader.store().rowCount() == 3)
+        #expect(try setAside() == 1)
+    }
+
     @Test func `while another process writes, opening works and writing waits within its bound`() throws {
         try CacheManager.makeStore(at: url, rows: 1)
         let child = try ChildProcess("larder-test-store", ["lock", url.path, "IMMEDIATE"])
