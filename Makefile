@@ -43,7 +43,7 @@ examples:
 ## make sanitize  all tests under the thread and the address sanitizer
 sanitize: setup
 	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
-	swift test --sanitize address --scratch-path .build/sanitize-address
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
 
 ## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run
 ROUNDS ?= 20
@@ -61,8 +61,10 @@ bench-page-size: setup
 ## make docs      the DocC catalogue into .build/docs; warnings are errors
 docs: setup
 	rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs
-	swift build --target Larder -Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc .build/symbol-graphs --scratch-path .build/docs-build
-	rm -f .build/symbol-graphs/LarderSQLite* .build/symbol-graphs/LarderMigrations*
+	swift build --target Larder
+	swift symbolgraph-extract -module-name Larder -minimum-access-level public -output-dir .build/symbol-graphs \
+		-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
+		-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap
 	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs
 
 clean:

@@ -56,4 +56,4 @@ for target in package.targets where target.type != .system {
     target.swiftSettings = settings
     if sanitizesThreads { target.dependencies.append("LarderTSan") }
 }
-if sanitizesThreads { package.targets.append(.target(name: "LarderTSan", path: "Tests/ThreadSanitizer")) }
+if sanitizesThreads { package.targets.append(.target(name: "LarderTSan", path: "Tests/Sanitizers")) }

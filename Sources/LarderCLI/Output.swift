@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 
 /// What `--version` says.
-var version: String { "larder \(LarderVersion.current)" }
+var version: String { "larder \(CacheManager.libraryVersion)" }
 
 /// Says what is wrong, and ends with the status of a command that was called in the wrong way.
 func complain(_ text: String) -> Never {
