@@ -15,6 +15,7 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>
 
+    /// Guards `value`.
     public init(_ value: consuming sending Value) {
         mutex = .allocate(capacity: 1)
         mutex.initialize(to: pthread_mutex_t())
@@ -30,6 +31,7 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         mutex.deallocate()
     }
 
+    /// Runs `body` while the mutex is held.
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
@@ -38,6 +40,7 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         return try body(&value.pointee)
     }
 
+    /// Runs `body` while the mutex is held, if it can be had at once.
     public borrowing func withLockIfAvailable<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result? {
