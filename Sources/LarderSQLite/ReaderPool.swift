@@ -83,14 +83,26 @@ package final class ReaderPool: Sendable {
         for slot in slots { slot.state.withLockIfAvailable { $0.release() } }
     }
 
-    /// Closes every reader, waiting for those at work; with `permanently`, later reads throw `.closed`.
-    package func close(permanently: Bool) {
+    /// Closes every reader, waiting for those at work; later reads throw `.closed`.
+    package func close() {
         for slot in slots {
             slot.state.withLock {
-                $0.held = nil
-                $0.connection = nil
-                $0.isClosed = $0.isClosed || permanently
+                $0.close()
+                $0.isClosed = true
             }
+        }
+    }
+
+    /// Closes every reader, runs `body` while none can open, and lets them open again at their next read.
+    package func suspended(_ body: () -> Void) {
+        suspended(slots[...], body)
+    }
+
+    private func suspended(_ rest: ArraySlice<Slot>, _ body: () -> Void) {
+        guard let slot = rest.first else { return body() }
+        slot.state.withLock {
+            $0.close()
+            suspended(rest.dropFirst(), body)
         }
     }
 
@@ -107,6 +119,11 @@ extension ReaderPool {
             var connection: Connection?
             var held: (stamp: CommitStamp, epoch: Int)?
             var isClosed = false
+
+            mutating func close() {
+                held = nil
+                connection = nil
+            }
 
             mutating func release() {
                 guard held != nil else { return }

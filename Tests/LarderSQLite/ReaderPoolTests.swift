@@ -82,15 +82,17 @@ struct ReaderPoolTests {
         #expect(counts.opened.load(ordering: .relaxed) == 2)
     }
 
-    @Test func `a closed pool says so, a refreshed one opens again`() throws {
+    @Test func `a closed pool says so, a suspended one opens again`() throws {
         let file = try DatabaseFile()
         let counts = Counts()
         let pool = pool(file, nil, counts)
         _ = try count(pool)
-        pool.close(permanently: false)
+        pool.suspended {
+            #expect(counts.opened.load(ordering: .relaxed) == 1)
+        }
         _ = try count(pool)
         #expect(counts.opened.load(ordering: .relaxed) == 2)
-        pool.close(permanently: true)
+        pool.close()
         let error = #expect(throws: SQLiteError.self) { try count(pool) }
         #expect(error?.code == SQLiteError.closed.code)
     }

@@ -21,6 +21,9 @@ extension CacheError {
 extension SQLiteError {
     fileprivate var meaning: (CacheError.Code, String) {
         if systemCode == ENOSPC || systemCode == EDQUOT { return Self.full }
+        if systemCode == EMFILE || systemCode == ENFILE {
+            return (.storageUnavailable, "too many files are open; close some and try again")
+        }
         switch code {
         case .busy, .locked, .lockingProtocol:
             return (.busy, "another connection holds the database; try again, or raise the busy timeout")

@@ -68,12 +68,6 @@ extension CacheManager {
         /// Nowhere by default. Called outside locks, on any thread.
         public var log: @Sendable (LogMessage) -> Void = { _ in }
 
-        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-        /// How the system protects the store's folder and its files while the device is locked; nil leaves them as the
-        /// folder above has it.
-        public var fileProtection: FileProtectionType?
-        #endif
-
         /// Nil when nobody gave a clock: then hits may read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
 

@@ -37,12 +37,7 @@ final class StoreRegistry: Sendable {
         let place = enter(key)
         do {
             let store = try place.state.withLock { state throws(CacheError) in
-                if state.store == nil {
-                    let reading = access == .readWrite ? join(Key(location: location, access: .readOnly)) : nil
-                    reading?.store.refreshReaders()
-                    defer { _ = reading?.end() }
-                    state.store = try open()
-                }
+                if state.store == nil { state.store = try openAlone(location, access, open) }
                 state.users += 1
                 return state.store!
             }
@@ -51,6 +46,18 @@ final class StoreRegistry: Sendable {
             _ = leave(key, place, closing: false)
             throw error
         }
+    }
+
+    private func openAlone(
+        _ location: StoreLocation, _ access: CacheManager.Access, _ open: () throws(CacheError) -> Store
+    ) throws(CacheError) -> Store {
+        guard access == .readWrite, let reading = join(Key(location: location, access: .readOnly)) else {
+            return try open()
+        }
+        defer { _ = reading.end() }
+        var result: Result<Store, CacheError>?
+        reading.store.withoutReaders { result = Result { () throws(CacheError) in try open() } }
+        return try result!.get()
     }
 
     /// The store at `key` if one is open there.

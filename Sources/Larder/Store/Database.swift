@@ -37,6 +37,9 @@ package final class Database: Sendable {
     /// How many pages stood in the log after the last commit here.
     private let logPages = Atomic(0)
 
+    /// The length of the log at which the next checkpoint pays.
+    private let checkpointAt = Atomic(checkpointPages)
+
     /// A database in a file.
     ///
     /// `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still stands at its path.
@@ -108,7 +111,9 @@ extension Database {
     package static let checkpointPages = 1000
 
     /// Whether the log has grown so far that a checkpoint pays.
-    package var wantsCheckpoint: Bool { logPages.load(ordering: .relaxed) >= Self.checkpointPages }
+    package var wantsCheckpoint: Bool {
+        logPages.load(ordering: .relaxed) >= checkpointAt.load(ordering: .relaxed)
+    }
 
     /// Copies the log into the main file; nil if another process holds the write lock, or there is no log.
     package func checkpoint() throws(SQLiteError) -> CheckpointResult? {
@@ -121,7 +126,14 @@ extension Database {
         }
         // … and one that still does keeps the log from being started anew.
         pool.letGo()
-        if result?.isComplete == true { logPages.store(0, ordering: .relaxed) }
+        if result?.isComplete == true {
+            logPages.store(0, ordering: .relaxed)
+            checkpointAt.store(Self.checkpointPages, ordering: .relaxed)
+        } else {
+            // Somebody stands in the log, or writes: trying again at once would achieve as little again.
+            let pause = result == nil ? Self.checkpointPages / 4 : Self.checkpointPages
+            checkpointAt.store(logPages.load(ordering: .relaxed) + pause, ordering: .relaxed)
+        }
         return result
     }
 
@@ -142,13 +154,14 @@ extension Database {
 
     /// Closes every connection once what runs on it is done; later calls throw `SQLiteError.closed`.
     package func close() {
-        if case .pool(let pool) = readers { pool.close(permanently: true) }
+        if case .pool(let pool) = readers { pool.close() }
         writer.withLock { $0 = nil }
     }
 
-    /// Closes the readers, which open again at the next read: see `StoreRegistry`.
-    package func refreshReaders() {
-        if case .pool(let pool) = readers { pool.close(permanently: false) }
+    /// Closes the readers, and keeps them from opening again while `body` runs: see `StoreRegistry`.
+    package func withoutReaders(_ body: () -> Void) {
+        guard case .pool(let pool) = readers else { return body() }
+        pool.suspended(body)
     }
 
     /// Whether no statement of any connection stands on a row, once the readers have let go.

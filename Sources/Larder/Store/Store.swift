@@ -89,9 +89,10 @@ package final class Store: Sendable {
         database?.counter
     }
 
-    /// Closes the readers, which open again at their next read.
-    package func refreshReaders() {
-        database?.refreshReaders()
+    /// Runs `body` while no reader of ours is open.
+    package func withoutReaders(_ body: () -> Void) {
+        guard let database else { return body() }
+        database.withoutReaders(body)
     }
 
     /// Whether no statement stands on a row, for tests; lets idle readers go first.
@@ -137,8 +138,8 @@ extension Store {
             try reopen(database, damage: isOurs ? StoreDamage(identity: database.identity, error: error) : nil)
             return true
         }
-        if error.code == SQLiteError.closed.code { return true }
-        guard !database.isInPlace else { return false }
+        // Closed: somebody opens another one at this moment, or could not and left it to the next caller.
+        guard error.code == SQLiteError.closed.code || !database.isInPlace else { return false }
         try reopen(database, damage: nil)
         return true
     }

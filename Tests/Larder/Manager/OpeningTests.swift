@@ -159,6 +159,25 @@ struct OpeningTests {
         #expect(throws: Never.self) { try CacheManager(url: url) }
     }
 
+    @Test(arguments: [CacheManager.Durability.processCrash, .powerLoss])
+    func `durability is the writer's way of waiting for the disk`(durability: CacheManager.Durability) throws {
+        var configuration = CacheManager.Configuration()
+        configuration.durability = durability
+        let manager = try CacheManager(url: url, configuration: configuration)
+        let synchronous = try manager.store().write { (connection) throws(SQLiteError) in
+            try connection.pragma("synchronous")
+        }
+        #expect(synchronous == (durability == .powerLoss ? 2 : 1))
+    }
+
+    // case 74
+    @Test func `with too many files open nothing is deleted, and closing some makes it work again`() throws {
+        try CacheManager.makeStore(at: url, rows: 1)
+        let lines = try ChildProcess("larder-test-store", ["open-without-descriptors", url.path]).finish().lines
+        #expect(lines == ["error storageUnavailable", "error storageUnavailable", "rows 1"])
+        #expect(try folder.names == ["store.sqlite", "store.sqlite-shm", "store.sqlite-wal", "store.sqlite.lock"])
+    }
+
     @Test func `in memory nothing is written, and two stores share nothing`() throws {
         let (a, b) = (try CacheManager.inMemory(), try CacheManager.inMemory())
         #expect(a.url == nil)

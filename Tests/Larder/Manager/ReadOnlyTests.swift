@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
+import Synchronization
 import Testing
 
 struct ReadOnlyTests {
@@ -80,6 +81,29 @@ struct ReadOnlyTests {
         #expect(try reader.store() === writer.store())
         try writer.close()
         #expect(try reader.store().rowCount() == 2)
+    }
+
+    @Test func `a reader that never pauses is not in the way of a writer of the same process`() throws {
+        try CacheManager.makeStore(at: url, rows: 1)
+        let reader = try open()
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 3) { thread in
+            do {
+                for round in 0..<100 {
+                    if thread > 0 {
+                        for _ in 0..<20 { _ = try reader.store().rowCount() }
+                    } else {
+                        let writer = try CacheManager(url: url)
+                        try writer.writableStore().insertRow(named: "round \(round)")
+                        try writer.close()
+                    }
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+        #expect(try reader.store().rowCount() == 101)
     }
 
     @Test func `where there is nothing, nothing is made`() throws {

@@ -90,6 +90,40 @@ struct StoreTests {
         #expect(try manager.store().isIdle)
     }
 
+    @Test func `a store that could not be opened again is opened by a later call`() throws {
+        let deep = folder.url.appendingPathComponent("gone/store.sqlite")
+        let manager = try CacheManager(url: deep)
+        let store = try manager.store()
+        try store.insertRow(named: "a")
+        // The folder goes, and a file is in its place: opening again is impossible.
+        try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
+        try Data().write(to: deep.deletingLastPathComponent())
+        for _ in 0..<2 {
+            let error = #expect(throws: CacheError.self) { try store.insertRow(named: "b") }
+            #expect(error?.code == .storageUnavailable)
+        }
+        try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
+        try store.insertRow(named: "b")
+        #expect(try store.rowCount() == 1)
+    }
+
+    @Test func `a log that another process holds is not copied again and again`() throws {
+        let manager = try CacheManager(url: url, configuration: time.configuration)
+        let store = try manager.store()
+        try store.insertRow(named: "first")
+        var other = try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 0))
+        try other.holdSnapshot()
+        var checkpoints = 0
+        for row in 0..<2000 {
+            try store.insertRow(named: "\(wide) \(row)")
+            checkpoints += time.pendingCount
+            time.advance(by: .microseconds(1))
+        }
+        #expect((1...30).contains(checkpoints))
+        try other.releaseSnapshot()
+        #expect(try store.checkpoint()?.isComplete == true)
+    }
+
     @Test func `a close leaves a short log, and one without writes leaves the files as they are`() throws {
         let manager = try CacheManager(url: url)
         try manager.store().write { (connection) throws(SQLiteError) in

@@ -28,6 +28,7 @@ struct StoreProgram {
         case "open-together": try openTogether(arguments[0], threads: 16)
         case "lock": try lock(arguments[0], verb: arguments[1])
         case "insert": try insert(arguments[0], from: arguments[1], count: arguments[2])
+        case "open-without-descriptors": try openWithoutDescriptors(arguments[0])
         case "make-many": try makeMany(arguments[0], prefix: arguments[1])
         case "open-full": try openFull(arguments[0])
         case "insert-until-full": try insertUntilFull(arguments[0])
@@ -87,6 +88,32 @@ struct StoreProgram {
             say(number)
         }
         try manager.close()
+    }
+
+    /// Opens, and reads with an open store, while the process may open no more files.
+    private static func openWithoutDescriptors(_ path: String) throws {
+        let url = URL(fileURLWithPath: path)
+        var taken: [Int32] = []
+        func take() {
+            while true {
+                let descriptor = dup(0)
+                guard descriptor >= 0 else { return }
+                taken.append(descriptor)
+            }
+        }
+        func attempt(_ body: () throws -> Int) {
+            do { say("rows", try body()) } catch { say("error", (error as? CacheError)?.code ?? "unknown") }
+        }
+        take()
+        attempt { try CacheManager.rowCount(at: url) }
+        for descriptor in taken { close(descriptor) }
+        taken = []
+        let manager = try CacheManager(url: url)
+        take()
+        // Its first read opens a reader.
+        attempt { try manager.store().rowCount() }
+        for descriptor in taken { close(descriptor) }
+        attempt { try manager.store().rowCount() }
     }
 
     /// Makes store after store and writes a few rows into each, until it is killed; reports what is acknowledged.
