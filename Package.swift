@@ -34,6 +34,8 @@ let package = Package(
             name: "DurabilityTests",
             dependencies: ["Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store"], path: "Tests/Durability"
         ),
+        .testTarget(
+            name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -8,13 +8,16 @@ package final class ChildProcess {
     private var rest = Data()
 
     /// Starts the program `name` of this package.
-    package init(_ name: String, _ arguments: [String], through wrapper: [String] = []) throws {
+    package init(
+        _ name: String, _ arguments: [String], through wrapper: [String] = [], environment added: [String: String] = [:]
+    ) throws {
         let words = wrapper + [Self.folder.appendingPathComponent(name).path] + arguments
         process.executableURL = URL(fileURLWithPath: wrapper.isEmpty ? words[0] : "/usr/bin/env")
         process.arguments = wrapper.isEmpty ? Array(words.dropFirst()) : words
         var environment = ProcessInfo.processInfo.environment
         // A crash that is part of the test must not wait for a backtrace.
         environment["SWIFT_BACKTRACE"] = "enable=no"
+        environment.merge(added) { $1 }
         process.environment = environment
         process.standardInput = input
         process.standardOutput = output

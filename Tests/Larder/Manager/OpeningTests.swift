@@ -188,6 +188,18 @@ struct OpeningTests {
         #expect(throws: CacheError.self) { try a.store() }
     }
 
+    #if os(Linux)
+    @Test func `a named store is in the caches folder`() throws {
+        let caches = folder.url.appendingPathComponent("caches").path
+        for environment in [["XDG_CACHE_HOME": caches], ["XDG_CACHE_HOME": "", "HOME": folder.url.path]] {
+            let child = try ChildProcess("larder-test-store", ["open-named", "My App"], environment: environment)
+            let expected = environment["HOME"] == nil ? caches : folder.url.path + "/.cache"
+            #expect(try child.finish().lines == [expected + "/My App.sqlite"])
+            #expect(FileManager.default.fileExists(atPath: expected + "/My App.sqlite"))
+        }
+    }
+    #endif
+
     @Test func `the caches folder follows the XDG rules`() throws {
         #expect(try CachesFolder.path(environment: ["XDG_CACHE_HOME": "/x", "HOME": "/h"], home: "/p") == "/x")
         #expect(try CachesFolder.path(environment: ["XDG_CACHE_HOME": "", "HOME": "/h"], home: "/p") == "/h/.cache")

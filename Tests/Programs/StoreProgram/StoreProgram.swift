@@ -23,6 +23,7 @@ struct StoreProgram {
     private static func run(_ verb: String, _ arguments: [String]) throws {
         switch verb {
         case "stamp": say(CacheVersion.buildStamp)
+        case "open-named": say(try CacheManager(name: arguments[0]).url?.path ?? "none")
         case "open": try open(arguments[0])
         case "open-as-nobody": try openAsNobody(arguments[0], arguments.dropFirst().contains("read-only"))
         case "open-together": try openTogether(arguments[0], threads: 16)
