@@ -1,0 +1,188 @@
+/// What the lock of a memory cache guards: the table, what belongs to each entry beside its value, and the limits.
+///
+/// Costs and the starts of ages stand in arrays of their own by the entry's index, and only once there are any, so
+/// that a cache that uses neither pays neither.
+@usableFromInline
+struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
+    @usableFromInline typealias Table = LRUTable<Key, Value>
+
+    @usableFromInline var table: Table
+    /// The cost of each entry; what lies beyond the end is 0.
+    @usableFromInline var costs: [Int] = []
+    /// When the age of each entry began, where the maximum age needs it.
+    @usableFromInline var starts: [Int64] = []
+    /// Wide enough for as many entries as there can be at 2^53 each.
+    @usableFromInline var totalCost: Int128 = 0
+    @usableFromInline var countLimit: Int
+    @usableFromInline var costLimit: Int
+    /// Whether any entry ever had a cost since the cache was last empty.
+    @usableFromInline var hasCosts = false
+    /// The keys some `update` works on.
+    @usableFromInline var holds: [UpdateHold<Key>] = []
+    @usableFromInline var lastWalk: UInt64 = 0
+
+    @usableFromInline
+    init(seed: HashSeed, countLimit: Int, costLimit: Int) {
+        table = Table(seed: seed)
+        self.countLimit = countLimit
+        self.costLimit = costLimit
+    }
+
+    /// The greatest cost of one entry.
+    @inlinable static var maximumCost: Int { 1 << 53 }
+
+    @inlinable
+    static func clamped(_ cost: Int) -> Int { max(0, min(cost, maximumCost)) }
+
+    /// What `countLimit` comes to: the table has an end.
+    @inlinable var effectiveCountLimit: Int { min(countLimit, Table.maximumCount) }
+
+    // MARK: One entry
+
+    /// Reads a value where no age limits it.
+    @inlinable
+    mutating func value(forKey key: Key, hash: UInt64) -> Value? {
+        let place = table.locate(key, hash: hash)
+        if place.index == 0 { return nil }
+        table.promote(place.index)
+        return table.value(at: place.index)
+    }
+
+    /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
+    @inlinable
+    mutating func setValue(
+        _ value: consuming Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?
+    ) -> Discards<Key, Value> {
+        if !holds.isEmpty { noteWrite(key, hash: hash) }
+        var discards = Discards<Key, Value>()
+        var place = table.locate(key, hash: hash)
+        if cost > costLimit || countLimit <= 0 {
+            discards.value = value
+            if place.index != 0 { discards.add(remove(place)) }
+            return discards
+        }
+        let index: UInt32
+        if place.index != 0 {
+            index = place.index
+            discards.value = table.exchange(value, at: index)
+            table.promote(index)
+            if hasCosts { totalCost -= Int128(self.cost(of: index)) }
+        } else {
+            if needsRoom(for: cost) {
+                makeRoom(for: cost, into: &discards)
+                place = table.locate(key, hash: hash)
+            }
+            index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
+        }
+        if cost != 0 || hasCosts { setCost(cost, of: index) }
+        if let start { setStart(start, of: index) }
+        if isOverLimit { enforceLimits(into: &discards) }
+        return discards
+    }
+
+    /// Takes an entry out together with what stands beside it.
+    @inlinable
+    mutating func remove(_ place: Table.Place) -> Table.Node {
+        if hasCosts { setNoCost(of: place.index) }
+        return table.remove(place)
+    }
+
+    /// Takes an entry out by its index.
+    @inlinable
+    mutating func remove(_ index: UInt32) -> Table.Node {
+        if hasCosts { setNoCost(of: index) }
+        return table.remove(index)
+    }
+
+    // MARK: Limits
+
+    @inlinable var isOverLimit: Bool { table.count > effectiveCountLimit || (hasCosts && totalCost > Int128(costLimit)) }
+
+    @inlinable
+    func needsRoom(for cost: Int) -> Bool {
+        table.count >= effectiveCountLimit || (hasCosts && totalCost + Int128(cost) > Int128(costLimit))
+    }
+
+    @inlinable
+    mutating func makeRoom(for cost: Int, into discards: inout Discards<Key, Value>) {
+        while table.count > 0 && needsRoom(for: cost) { discards.add(remove(table.leastRecent)) }
+    }
+
+    @usableFromInline
+    mutating func enforceLimits(into discards: inout Discards<Key, Value>) {
+        while table.count > 0 && isOverLimit { discards.add(remove(table.leastRecent)) }
+    }
+
+    // MARK: Beside the table
+
+    @inlinable
+    func cost(of index: UInt32) -> Int { Int(index) < costs.count ? costs[Int(index)] : 0 }
+
+    /// Notes a cost whose predecessor is no longer in the total.
+    @inlinable
+    mutating func setCost(_ cost: Int, of index: UInt32) {
+        if Int(index) >= costs.count {
+            if cost == 0 { return }
+            extendCosts()
+        }
+        costs[Int(index)] = cost
+        totalCost += Int128(cost)
+        hasCosts = true
+    }
+
+    @inlinable
+    mutating func setNoCost(of index: UInt32) {
+        if Int(index) < costs.count {
+            totalCost -= Int128(costs[Int(index)])
+            costs[Int(index)] = 0
+        }
+    }
+
+    @inlinable
+    mutating func setStart(_ start: Int64, of index: UInt32) {
+        if Int(index) >= starts.count { extendStarts() }
+        starts[Int(index)] = start
+    }
+
+    @usableFromInline
+    mutating func extendCosts() {
+        costs.append(contentsOf: repeatElement(0, count: Int(table.nodeCapacity) - costs.count))
+    }
+
+    @usableFromInline
+    mutating func extendStarts() {
+        starts.append(contentsOf: repeatElement(0, count: Int(table.nodeCapacity) - starts.count))
+    }
+
+    /// Puts an empty table in place of this one, which is to be released outside the lock.
+    mutating func removeAll() -> Table {
+        var fresh = Table(seed: table.seed)
+        fresh.adoptWalks(of: &table)
+        swap(&fresh, &table)
+        costs = []
+        starts = []
+        totalCost = 0
+        hasCosts = false
+        for hold in holds.indices { holds[hold].isOverwritten = true }
+        return fresh
+    }
+}
+
+/// What a write takes out of a cache, kept until the lock is let go: its release may run user code.
+@usableFromInline
+struct Discards<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    @usableFromInline typealias Node = LRUTable<Key, Value>.Node
+
+    @usableFromInline var value: Value?
+    @usableFromInline var node: Node?
+    @usableFromInline var more: [Node] = []
+
+    @inlinable
+    init() {}
+
+    /// Keeps one more; the first costs no allocation.
+    @inlinable
+    mutating func add(_ node: consuming Node) {
+        if self.node == nil { self.node = node } else { more.append(node) }
+    }
+}

@@ -1,0 +1,58 @@
+internal import Synchronization
+
+/// Something that gives memory back when it gets scarce.
+protocol PressureResponder: AnyObject, Sendable {
+    func handleMemoryPressure(_ level: MemoryPressure)
+}
+
+/// Passes the system's memory pressure on to every cache that wants it: one watcher a process, while there is a cache.
+package final class PressureWatcher: Sendable {
+    /// The one of the process.
+    package static let shared = PressureWatcher(makeSource: PressureSource.system)
+
+    private struct Member: Sendable {
+        weak var responder: (any PressureResponder)?
+    }
+
+    private struct State {
+        var members: [ObjectIdentifier: Member] = [:]
+        var source: PressureSource?
+    }
+
+    /// Guards who listens and whether the source runs. Responders are called outside it.
+    private let state = Mutex(State())
+    private let makeSource: @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
+
+    package init(
+        makeSource: @escaping @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
+    ) {
+        self.makeSource = makeSource
+    }
+
+    /// How many caches listen.
+    package var memberCount: Int { state.withLock { $0.members.count } }
+
+    /// Whether a source of the system's is being watched.
+    package var isWatching: Bool { state.withLock { $0.source != nil } }
+
+    /// Tells every cache.
+    package func notify(_ level: MemoryPressure) {
+        let members = state.withLock { $0.members.values.map(\.responder) }
+        for case let member? in members { member.handleMemoryPressure(level) }
+    }
+
+    func add(_ responder: any PressureResponder) {
+        state.withLock { state in
+            state.members[ObjectIdentifier(responder)] = Member(responder: responder)
+            if state.source == nil { state.source = makeSource { [weak self] level in self?.notify(level) } }
+        }
+    }
+
+    func remove(_ identifier: ObjectIdentifier) {
+        let stopped = state.withLock { state in
+            state.members[identifier] = nil
+            return state.members.isEmpty ? state.source.take() : nil
+        }
+        stopped?.stop()
+    }
+}
