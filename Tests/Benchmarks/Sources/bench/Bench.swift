@@ -1,0 +1,33 @@
+import Foundation
+
+/// Every scenario, in the order of the table. A new one is added here, and nowhere else.
+var scenarios: [Scenario] {
+    [
+        memoryIntegerScenarios,
+        memoryStringScenarios,
+        memoryHasherScenarios,
+        memoryEvictionScenarios,
+        memoryThreadScenarios,
+        memorySizeScenarios,
+        memoryPauseScenarios,
+    ].flatMap(\.self)
+}
+
+@main
+enum Bench {
+    static func main() throws {
+        let options = try Options(CommandLine.arguments.dropFirst())
+        let chosen = scenarios.filter { options.isChosen($0.name) }
+        if options.lists {
+            for scenario in chosen { print(scenario.name) }
+            return
+        }
+        var results: [Result] = []
+        for scenario in chosen {
+            FileHandle.standardError.write(Data("\(scenario.name) ...\n".utf8))
+            results.append(Measurement(rounds: options.rounds, warmUps: options.warmUps).run(scenario))
+        }
+        print(Table(results).text)
+        if let file = options.json { try Report(results).write(to: URL(fileURLWithPath: file)) }
+    }
+}
