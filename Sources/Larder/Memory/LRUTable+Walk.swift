@@ -53,6 +53,7 @@ extension LRUTable {
         swap(&walk.removed, &buffers.removed)
         swap(&walk.replaced, &buffers.replaced)
         walks.append(walk)
+        walkCount += 1
         copyingWalks += 1
         return true
     }
@@ -109,13 +110,16 @@ extension LRUTable {
         guard let walk = self.walk(identifier) else { return }
         if !walks[walk].newer.isEmpty { copyingWalks -= 1 }
         walks.remove(at: walk)
+        walkCount -= 1
     }
 
     /// Takes the walks over from a table that was emptied by putting this one in its place.
     package mutating func adoptWalks(of emptied: inout LRUTable) {
         walks = emptied.walks
+        walkCount = emptied.walkCount
         copyingWalks = emptied.copyingWalks
         emptied.walks = []
+        emptied.walkCount = 0
         emptied.copyingWalks = 0
         for walk in walks.indices { walks[walk].isCut = true }
     }

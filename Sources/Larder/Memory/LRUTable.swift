@@ -71,6 +71,8 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline package var isFlooded: Bool
     /// How many walks are copying the order right now.
     @usableFromInline var copyingWalks: Int
+    /// How many there are of `walks`.
+    @usableFromInline var walkCount: Int
     @usableFromInline var walks: [Walk]
     @usableFromInline package let seed: HashSeed
 
@@ -94,6 +96,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         count = 0
         isFlooded = false
         copyingWalks = 0
+        walkCount = 0
         walks = []
         links(0).initialize(to: Links(newer: 0, older: 0))
     }
@@ -198,7 +201,7 @@ extension LRUTable {
     /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
     @inlinable
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
-        if !walks.isEmpty { noteReplacement(of: index) }
+        if walkCount != 0 { noteReplacement(of: index) }
         swap(&nodes[Int(index)].value, &value)
         return value
     }
@@ -223,18 +226,6 @@ extension LRUTable {
             grow(limit: limit)
             position = locate(key, hash: hash).position
         }
-        var tag = Self.tag(of: settled(hash, of: key))
-        var end = position
-        while slots[end] != 0 { end &+= 1 }
-        while isCrowded(home: home(of: tag), position: position, end: end) {
-            // Rare, and both ways out change where the key belongs.
-            makeRoom(end: end)
-            tag = Self.tag(of: settled(hash, of: key))
-            position = locate(key, hash: hash).position
-            end = position
-            while slots[end] != 0 { end &+= 1 }
-        }
-
         let index: UInt32
         if freeHead != 0 {
             index = freeHead
@@ -243,13 +234,7 @@ extension LRUTable {
             index = highWater
             highWater &+= 1
         }
-        while end > position {
-            slots[end] = slots[end &- 1]
-            end &-= 1
-        }
-        slots[position] = tag << 32 | UInt64(index)
-        if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
-
+        openSlot(at: position, for: index, key, hash: hash)
         let front = links(0).pointee.older
         if copyingWalks != 0 { keepOrder(of: front) }
         (nodes + Int(index)).initialize(to: Node(links: Links(newer: 0, older: front), key: key, value: value))
@@ -257,6 +242,22 @@ extension LRUTable {
         links(0).pointee.older = index
         count &+= 1
         return index
+    }
+
+    /// Puts a key that is not there in the place of the least recently used entry, and gives back what that held.
+    @inlinable
+    package mutating func replaceLeastRecent(
+        with key: Key, _ value: consuming Value, hash: UInt64
+    ) -> (key: Key, value: Value) {
+        let index = leastRecent
+        if walkCount != 0 { noteRemoval(of: index) }
+        closeSlot(at: position(of: index))
+        openSlot(at: locate(key, hash: hash).position, for: index, key, hash: hash)
+        var oldKey = key
+        swap(&nodes[Int(index)].key, &oldKey)
+        swap(&nodes[Int(index)].value, &value)
+        promote(index)
+        return (oldKey, value)
     }
 
     /// Takes an entry out, and gives back what it held, to be released outside the lock.
@@ -269,7 +270,7 @@ extension LRUTable {
     @inlinable
     package mutating func remove(_ place: Place) -> Node {
         let index = place.index
-        if !walks.isEmpty { noteRemoval(of: index) }
+        if walkCount != 0 { noteRemoval(of: index) }
         closeSlot(at: place.position)
         let node = (nodes + Int(index)).move()
         links(node.links.older).pointee.newer = node.links.newer
@@ -278,6 +279,29 @@ extension LRUTable {
         freeHead = index
         count &-= 1
         return node
+    }
+
+    /// Moves the slots from a position on, as far as they are close together, and puts an entry's there.
+    @inlinable
+    mutating func openSlot(at place: Int, for index: UInt32, _ key: Key, hash: UInt64) {
+        var position = place
+        var tag = Self.tag(of: settled(hash, of: key))
+        var end = position
+        while slots[end] != 0 { end &+= 1 }
+        while isCrowded(home: home(of: tag), position: position, end: end) {
+            // Rare, and both ways out change where the key belongs.
+            makeRoom()
+            tag = Self.tag(of: settled(hash, of: key))
+            position = locate(key, hash: hash).position
+            end = position
+            while slots[end] != 0 { end &+= 1 }
+        }
+        while end > position {
+            slots[end] = slots[end &- 1]
+            end &-= 1
+        }
+        slots[position] = tag << 32 | UInt64(index)
+        if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
     }
 
     /// Moves the slots behind one back over it, as far as they stand behind their homes.
@@ -322,9 +346,11 @@ extension LRUTable {
     @inlinable static var boundOfCluster: Int { 256 }
 
     /// The slots for so many nodes: a load of at most 8/15, which makes 39 bytes for an entry of two integers.
+    @inlinable
     static func slotCount(forNodes nodes: UInt32) -> UInt64 { UInt64(nodes) * 15 / 8 }
 
     /// What stands behind the last home: as much as the bound lets a cluster run over, and the empty slot at the end.
+    @inlinable
     static func margin(forNodes nodes: UInt32) -> Int { min(Int(nodes), boundOfCluster) + 2 }
 
     @inlinable
@@ -335,8 +361,8 @@ extension LRUTable {
     }
 
     /// Turns to `Hasher` where integers can still be hashed otherwise; else lengthens the margin.
-    @usableFromInline
-    mutating func makeRoom(end: Int) {
+    @inlinable
+    mutating func makeRoom() {
         if Self.keysAreIntegers && !isFlooded {
             isFlooded = true
             hashAgain()
@@ -346,7 +372,7 @@ extension LRUTable {
     }
 
     /// Doubles the room, but not beyond the limit, unless the limit is so near that it would be met again at once.
-    @usableFromInline
+    @inlinable
     mutating func grow(limit: Int) {
         let entries = Int(nodeCapacity) - 1
         let wanted = max(min(entries * 2 + 1, limit), entries + entries / 4 + 1)
@@ -373,7 +399,8 @@ extension LRUTable {
     }
 
     /// Lays the slots out anew, in one pass: they are in order already.
-    private mutating func place(
+    @inlinable
+    mutating func place(
         _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
     ) {
         slotCount = newCount
@@ -397,7 +424,8 @@ extension LRUTable {
     }
 
     /// Hashes every integer key again, now through `Hasher`.
-    private mutating func hashAgain() {
+    @usableFromInline
+    mutating func hashAgain() {
         let old = slots
         let oldEnd = slotEnd
         let sorted = UnsafeMutablePointer<UInt64>.allocate(capacity: max(count, 1))

@@ -71,7 +71,7 @@ extension MemoryCacheState {
     /// Removes a key.
     @inlinable
     mutating func removeValue(forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> Removed {
-        if !holds.isEmpty { noteWrite(key, hash: hash) }
+        if hasHolds { noteWrite(key, hash: hash) }
         var removed = Removed()
         let place = table.locate(key, hash: hash)
         if place.index != 0 {

@@ -25,7 +25,7 @@ extension MemoryCache {
         let now = rule.isUnlimited ? 0 : exactNow()
         var found: [(Key, Value)] = []
         found.reserveCapacity(wanted.count)
-        var expired = Discards<Key, Value>()
+        var expired: [LRUTable<Key, Value>.Node] = []
         state.withLock { state in
             for (key, hash) in wanted {
                 if rule.isUnlimited {
@@ -33,7 +33,7 @@ extension MemoryCache {
                 } else {
                     let read = state.agedValue(forKey: key, hash: hash, rule: rule, now: now, isCoarse: false)
                     if let value = read.value { found.append((key, value)) }
-                    if let node = read.expired { expired.add(node) }
+                    if let node = read.expired { expired.append(node) }
                 }
             }
         }
@@ -45,23 +45,25 @@ extension MemoryCache {
     /// - Complexity: O(n) under the lock.
     public func removeValues(forKeys keys: some Sequence<Key>) {
         let unwanted = keys.map { (key: $0, hash: seed.hash($0)) }
-        var discards = Discards<Key, Value>()
+        var discards: [LRUTable<Key, Value>.Node] = []
         state.withLock { state in
             for (key, hash) in unwanted {
-                if !state.holds.isEmpty { state.noteWrite(key, hash: hash) }
+                if state.hasHolds { state.noteWrite(key, hash: hash) }
                 let place = state.table.locate(key, hash: hash)
-                if place.index != 0 { discards.add(state.remove(place)) }
+                if place.index != 0 { discards.append(state.remove(place)) }
             }
         }
     }
 
     private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
         let start = rule.needsStart ? exactNow() : nil
-        var discards: [Discards<Key, Value>] = []
-        discards.reserveCapacity(values.count)
+        var discards: [LRUTable<Key, Value>.Node] = []
+        var displaced: [Displaced<Key, Value>] = []
+        displaced.reserveCapacity(values.count)
         state.withLock { state in
             for (key, value, hash) in values {
-                discards.append(state.setValue(value, forKey: key, hash: hash, cost: 0, start: start))
+                displaced.append(
+                    state.setValue(value, forKey: key, hash: hash, cost: 0, start: start, into: &discards))
             }
         }
     }

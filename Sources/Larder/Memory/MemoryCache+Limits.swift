@@ -52,7 +52,7 @@ extension MemoryCache {
         var next: UInt32? = 1
         var count = 0
         while let first = next {
-            var discards = Discards<Key, Value>()
+            var discards: [LRUTable<Key, Value>.Node] = []
             next = state.withLock { state in
                 state.removeExpired(from: first, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)
             }
@@ -68,11 +68,11 @@ extension MemoryCache {
     func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool) {
         var isDone = false
         while !isDone {
-            var discards = Discards<Key, Value>()
+            var discards: [LRUTable<Key, Value>.Node] = []
             isDone = state.withLock { state in
                 for _ in 0..<Self.entriesPerSlice {
                     guard state.table.count > 0, isTooMuch(state) else { return true }
-                    discards.add(state.remove(state.table.leastRecent))
+                    discards.append(state.remove(state.table.leastRecent))
                 }
                 return false
             }
@@ -83,19 +83,14 @@ extension MemoryCache {
 extension MemoryCacheState {
     /// Sweeps the nodes from an index on, and gives back where to go on, or nil at the end.
     mutating func removeExpired(
-        from first: UInt32, atMost slice: Int, rule: AgeRule, now: Int64, into discards: inout Discards<Key, Value>
+        from first: UInt32, atMost slice: Int, rule: AgeRule, now: Int64, into discards: inout [Table.Node]
     ) -> UInt32? {
         let end = min(UInt64(first) + UInt64(slice), UInt64(table.indexLimit))
         guard UInt64(first) < end else { return nil }
         for index in first..<UInt32(end) where table.isEntry(index) {
             if rule.needsStart { starts[Int(index)] = rule.corrected(starts[Int(index)], now: now) }
-            if isExpired(index, rule: rule, now: now) { discards.add(remove(index)) }
+            if isExpired(index, rule: rule, now: now) { discards.append(remove(index)) }
         }
         return UInt32(end)
     }
-}
-
-extension Discards {
-    /// How many entries were removed.
-    var count: Int { (node == nil ? 0 : 1) + more.count }
 }

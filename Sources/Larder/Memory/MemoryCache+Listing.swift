@@ -97,11 +97,11 @@ extension MemoryCache {
     private func remove(
         _ picked: [(index: UInt32, key: Key, hash: UInt64)], in walk: MemoryWalk<Key, Value>
     ) -> Int {
-        var discards = Discards<Key, Value>()
+        var discards: [LRUTable<Key, Value>.Node] = []
         state.withLock { state in
             for (index, key, hash) in picked where state.table.isUntouched(index, in: walk.identifier) {
-                if !state.holds.isEmpty { state.noteWrite(key, hash: hash) }
-                discards.add(state.remove(index))
+                if state.hasHolds { state.noteWrite(key, hash: hash) }
+                discards.append(state.remove(index))
             }
         }
         return discards.count

@@ -24,10 +24,11 @@ extension MemoryCache {
             var value = old
             let result = try body(&value)
             let start = rule.needsStart ? exactNow() : nil
-            let discards = state.withLock {
-                $0.finishUpdate(key, hash: hash, value: value, cost: cost, start: start)
+            var discards: [LRUTable<Key, Value>.Node] = []
+            let displaced = state.withLock {
+                $0.finishUpdate(key, hash: hash, value: value, cost: cost, start: start, into: &discards)
             }
-            _ = consume discards
+            _ = consume displaced
             return result
         }
     }
@@ -42,6 +43,7 @@ extension MemoryCacheState {
         }
         let gate = UpdateGate()
         holds.append(UpdateHold(key: key, hash: hash, gate: gate, users: 1))
+        hasHolds = true
         return gate
     }
 
@@ -49,7 +51,10 @@ extension MemoryCacheState {
     mutating func release(_ key: Key, hash: UInt64) -> UpdateHold<Key>? {
         guard let hold = hold(of: key, hash: hash) else { return nil }
         holds[hold].users -= 1
-        return holds[hold].users == 0 ? holds.remove(at: hold) : nil
+        if holds[hold].users > 0 { return nil }
+        let released = holds.remove(at: hold)
+        hasHolds = !holds.isEmpty
+        return released
     }
 
     /// What the body of an update starts from; from here on a plain write counts as a later one.
@@ -62,14 +67,15 @@ extension MemoryCacheState {
 
     /// Writes what the body of an update made, unless a later write is there already.
     mutating func finishUpdate(
-        _ key: Key, hash: UInt64, value: Value?, cost: Int, start: Int64?
-    ) -> Discards<Key, Value> {
-        if let hold = hold(of: key, hash: hash), holds[hold].isOverwritten { return Discards() }
-        if let value { return setValue(value, forKey: key, hash: hash, cost: cost, start: start) }
-        var discards = Discards<Key, Value>()
+        _ key: Key, hash: UInt64, value: Value?, cost: Int, start: Int64?, into discards: inout [Table.Node]
+    ) -> Displaced<Key, Value> {
+        if let hold = hold(of: key, hash: hash), holds[hold].isOverwritten { return Displaced() }
+        if let value {
+            return setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+        }
         let place = table.locate(key, hash: hash)
-        if place.index != 0 { discards.add(remove(place)) }
-        return discards
+        if place.index != 0 { discards.append(remove(place)) }
+        return Displaced()
     }
 
     /// Tells a running update of the key, if there is one, that this write comes after it.

@@ -117,8 +117,21 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let cost = MemoryCacheState<Key, Value>.clamped(cost)
         let start = rule.needsStart ? exactNow() : nil
-        // Released when this call returns, outside the lock.
-        _ = state.withLock { $0.setValue(value, forKey: key, hash: hash, cost: cost, start: start) }
+        // What was displaced is released when this call returns, outside the lock.
+        let displaced = state.withLock {
+            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, start: start)
+        }
+        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, start: start) }
+    }
+
+    /// Sets a value where more than one entry may have to go for it.
+    @usableFromInline
+    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?) {
+        var discards: [LRUTable<Key, Value>.Node] = []
+        let displaced = state.withLock {
+            $0.setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+        }
+        _ = consume displaced
     }
 
     /// Whether there is a value for the key that would be served; its place in the order stays.

@@ -19,6 +19,8 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var hasCosts = false
     /// The keys some `update` works on.
     @usableFromInline var holds: [UpdateHold<Key>] = []
+    /// Whether there are any.
+    @usableFromInline var hasHolds = false
     @usableFromInline var lastWalk: UInt64 = 0
 
     @usableFromInline
@@ -48,36 +50,68 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         return table.value(at: place.index)
     }
 
-    /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
+    /// Sets a value where that takes out at most one entry, or gives nil and changes nothing where it takes more.
+    ///
+    /// What it gives back is to be released outside the lock. It holds no array, so for plain keys and values there is
+    /// nothing to release.
     @inlinable
+    mutating func setValueQuickly(
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?
+    ) -> Displaced<Key, Value>? {
+        if hasHolds || cost > costLimit || countLimit <= 0 { return nil }
+        var displaced = Displaced<Key, Value>()
+        let place = table.locate(key, hash: hash)
+        let index: UInt32
+        if place.index != 0 {
+            if isOverLimit(with: cost, instead: place.index) { return nil }
+            index = place.index
+            displaced.value = table.exchange(value, at: index)
+            table.promote(index)
+            if hasCosts { setNoCost(of: index) }
+        } else if needsRoom(for: cost) {
+            let oldest = table.leastRecent
+            if table.count > effectiveCountLimit || isOverLimit(with: cost, instead: oldest) { return nil }
+            if hasCosts { setNoCost(of: oldest) }
+            (displaced.key, displaced.value) = table.replaceLeastRecent(with: key, value, hash: hash)
+            index = oldest
+        } else {
+            index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
+        }
+        if cost != 0 { setCost(cost, of: index) }
+        if let start { setStart(start, of: index) }
+        return displaced
+    }
+
+    /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
+    @usableFromInline
     mutating func setValue(
-        _ value: consuming Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?
-    ) -> Discards<Key, Value> {
-        if !holds.isEmpty { noteWrite(key, hash: hash) }
-        var discards = Discards<Key, Value>()
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?, into discards: inout [Table.Node]
+    ) -> Displaced<Key, Value> {
+        if hasHolds { noteWrite(key, hash: hash) }
+        var displaced = Displaced<Key, Value>()
         var place = table.locate(key, hash: hash)
         if cost > costLimit || countLimit <= 0 {
-            discards.value = value
-            if place.index != 0 { discards.add(remove(place)) }
-            return discards
+            if place.index != 0 { discards.append(remove(place)) }
+            return displaced
         }
         let index: UInt32
         if place.index != 0 {
             index = place.index
-            discards.value = table.exchange(value, at: index)
+            displaced.value = table.exchange(value, at: index)
             table.promote(index)
-            if hasCosts { totalCost -= Int128(self.cost(of: index)) }
+            if hasCosts { setNoCost(of: index) }
         } else {
             if needsRoom(for: cost) {
-                makeRoom(for: cost, into: &discards)
+                while table.count > 0 && needsRoom(for: cost) { discards.append(remove(table.leastRecent)) }
                 place = table.locate(key, hash: hash)
             }
             index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
         }
-        if cost != 0 || hasCosts { setCost(cost, of: index) }
+        if cost != 0 { setCost(cost, of: index) }
         if let start { setStart(start, of: index) }
-        if isOverLimit { enforceLimits(into: &discards) }
-        return discards
+        // Only what was replaced by something costlier is over a limit now, and it is the last to go.
+        while isOverLimit { discards.append(remove(table.leastRecent)) }
+        return displaced
     }
 
     /// Takes an entry out together with what stands beside it.
@@ -96,21 +130,22 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     // MARK: Limits
 
-    @inlinable var isOverLimit: Bool { table.count > effectiveCountLimit || (hasCosts && totalCost > Int128(costLimit)) }
+    @inlinable var isOverLimit: Bool {
+        table.count > effectiveCountLimit || (hasCosts && totalCost > Int128(costLimit))
+    }
 
     @inlinable
     func needsRoom(for cost: Int) -> Bool {
-        table.count >= effectiveCountLimit || (hasCosts && totalCost + Int128(cost) > Int128(costLimit))
+        if table.count >= effectiveCountLimit { return true }
+        return hasCosts && totalCost + Int128(cost) > Int128(costLimit)
     }
 
+    /// Whether there would be too much with one entry more, of this cost, and another less.
     @inlinable
-    mutating func makeRoom(for cost: Int, into discards: inout Discards<Key, Value>) {
-        while table.count > 0 && needsRoom(for: cost) { discards.add(remove(table.leastRecent)) }
-    }
-
-    @usableFromInline
-    mutating func enforceLimits(into discards: inout Discards<Key, Value>) {
-        while table.count > 0 && isOverLimit { discards.add(remove(table.leastRecent)) }
+    func isOverLimit(with cost: Int, instead index: UInt32) -> Bool {
+        if table.count > effectiveCountLimit { return true }
+        if !hasCosts && cost == 0 { return false }
+        return totalCost - Int128(self.cost(of: index)) + Int128(cost) > Int128(costLimit)
     }
 
     // MARK: Beside the table
@@ -168,21 +203,12 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     }
 }
 
-/// What a write takes out of a cache, kept until the lock is let go: its release may run user code.
+/// What a write puts out of its place, kept until the lock is let go: its release may run user code.
 @usableFromInline
-struct Discards<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline typealias Node = LRUTable<Key, Value>.Node
-
+struct Displaced<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    @usableFromInline var key: Key?
     @usableFromInline var value: Value?
-    @usableFromInline var node: Node?
-    @usableFromInline var more: [Node] = []
 
     @inlinable
     init() {}
-
-    /// Keeps one more; the first costs no allocation.
-    @inlinable
-    mutating func add(_ node: consuming Node) {
-        if self.node == nil { self.node = node } else { more.append(node) }
-    }
 }

@@ -25,7 +25,7 @@ enum Bench {
         var results: [Result] = []
         for scenario in chosen {
             FileHandle.standardError.write(Data("\(scenario.name) ...\n".utf8))
-            results.append(Measurement(rounds: options.rounds, warmUps: options.warmUps).run(scenario))
+            results.append(Measurement(rounds: options.rounds, warmUps: options.warmUps).run(scenario.limited(to: options.variants)))
         }
         print(Table(results).text)
         if let file = options.json { try Report(results).write(to: URL(fileURLWithPath: file)) }

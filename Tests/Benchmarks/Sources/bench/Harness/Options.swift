@@ -1,10 +1,12 @@
-/// What the command line asks for: `bench [--quick] [--only NAME]... [--rounds N] [--json FILE] [--list]`.
+/// What the command line asks for: `bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--list]`.
 struct Options {
     var rounds = 11
     var warmUps = 2
     var only: [String] = []
     var json: String?
     var lists = false
+    /// How many variants of each scenario are run; 2 is the subject and its yardstick alone.
+    var variants = Int.max
 
     init(_ arguments: some Sequence<String>) throws {
         var rest = arguments.makeIterator()
@@ -15,6 +17,7 @@ struct Options {
             case "--only": only.append(try Self.value(of: argument, &rest))
             case "--json": json = try Self.value(of: argument, &rest)
             case "--rounds": rounds = max(1, Int(try Self.value(of: argument, &rest)) ?? rounds)
+            case "--variants": variants = max(2, Int(try Self.value(of: argument, &rest)) ?? variants)
             default: throw Failure(message: "unknown argument \(argument)")
             }
         }

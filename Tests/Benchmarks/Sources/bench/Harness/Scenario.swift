@@ -16,6 +16,13 @@ struct Scenario {
     }
 }
 
+extension Scenario {
+    /// The same with fewer variants.
+    func limited(to count: Int) -> Scenario {
+        Scenario(name, unit: unit, target: target, Array(variants.prefix(count)))
+    }
+}
+
 /// One way of doing it.
 struct Variant {
     let name: String
