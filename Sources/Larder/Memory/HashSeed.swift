@@ -21,7 +21,7 @@ package struct HashSeed: Sendable {
     }
 
     /// The hash of a key as long as nobody floods the table.
-    @inlinable
+    @inlinable @inline(__always)
     package func hash<Key: Hashable>(_ key: Key) -> UInt64 {
         if let bits = Self.bits(of: key) { return mixed(bits) }
         return hashThroughHasher(key)
@@ -34,7 +34,7 @@ package struct HashSeed: Sendable {
     }
 
     /// Two multiplications: with one, keys in sequence would be spread too evenly, and keys at a fixed distance badly.
-    @inlinable
+    @inlinable @inline(__always)
     func mixed(_ bits: UInt64) -> UInt64 {
         let once = (bits ^ first).multipliedFullWidth(by: second)
         let twice = (once.high ^ once.low ^ first).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
@@ -52,7 +52,7 @@ package struct HashSeed: Sendable {
     /// The value of a key that is a fixed-width integer.
     ///
     /// The type is asked for by name, since a cast alone would let an `AnyHashable` through, whose `==` knows more.
-    @inlinable
+    @inlinable @inline(__always)
     static func bits<Key>(of key: Key) -> UInt64? {
         if Key.self == Int.self, let key = key as? Int { return UInt64(truncatingIfNeeded: key) }
         if Key.self == UInt.self, let key = key as? UInt { return UInt64(truncatingIfNeeded: key) }

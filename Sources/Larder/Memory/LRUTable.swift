@@ -121,15 +121,15 @@ extension LRUTable.Node: Sendable where Key: Sendable, Value: Sendable {}
 // MARK: Reading
 
 extension LRUTable {
-    @inlinable
+    @inlinable @inline(__always)
     func links(_ index: UInt32) -> UnsafeMutablePointer<Links> {
         UnsafeMutableRawPointer(nodes + Int(index)).assumingMemoryBound(to: Links.self)
     }
 
-    @inlinable
+    @inlinable @inline(__always)
     static func tag(of hash: UInt64) -> UInt64 { (hash >> 32) | 1 }
 
-    @inlinable
+    @inlinable @inline(__always)
     func home(of tag: UInt64) -> Int {
         Int(truncatingIfNeeded: ((0xFFFF_FFFF ^ tag) &* slotCount) >> 32)
     }
@@ -138,7 +138,7 @@ extension LRUTable {
     ///
     /// - Complexity: O(1) expected, whatever integers are chosen as keys; equal hash values of other keys are compared
     ///   one by one, as in a `Dictionary`.
-    @inlinable
+    @inlinable @inline(__always)
     package func locate(_ key: Key, hash: UInt64) -> Place {
         let tag = Self.tag(of: settled(hash, of: key))
         var position = home(of: tag)
@@ -154,7 +154,7 @@ extension LRUTable {
     }
 
     /// The hash that counts: a flooded table hashes integers again, which is nobody's code but the standard library's.
-    @inlinable
+    @inlinable @inline(__always)
     func settled(_ hash: UInt64, of key: Key) -> UInt64 {
         if Self.keysAreIntegers && isFlooded { return seed.hashThroughHasher(key) }
         return hash
@@ -185,7 +185,7 @@ extension LRUTable {
 
 extension LRUTable {
     /// Makes an entry the most recently used.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func promote(_ index: UInt32) {
         let front = links(0).pointee.older
         if front == index { return }
@@ -353,7 +353,7 @@ extension LRUTable {
     @inlinable
     static func margin(forNodes nodes: UInt32) -> Int { min(Int(nodes), boundOfCluster) + 2 }
 
-    @inlinable
+    @inlinable @inline(__always)
     func isCrowded(home: Int, position: Int, end: Int) -> Bool {
         if end == slotEnd &- 1 { return true }
         return Self.keysAreIntegers && !isFlooded

@@ -33,11 +33,13 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The greatest cost of one entry.
     @inlinable static var maximumCost: Int { 1 << 53 }
 
-    @inlinable
+    @inlinable @inline(__always)
     static func clamped(_ cost: Int) -> Int { max(0, min(cost, maximumCost)) }
 
     /// What `countLimit` comes to: the table has an end.
-    @inlinable var effectiveCountLimit: Int { min(countLimit, Table.maximumCount) }
+    @inlinable var effectiveCountLimit: Int {
+        @inline(__always) get { min(countLimit, Table.maximumCount) }
+    }
 
     // MARK: One entry
 
@@ -63,14 +65,15 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         let place = table.locate(key, hash: hash)
         let index: UInt32
         if place.index != 0 {
-            if isOverLimit(with: cost, instead: place.index) { return nil }
+            if (hasCosts || cost != 0) && isOverLimit(with: cost, instead: place.index) { return nil }
             index = place.index
             displaced.value = table.exchange(value, at: index)
             table.promote(index)
             if hasCosts { setNoCost(of: index) }
         } else if needsRoom(for: cost) {
             let oldest = table.leastRecent
-            if table.count > effectiveCountLimit || isOverLimit(with: cost, instead: oldest) { return nil }
+            if table.count > effectiveCountLimit { return nil }
+            if (hasCosts || cost != 0) && isOverLimit(with: cost, instead: oldest) { return nil }
             if hasCosts { setNoCost(of: oldest) }
             (displaced.key, displaced.value) = table.replaceLeastRecent(with: key, value, hash: hash)
             index = oldest
@@ -134,23 +137,21 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         table.count > effectiveCountLimit || (hasCosts && totalCost > Int128(costLimit))
     }
 
-    @inlinable
+    @inlinable @inline(__always)
     func needsRoom(for cost: Int) -> Bool {
         if table.count >= effectiveCountLimit { return true }
         return hasCosts && totalCost + Int128(cost) > Int128(costLimit)
     }
 
-    /// Whether there would be too much with one entry more, of this cost, and another less.
-    @inlinable
+    /// Whether the costs would come to too much with one entry more, of this cost, and another less.
+    @inlinable @inline(__always)
     func isOverLimit(with cost: Int, instead index: UInt32) -> Bool {
-        if table.count > effectiveCountLimit { return true }
-        if !hasCosts && cost == 0 { return false }
-        return totalCost - Int128(self.cost(of: index)) + Int128(cost) > Int128(costLimit)
+        totalCost - Int128(self.cost(of: index)) + Int128(cost) > Int128(costLimit)
     }
 
     // MARK: Beside the table
 
-    @inlinable
+    @inlinable @inline(__always)
     func cost(of index: UInt32) -> Int { Int(index) < costs.count ? costs[Int(index)] : 0 }
 
     /// Notes a cost whose predecessor is no longer in the total.
@@ -165,7 +166,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         hasCosts = true
     }
 
-    @inlinable
+    @inlinable @inline(__always)
     mutating func setNoCost(of index: UInt32) {
         if Int(index) < costs.count {
             totalCost -= Int128(costs[Int(index)])
