@@ -27,7 +27,7 @@ extension MemoryCache {
     public var costLimit: Int {
         get { state.withLock { $0.costLimit } }
         set {
-            state.withLock { $0.costLimit = Swift.max(0, newValue) }
+            state.withLock { $0.limitCost(to: Swift.max(0, newValue)) }
             trim { $0.isOverLimit }
         }
     }

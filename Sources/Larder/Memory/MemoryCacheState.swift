@@ -14,7 +14,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Wide enough for as many entries as there can be at 2^53 each.
     @usableFromInline var totalCost: Int128 = 0
     @usableFromInline var countLimit: Int
-    @usableFromInline var costLimit: Int
+    @usableFromInline private(set) var costLimit: Int
+    /// The same, but no bound at all where the limit is `Int.max`: totals may be greater than that.
+    @usableFromInline var costBound: Int128
     /// Whether any entry ever had a cost since the cache was last empty.
     @usableFromInline var hasCosts = false
     /// The keys some `update` works on.
@@ -28,7 +30,15 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         table = Table(seed: seed)
         self.countLimit = countLimit
         self.costLimit = costLimit
+        costBound = Self.bound(costLimit)
     }
+
+    mutating func limitCost(to limit: Int) {
+        costLimit = limit
+        costBound = Self.bound(limit)
+    }
+
+    private static func bound(_ limit: Int) -> Int128 { limit == .max ? .max : Int128(limit) }
 
     /// The greatest cost of one entry.
     @inlinable static var maximumCost: Int { 1 << 53 }
@@ -134,19 +144,19 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     // MARK: Limits
 
     @inlinable var isOverLimit: Bool {
-        table.count > effectiveCountLimit || (hasCosts && totalCost > Int128(costLimit))
+        table.count > effectiveCountLimit || (hasCosts && totalCost > costBound)
     }
 
     @inlinable @inline(__always)
     func needsRoom(for cost: Int) -> Bool {
         if table.count >= effectiveCountLimit { return true }
-        return hasCosts && totalCost + Int128(cost) > Int128(costLimit)
+        return hasCosts && totalCost + Int128(cost) > costBound
     }
 
     /// Whether the costs would come to too much with one entry more, of this cost, and another less.
     @inlinable @inline(__always)
     func isOverLimit(with cost: Int, instead index: UInt32) -> Bool {
-        totalCost - Int128(self.cost(of: index)) + Int128(cost) > Int128(costLimit)
+        totalCost - Int128(self.cost(of: index)) + Int128(cost) > costBound
     }
 
     // MARK: Beside the table
