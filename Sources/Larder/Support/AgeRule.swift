@@ -31,7 +31,7 @@ package struct AgeRule: Hashable, Sendable {
     @inlinable
     package func isExpired(start: Int64, now: Int64) -> Bool {
         if now > deadline || maximum <= 0 { return true }
-        return now > start && UInt64(bitPattern: now &- start) > UInt64(bitPattern: maximum)
+        return maximum < .max && now > start && UInt64(bitPattern: now &- start) > UInt64(bitPattern: maximum)
     }
 
     /// The start to go on with, after the first look at an entry.
