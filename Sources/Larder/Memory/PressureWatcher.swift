@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// Something that gives memory back when it gets scarce.
-protocol PressureResponder: AnyObject, Sendable {
+package protocol PressureResponder: AnyObject, Sendable {
     func handleMemoryPressure(_ level: MemoryPressure)
 }
 
@@ -35,20 +35,26 @@ package final class PressureWatcher: Sendable {
     /// Whether a source of the system's is being watched.
     package var isWatching: Bool { state.withLock { $0.source != nil } }
 
+    /// Whether this object listens.
+    package func isListening(_ responder: AnyObject?) -> Bool {
+        guard let responder else { return false }
+        return state.withLock { $0.members[ObjectIdentifier(responder)] != nil }
+    }
+
     /// Tells every cache.
     package func notify(_ level: MemoryPressure) {
         let members = state.withLock { $0.members.values.map(\.responder) }
         for case let member? in members { member.handleMemoryPressure(level) }
     }
 
-    func add(_ responder: any PressureResponder) {
+    package func add(_ responder: any PressureResponder) {
         state.withLock { state in
             state.members[ObjectIdentifier(responder)] = Member(responder: responder)
             if state.source == nil { state.source = makeSource { [weak self] level in self?.notify(level) } }
         }
     }
 
-    func remove(_ identifier: ObjectIdentifier) {
+    package func remove(_ identifier: ObjectIdentifier) {
         let stopped = state.withLock { state in
             state.members[identifier] = nil
             return state.members.isEmpty ? state.source.take() : nil
