@@ -46,7 +46,8 @@ public struct MaxAge: Hashable, Sendable {
         guard duration > .zero else { return MaxAge(rule: AgeRule(maximum: 0)) }
         let (seconds, attoseconds) = duration.components
         let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1000)
-        let (sum, isAlsoTooLong) = whole.addingReportingOverflow((attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000)
+        let part = (attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000
+        let (sum, isAlsoTooLong) = whole.addingReportingOverflow(part)
         return MaxAge(rule: AgeRule(maximum: isTooLong || isAlsoTooLong ? .max : max(1, sum)))
     }
 

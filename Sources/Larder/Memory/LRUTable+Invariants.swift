@@ -61,8 +61,8 @@ extension LRUTable {
             precondition((home..<position).allSatisfy { slots[$0] != 0 }, "A gap cuts a slot off from its home.")
             precondition(isEntry(UInt32(truncatingIfNeeded: slot)), "A slot names a free node.")
             if let tags {
-                precondition(
-                    UInt64(tags[Int(UInt32(truncatingIfNeeded: slot))]) == slot >> 32, "A slot and a node differ in tag.")
+                let tag = tags[Int(UInt32(truncatingIfNeeded: slot))]
+                precondition(UInt64(tag) == slot >> 32, "A slot and a node differ in tag.")
             }
             previous = slot >> 32
             filled += 1

@@ -1,7 +1,9 @@
 internal import Synchronization
 
 extension MemoryCache {
-    /// Sets many values in one step: a reader sees all of them or none. Of equal keys the last one counts.
+    /// Sets many values in one step: a reader sees all of them or none.
+    ///
+    /// Of equal keys the last one counts. The values have the cost 0, as in the subscript.
     ///
     /// - Complexity: O(n) under the lock. The sequence is walked and its keys are hashed before that.
     public func setValues(_ values: some Sequence<(Key, Value)>) {

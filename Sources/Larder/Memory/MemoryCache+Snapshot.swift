@@ -46,7 +46,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
             data = try Data(contentsOf: url)
         } catch {
             throw CacheError(
-                .storageUnavailable, "The snapshot \(url.path) cannot be read. Check that it exists and its permissions.",
+                .storageUnavailable,
+                "The snapshot \(url.path) cannot be read. Check that it exists and its permissions.",
                 underlying: error)
         }
         var lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).makeIterator()

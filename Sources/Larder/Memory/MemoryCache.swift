@@ -1,5 +1,8 @@
 public import Foundation
+
+#if !LARDER_TSAN
 public import Synchronization
+#endif
 
 /// An in-memory cache that keeps the most recently used entries, within a number, a cost and an age.
 ///
@@ -17,7 +20,7 @@ public import Synchronization
 /// the clock and every closure of the caller's are called outside it; so a `deinit` or a closure may use the cache. A
 /// key's own `==` runs under the lock and must not call the cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Guards everything that changes. No other lock is taken under it.
+    /// Guards everything that changes; no other lock is taken under it.
     @usableFromInline let state: Mutex<MemoryCacheState<Key, Value>>
     @usableFromInline let seed: HashSeed
     @usableFromInline let rule: AgeRule

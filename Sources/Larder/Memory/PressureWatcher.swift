@@ -19,7 +19,7 @@ package final class PressureWatcher: Sendable {
         var source: PressureSource?
     }
 
-    /// Guards who listens and whether the source runs. Responders are called outside it.
+    /// Guards who listens and whether the source runs; responders are called outside it.
     private let state = Mutex(State())
     private let makeSource: @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
 

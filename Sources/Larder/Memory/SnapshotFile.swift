@@ -62,8 +62,7 @@ final class SnapshotFile {
         do {
             try body(handle)
         } catch {
-            let system = ((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError) ?? error as NSError
-            let isFull = [Int(ENOSPC), Int(EDQUOT)].contains(system.code) || error is CocoaError && (error as? CocoaError)?.code == .fileWriteOutOfSpace
+            let isFull = (error as? CocoaError)?.code == .fileWriteOutOfSpace
             throw CacheError(
                 isFull ? .storageFull : .storageUnavailable,
                 "The snapshot \(url.path) cannot be written; what was there before is untouched.", underlying: error)

@@ -22,9 +22,11 @@ struct UpdateHold<Key: Hashable & Sendable>: Sendable {
 
 /// Lets one update of a key run at a time.
 final class UpdateGate: Sendable {
-    /// Held while the body runs, which is the caller's code: that is what the gate is for. The cache's own lock is not.
+    /// Held while the body runs, which is the caller's code.
+    ///
+    /// That is what the gate is for; the cache's own lock is not held meanwhile.
     private let mutex = Mutex(())
-    /// The thread inside, or 0. Only a thread that is inside itself can find its own number here.
+    /// The thread inside, or 0: only a thread that is inside itself can find its own number here.
     private let owner = Atomic<UInt>(0)
 
     func pass<R>(_ body: () throws -> R) rethrows -> R {

@@ -70,7 +70,7 @@ struct MemoryCacheGeneratorTests {
         #expect(seen == order)
     }
 
-    @Test func `case 174: removed ones are skipped, replaced ones come with the new value, added ones are not waited for`() {
+    @Test func `case 174: removed ones are skipped, replaced ones come anew, added ones are not waited for`() {
         let cache = filled(10)
         var seen: [Int] = []
         for (key, value) in cache {

@@ -8,7 +8,11 @@ struct MemoryCacheUpdateTests {
     private struct Failure: Error {}
 
     @Test func `an update reads, changes and gives its result`() {
-        #expect(cache.update("k") { $0 = ($0 ?? 0) + 1; return "made" } == "made")
+        let result = cache.update("k") { value in
+            value = (value ?? 0) + 1
+            return "made"
+        }
+        #expect(result == "made")
         cache.update("k") { $0? += 1 }
         #expect(cache["k"] == 2)
         cache.update("k") { $0 = nil }
