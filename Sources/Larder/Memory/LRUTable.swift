@@ -147,10 +147,18 @@ extension LRUTable {
             if slot >> 32 <= tag {
                 if slot >> 32 < tag { return Place(index: 0, position: position) }
                 let index = UInt32(truncatingIfNeeded: slot)
+                // Both are this node; loading them now overlaps what hides in the key, a string's bytes for one.
+                let own = links(index).pointee
+                if links(own.older).pointee.newer != index || links(own.newer).pointee.older != index { Self.isBroken() }
                 if nodes[Int(index)].key == key { return Place(index: index, position: position) }
             }
             position &+= 1
         }
+    }
+
+    @usableFromInline @inline(never)
+    static func isBroken() -> Never {
+        preconditionFailure("The list of a memory cache is broken: a key's == has used the cache, or memory was overwritten.")
     }
 
     /// The hash that counts: a flooded table hashes integers again, which is nobody's code but the standard library's.
@@ -234,29 +242,35 @@ extension LRUTable {
             index = highWater
             highWater &+= 1
         }
-        openSlot(at: position, for: index, key, hash: hash)
         let front = links(0).pointee.older
         if copyingWalks != 0 { keepOrder(of: front) }
         (nodes + Int(index)).initialize(to: Node(links: Links(newer: 0, older: front), key: key, value: value))
         links(front).pointee.newer = index
         links(0).pointee.older = index
         count &+= 1
+        openSlot(at: position, for: index, tag: Self.tag(of: settled(hash, of: key)))
         return index
     }
 
-    /// Puts a key that is not there in the place of the least recently used entry, and gives back what that held.
+    /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and gives
+    /// back what that held.
     @inlinable
     package mutating func replaceLeastRecent(
-        with key: Key, _ value: consuming Value, hash: UInt64
+        with key: Key, _ value: consuming Value, hash: UInt64, at place: Place
     ) -> (key: Key, value: Value) {
         let index = leastRecent
+        let tag = Self.tag(of: settled(hash, of: key))
         if walkCount != 0 { noteRemoval(of: index) }
-        closeSlot(at: position(of: index))
-        openSlot(at: locate(key, hash: hash).position, for: index, key, hash: hash)
+        var position = place.position
+        let closed = self.position(of: index)
+        let end = closeSlot(at: closed)
+        // What changed behind the new key's place, or before its home, leaves its place where it is.
+        if closed < position && end >= home(of: tag) { position = locate(key, hash: hash).position }
         var oldKey = key
         swap(&nodes[Int(index)].key, &oldKey)
         swap(&nodes[Int(index)].value, &value)
         promote(index)
+        openSlot(at: position, for: index, tag: tag)
         return (oldKey, value)
     }
 
@@ -271,7 +285,7 @@ extension LRUTable {
     package mutating func remove(_ place: Place) -> Node {
         let index = place.index
         if walkCount != 0 { noteRemoval(of: index) }
-        closeSlot(at: place.position)
+        _ = closeSlot(at: place.position)
         let node = (nodes + Int(index)).move()
         links(node.links.older).pointee.newer = node.links.newer
         links(node.links.newer).pointee.older = node.links.older
@@ -281,32 +295,28 @@ extension LRUTable {
         return node
     }
 
-    /// Moves the slots from a position on, as far as they are close together, and puts an entry's there.
+    /// Puts an entry's slot at a position, and moves those that stand there, without a gap, one on.
     @inlinable
-    mutating func openSlot(at place: Int, for index: UInt32, _ key: Key, hash: UInt64) {
-        var position = place
-        var tag = Self.tag(of: settled(hash, of: key))
-        var end = position
-        while slots[end] != 0 { end &+= 1 }
-        while isCrowded(home: home(of: tag), position: position, end: end) {
-            // Rare, and both ways out change where the key belongs.
-            makeRoom()
-            tag = Self.tag(of: settled(hash, of: key))
-            position = locate(key, hash: hash).position
-            end = position
-            while slots[end] != 0 { end &+= 1 }
-        }
-        while end > position {
-            slots[end] = slots[end &- 1]
-            end &-= 1
-        }
-        slots[position] = tag << 32 | UInt64(index)
+    mutating func openSlot(at position: Int, for index: UInt32, tag: UInt64) {
         if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
+        var carried = tag << 32 | UInt64(index)
+        var end = position
+        while true {
+            let next = slots[end]
+            slots[end] = carried
+            if next == 0 { break }
+            carried = next
+            end &+= 1
+        }
+        // The last slot ends every walk, so this loop too; if it was filled now, there is no room any more.
+        if isCrowded(home: home(of: tag), position: position, end: end) { makeRoom() }
     }
 
     /// Moves the slots behind one back over it, as far as they stand behind their homes.
-    @inlinable
-    mutating func closeSlot(at position: Int) {
+    ///
+    /// - Returns: The last slot that changed.
+    @inlinable @inline(__always)
+    mutating func closeSlot(at position: Int) -> Int {
         var hole = position
         while true {
             let next = slots[hole &+ 1]
@@ -315,6 +325,7 @@ extension LRUTable {
             hole &+= 1
         }
         slots[hole] = 0
+        return hole
     }
 
     /// Finds the slot of an entry without comparing keys.
@@ -367,7 +378,7 @@ extension LRUTable {
             isFlooded = true
             hashAgain()
         } else {
-            place(slots, slotEnd, slotCount: slotCount, margin: (slotEnd - Int(slotCount)) * 2)
+            layOut(slots, slotEnd, slotCount: slotCount, margin: (slotEnd - Int(slotCount)) * 2)
         }
     }
 
@@ -393,14 +404,14 @@ extension LRUTable {
             tags = grownTags
         }
         nodeCapacity = capacity
-        place(
+        layOut(
             slots, slotEnd, slotCount: Self.slotCount(forNodes: capacity),
             margin: max(Self.margin(forNodes: capacity), slotEnd - Int(slotCount)))
     }
 
     /// Lays the slots out anew, in one pass: they are in order already.
     @inlinable
-    mutating func place(
+    mutating func layOut(
         _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
     ) {
         slotCount = newCount
@@ -408,17 +419,19 @@ extension LRUTable {
         slots = .allocate(capacity: slotEnd)
         slots.initialize(repeating: 0, count: slotEnd)
         var next = 0
-        for position in 0..<oldEnd where old[position] != 0 {
+        for position in 0..<oldEnd {
+            // Half of the slots are empty, at random: written as if they were not, and not counted, there is no branch
+            // to mispredict.
             let slot = old[position]
-            next = max(next, home(of: slot >> 32))
-            if next == slotEnd - 1 {
+            let place = slot == 0 ? next : max(next, home(of: slot >> 32))
+            if place >= slotEnd - 1 {
                 // Only keys with equal hashes get here: begin again with more room behind.
                 slots.deallocate()
-                place(old, oldEnd, slotCount: newCount, margin: margin * 2)
+                layOut(old, oldEnd, slotCount: newCount, margin: margin * 2)
                 return
             }
-            slots[next] = slot
-            next += 1
+            slots[place] = slot
+            next = slot == 0 ? next : place + 1
         }
         old.deallocate()
     }
@@ -439,6 +452,6 @@ extension LRUTable {
         var all = UnsafeMutableBufferPointer(start: sorted, count: filled)
         all.sort(by: >)
         old.deallocate()
-        place(sorted, filled, slotCount: slotCount, margin: slotEnd - Int(slotCount))
+        layOut(sorted, filled, slotCount: slotCount, margin: slotEnd - Int(slotCount))
     }
 }

@@ -85,7 +85,8 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             if table.count > effectiveCountLimit { return nil }
             if (hasCosts || cost != 0) && isOverLimit(with: cost, instead: oldest) { return nil }
             if hasCosts { setNoCost(of: oldest) }
-            (displaced.key, displaced.value) = table.replaceLeastRecent(with: key, value, hash: hash)
+            (displaced.key, displaced.value) = table.replaceLeastRecent(
+                with: key, value, hash: hash, at: place)
             index = oldest
         } else {
             index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
