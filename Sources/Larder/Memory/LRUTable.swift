@@ -1,6 +1,6 @@
 /// The flat array behind every in-memory cache: a hash table and a list by recency without an object per entry.
 ///
-/// Everything unsafe of the library's memory side is in this file. It knows neither costs, ages nor locks: whoever owns
+/// Everything unsafe of the library's memory side is in this file and `LRUTable+Growth.swift`. It knows neither costs, ages nor locks: whoever owns
 /// it holds the lock, and keeps what belongs to an entry in `Value` or beside it, by the entry's index.
 ///
 /// **Nodes** lie in one allocation and name each other by 32-bit indices, which stay good until the entry is removed
@@ -85,12 +85,11 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     package init(seed: HashSeed) {
         self.seed = seed
         nodeCapacity = 16
-        nodes = .allocate(capacity: 16)
+        nodes = Self.allocateNodes(16)
         tags = Self.keysAreIntegers ? nil : .allocate(capacity: 16)
         slotCount = Self.slotCount(forNodes: 16)
         slotEnd = Int(slotCount) + Self.margin(forNodes: 16)
-        slots = .allocate(capacity: slotEnd)
-        slots.initialize(repeating: 0, count: slotEnd)
+        slots = Self.allocateSlots(slotEnd)
         highWater = 1
         freeHead = 0
         count = 0
@@ -108,8 +107,8 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
             (nodes + Int(index)).deinitialize(count: 1)
             index = older
         }
-        nodes.deallocate()
-        slots.deallocate()
+        Self.freeNodes(nodes)
+        Self.freeSlots(slots)
         tags?.deallocate()
     }
 }
@@ -172,20 +171,20 @@ extension LRUTable {
     @inlinable package var leastRecent: UInt32 { links(0).pointee.newer }
 
     /// The next more recently used entry, or 0.
-    @inlinable
+    @inlinable @inline(__always)
     package func newer(than index: UInt32) -> UInt32 { links(index).pointee.newer }
 
-    @inlinable
+    @inlinable @inline(__always)
     package func key(at index: UInt32) -> Key { nodes[Int(index)].key }
 
-    @inlinable
+    @inlinable @inline(__always)
     package func value(at index: UInt32) -> Value { nodes[Int(index)].value }
 
     /// One more than the greatest index in use; what stands beside the table by index must reach as far.
     @inlinable package var indexLimit: UInt32 { highWater }
 
     /// Whether an index below ``indexLimit`` is an entry now.
-    @inlinable
+    @inlinable @inline(__always)
     package func isEntry(_ index: UInt32) -> Bool { index != 0 && links(index).pointee.older != Self.freeMark }
 }
 
@@ -207,7 +206,7 @@ extension LRUTable {
     }
 
     /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
         if walkCount != 0 { noteReplacement(of: index) }
         swap(&nodes[Int(index)].value, &value)
@@ -225,7 +224,7 @@ extension LRUTable {
     /// Adds a key that ``locate(_:hash:)`` did not find just now, as the most recently used.
     ///
     /// - Parameter limit: How many entries the owner will ever keep; the table grows no further than that.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func insert(
         _ key: Key, _ value: consuming Value, hash: UInt64, at place: Place, limit: Int
     ) -> UInt32 {
@@ -254,7 +253,7 @@ extension LRUTable {
 
     /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and gives
     /// back what that held.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func replaceLeastRecent(
         with key: Key, _ value: consuming Value, hash: UInt64, at place: Place
     ) -> (key: Key, value: Value) {
@@ -296,7 +295,7 @@ extension LRUTable {
     }
 
     /// Puts an entry's slot at a position, and moves those that stand there, without a gap, one on.
-    @inlinable
+    @inlinable @inline(__always)
     mutating func openSlot(at position: Int, for index: UInt32, tag: UInt64) {
         if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
         var carried = tag << 32 | UInt64(index)
@@ -329,7 +328,7 @@ extension LRUTable {
     }
 
     /// Finds the slot of an entry without comparing keys.
-    @inlinable
+    @inlinable @inline(__always)
     func position(of index: UInt32) -> Int {
         let tag: UInt64
         if let tags {
@@ -342,116 +341,5 @@ extension LRUTable {
         var position = home(of: tag)
         while slots[position] != wanted { position &+= 1 }
         return position
-    }
-}
-
-// MARK: Growing
-
-extension LRUTable {
-    /// How far an integer key may stand behind its home, and how long its cluster may be from there, before the table
-    /// takes it for an attack.
-    ///
-    /// At the load of 8/15 a key stands k slots behind its home with a probability of about e to the -1.15 k, so one
-    /// behind 40 is met once in 10^20 insertions; clusters thin out by 0.85 a slot, so one of 256 once in 10^18.
-    @inlinable static var boundOfDisplacement: Int { 40 }
-    @inlinable static var boundOfCluster: Int { 256 }
-
-    /// The slots for so many nodes: a load of at most 8/15, which makes 39 bytes for an entry of two integers.
-    @inlinable
-    static func slotCount(forNodes nodes: UInt32) -> UInt64 { UInt64(nodes) * 15 / 8 }
-
-    /// What stands behind the last home: as much as the bound lets a cluster run over, and the empty slot at the end.
-    @inlinable
-    static func margin(forNodes nodes: UInt32) -> Int { min(Int(nodes), boundOfCluster) + 2 }
-
-    @inlinable @inline(__always)
-    func isCrowded(home: Int, position: Int, end: Int) -> Bool {
-        if end == slotEnd &- 1 { return true }
-        return Self.keysAreIntegers && !isFlooded
-            && (position &- home > Self.boundOfDisplacement || end &- home > Self.boundOfCluster)
-    }
-
-    /// Turns to `Hasher` where integers can still be hashed otherwise; else lengthens the margin.
-    @inlinable
-    mutating func makeRoom() {
-        if Self.keysAreIntegers && !isFlooded {
-            isFlooded = true
-            hashAgain()
-        } else {
-            layOut(slots, slotEnd, slotCount: slotCount, margin: (slotEnd - Int(slotCount)) * 2)
-        }
-    }
-
-    /// Doubles the room, but not beyond the limit, unless the limit is so near that it would be met again at once.
-    @inlinable
-    mutating func grow(limit: Int) {
-        let entries = Int(nodeCapacity) - 1
-        let wanted = max(min(entries * 2 + 1, limit), entries + entries / 4 + 1)
-        let capacity = UInt32(min(wanted, Self.maximumCount) + 1)
-        precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^31 - 2 entries.")
-
-        // No node is free, so every one but the sentinel is initialised.
-        let grown = UnsafeMutablePointer<Node>.allocate(capacity: Int(capacity))
-        let sentinel = links(0).pointee
-        (grown + 1).moveInitialize(from: nodes + 1, count: entries)
-        nodes.deallocate()
-        nodes = grown
-        links(0).initialize(to: sentinel)
-        if let old = tags {
-            let grownTags = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(capacity))
-            (grownTags + 1).moveInitialize(from: old + 1, count: entries)
-            old.deallocate()
-            tags = grownTags
-        }
-        nodeCapacity = capacity
-        layOut(
-            slots, slotEnd, slotCount: Self.slotCount(forNodes: capacity),
-            margin: max(Self.margin(forNodes: capacity), slotEnd - Int(slotCount)))
-    }
-
-    /// Lays the slots out anew, in one pass: they are in order already.
-    @inlinable
-    mutating func layOut(
-        _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
-    ) {
-        slotCount = newCount
-        slotEnd = Int(newCount) + margin
-        slots = .allocate(capacity: slotEnd)
-        slots.initialize(repeating: 0, count: slotEnd)
-        var next = 0
-        for position in 0..<oldEnd {
-            // Half of the slots are empty, at random: written as if they were not, and not counted, there is no branch
-            // to mispredict.
-            let slot = old[position]
-            let place = slot == 0 ? next : max(next, home(of: slot >> 32))
-            if place >= slotEnd - 1 {
-                // Only keys with equal hashes get here: begin again with more room behind.
-                slots.deallocate()
-                layOut(old, oldEnd, slotCount: newCount, margin: margin * 2)
-                return
-            }
-            slots[place] = slot
-            next = slot == 0 ? next : place + 1
-        }
-        old.deallocate()
-    }
-
-    /// Hashes every integer key again, now through `Hasher`.
-    @usableFromInline
-    mutating func hashAgain() {
-        let old = slots
-        let oldEnd = slotEnd
-        let sorted = UnsafeMutablePointer<UInt64>.allocate(capacity: max(count, 1))
-        var filled = 0
-        for position in 0..<oldEnd where old[position] != 0 {
-            let index = UInt32(truncatingIfNeeded: old[position])
-            let tag = Self.tag(of: seed.hashThroughHasher(nodes[Int(index)].key))
-            (sorted + filled).initialize(to: tag << 32 | UInt64(index))
-            filled += 1
-        }
-        var all = UnsafeMutableBufferPointer(start: sorted, count: filled)
-        all.sort(by: >)
-        old.deallocate()
-        layOut(sorted, filled, slotCount: slotCount, margin: slotEnd - Int(slotCount))
     }
 }

@@ -66,7 +66,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     ///
     /// What it gives back is to be released outside the lock. It holds no array, so for plain keys and values there is
     /// nothing to release.
-    @inlinable
+    @inlinable @inline(__always)
     mutating func setValueQuickly(
         _ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?
     ) -> Displaced<Key, Value>? {

@@ -22,6 +22,10 @@ enum Bench {
             for scenario in chosen { print(scenario.name) }
             return
         }
+        if let variant = options.sample {
+            print(chosen[0].variants[variant].sample())
+            return
+        }
         var results: [Result] = []
         for scenario in chosen {
             FileHandle.standardError.write(Data("\(scenario.name) ...\n".utf8))

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Takes samples of all variants of a scenario in turn, so that a slow moment of the machine hits them alike.
 struct Measurement {
     let rounds: Int
@@ -7,11 +9,28 @@ struct Measurement {
         var samples = Array(repeating: [Double](), count: scenario.variants.count)
         for round in 0..<warmUps + rounds {
             for (index, variant) in scenario.variants.enumerated() {
-                let sample = variant.sample()
+                let sample = variant.needsProcess ? Self.sampleElsewhere(scenario, index) : variant.sample()
                 if round >= warmUps { samples[index].append(sample) }
             }
         }
         return Result(scenario: scenario, samples: samples)
+    }
+
+    /// Runs this program once more, for one sample; see ``Options/sample``.
+    private static func sampleElsewhere(_ scenario: Scenario, _ variant: Int) -> Double {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+        process.arguments = ["--only", scenario.name, "--sample", "\(variant)"]
+        process.standardOutput = output
+        do {
+            try process.run()
+        } catch {
+            return .nan
+        }
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) ?? .nan
     }
 }
 

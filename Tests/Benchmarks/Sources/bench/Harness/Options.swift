@@ -5,6 +5,8 @@ struct Options {
     var only: [String] = []
     var json: String?
     var lists = false
+    /// The variant of which one sample is printed and nothing else, as a process for one sample is asked.
+    var sample: Int?
     /// How many variants of each scenario are run; 2 is the subject and its yardstick alone.
     var variants = Int.max
 
@@ -14,6 +16,7 @@ struct Options {
             switch argument {
             case "--quick": (rounds, warmUps) = (3, 1)
             case "--list": lists = true
+            case "--sample": sample = Int(try Self.value(of: argument, &rest))
             case "--only": only.append(try Self.value(of: argument, &rest))
             case "--json": json = try Self.value(of: argument, &rest)
             case "--rounds": rounds = max(1, Int(try Self.value(of: argument, &rest)) ?? rounds)

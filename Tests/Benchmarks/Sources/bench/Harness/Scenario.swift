@@ -28,11 +28,19 @@ struct Variant {
     let name: String
     /// Takes one sample, prepared outside the time.
     let sample: () -> Double
+    /// Whether each sample needs a process that did nothing else before.
+    let needsProcess: Bool
 
     /// Measured by itself, in whatever unit the scenario has.
     init(_ name: String, sample: @escaping () -> Double) {
+        self.init(name, needsProcess: false, sample: sample)
+    }
+
+    /// Measured by itself, if need be each time in a process that did nothing else before.
+    init(_ name: String, needsProcess: Bool, sample: @escaping () -> Double) {
         self.name = name
         self.sample = sample
+        self.needsProcess = needsProcess
     }
 
     /// Nanoseconds per operation over state that is made anew for each sample, and released outside the time.

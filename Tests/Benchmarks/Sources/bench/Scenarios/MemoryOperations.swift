@@ -1,28 +1,35 @@
 import Larder
 
-/// The five operations on a cache of 200,000 entries, over one kind of key.
-struct MemoryOperations<Key: Hashable & Sendable> {
+/// The operations on a cache of 200,000 entries, over one kind of key.
+///
+/// The keys are made with the first sample that needs them, so that a scenario that is not run costs no memory.
+final class MemoryOperations<Key: Hashable & Sendable> {
     static var entryCount: Int { 200_000 }
 
     /// Prefix of the scenarios' names.
-    let name: String
+    private let name: String
+    private let make: (UInt64) -> Key
+    private lazy var numbers = numbers(seed: 42)
     /// The keys that are stored.
-    let stored: [Key]
+    private lazy var stored = numbers.map(make)
     /// The same keys as other objects, to look up with.
-    let asked: [Key]
+    private lazy var asked = numbers.map(make)
     /// The same in another order.
-    let shuffled: [Key]
+    private lazy var shuffled: [Key] = {
+        var generator = SeededGenerator(seed: 43)
+        return numbers.shuffled(using: &generator).map(make)
+    }()
     /// Keys that are not stored.
-    let absent: [Key]
+    private lazy var absent = numbers(seed: 44).map(make)
 
-    init(name: String, make: (UInt64) -> Key) {
-        var generator = SeededGenerator(seed: 42)
-        let numbers = (0..<Self.entryCount).map { _ in generator.next() }
+    init(name: String, make: @escaping (UInt64) -> Key) {
         self.name = name
-        stored = numbers.map(make)
-        asked = numbers.map(make)
-        shuffled = numbers.shuffled(using: &generator).map(make)
-        absent = (0..<Self.entryCount).map { _ in make(generator.next()) }
+        self.make = make
+    }
+
+    private func numbers(seed: UInt64) -> [UInt64] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<Self.entryCount).map { _ in generator.next() }
     }
 
     /// The targets are the greatest ratios to a `Dictionary` behind a `Mutex`.
@@ -30,8 +37,8 @@ struct MemoryOperations<Key: Hashable & Sendable> {
         getInOrder: Double, getAtRandom: Double, setNew: Double, replace: Double, miss: Double
     ) -> [Scenario] {
         [
-            filled("get-in-order", target: getInOrder, reading: asked),
-            filled("get-at-random", target: getAtRandom, reading: shuffled),
+            filled("get-in-order", target: getInOrder) { self.asked },
+            filled("get-at-random", target: getAtRandom) { self.shuffled },
             Scenario(
                 "\(name)-set-new", target: setNew,
                 [
@@ -40,18 +47,13 @@ struct MemoryOperations<Key: Hashable & Sendable> {
                     empty("nodes") { NodeLRU<Key, Int>() },
                     empty("NSCache") { FoundationCache<Key, Int>() },
                 ]),
-            Scenario(
-                "\(name)-replace", target: replace,
-                [
-                    replacing("larder") { MemoryCache<Key, Int>(clearsOnMemoryPressure: false) },
-                    replacing("dictionary") { LockedDictionary<Key, Int>() },
-                    replacing("nodes") { NodeLRU<Key, Int>() },
-                ]),
-            filled("miss", target: miss, reading: absent),
+            overwritten("replace-in-order", target: replace) { self.asked },
+            overwritten("replace-at-random", target: nil) { self.shuffled },
+            filled("miss", target: miss) { self.absent },
         ]
     }
 
-    private func filled(_ operation: String, target: Double, reading keys: [Key]) -> Scenario {
+    private func filled(_ operation: String, target: Double, reading keys: @escaping () -> [Key]) -> Scenario {
         Scenario(
             "\(name)-\(operation)", target: target,
             [
@@ -62,11 +64,21 @@ struct MemoryOperations<Key: Hashable & Sendable> {
             ])
     }
 
+    private func overwritten(_ operation: String, target: Double?, keys: @escaping () -> [Key]) -> Scenario {
+        Scenario(
+            "\(name)-\(operation)", target: target,
+            [
+                replacing("larder", keys) { MemoryCache<Key, Int>(clearsOnMemoryPressure: false) },
+                replacing("dictionary", keys) { LockedDictionary<Key, Int>() },
+                replacing("nodes", keys) { NodeLRU<Key, Int>() },
+            ])
+    }
+
     @inline(__always)
     private func reading<Store: KeyedStore<Key, Int>>(
-        _ name: String, _ keys: [Key], _ make: @escaping () -> Store
+        _ name: String, _ keys: @escaping () -> [Key], _ make: @escaping () -> Store
     ) -> Variant {
-        Variant(name, operations: keys.count, once: { fill(make(), with: stored) }) { store in
+        Variant(name, operations: Self.entryCount, once: { (fill(make(), with: self.stored), keys()) }) { store, keys in
             var sum = 0
             for key in keys { sum &+= store[key] ?? 1 }
             consume(sum)
@@ -75,15 +87,17 @@ struct MemoryOperations<Key: Hashable & Sendable> {
 
     @inline(__always)
     private func empty<Store: KeyedStore<Key, Int>>(_ name: String, _ make: @escaping () -> Store) -> Variant {
-        Variant(name, operations: stored.count, eachTime: make) { store in
-            for key in stored { store[key] = 1 }
+        Variant(name, operations: Self.entryCount, eachTime: { (make(), self.stored) }) { store, keys in
+            for key in keys { store[key] = 1 }
         }
     }
 
     @inline(__always)
-    private func replacing<Store: KeyedStore<Key, Int>>(_ name: String, _ make: @escaping () -> Store) -> Variant {
-        Variant(name, operations: shuffled.count, once: { fill(make(), with: stored) }) { store in
-            for key in shuffled { store[key] = 2 }
+    private func replacing<Store: KeyedStore<Key, Int>>(
+        _ name: String, _ keys: @escaping () -> [Key], _ make: @escaping () -> Store
+    ) -> Variant {
+        Variant(name, operations: Self.entryCount, once: { (fill(make(), with: self.stored), keys()) }) { store, keys in
+            for key in keys { store[key] = 2 }
         }
     }
 }
