@@ -61,19 +61,23 @@ extension LRUTable {
     /// Copies up to so many links; gives them all back, and nothing is left to copy, once they are complete.
     package mutating func copyOrder(_ identifier: UInt64, atMost slice: Int) -> [UInt32]? {
         guard let walk = self.walk(identifier) else { return [0] }
-        let end = min(walks[walk].copied + slice, walks[walk].newer.count)
-        let known = min(end, Int(highWater))
+        // Out of the walk while it is filled: indexing twice would ask for its uniqueness with every link.
+        var newer: [UInt32] = []
+        swap(&newer, &walks[walk].newer)
+        let first = walks[walk].copied
+        let end = min(first + slice, newer.count)
         if !walks[walk].isCut {
-            for index in walks[walk].copied..<max(known, walks[walk].copied) where walks[walk].newer[index] == .max {
-                walks[walk].newer[index] = links(UInt32(index)).pointee.newer
+            for index in first..<max(first, min(end, Int(highWater))) where newer[index] == .max {
+                newer[index] = links(UInt32(index)).pointee.newer
             }
         }
         walks[walk].copied = end
-        guard end == walks[walk].newer.count || walks[walk].isCut else { return nil }
-        let links = walks[walk].isCut ? [0] : walks[walk].newer
-        walks[walk].newer = []
+        if end < newer.count && !walks[walk].isCut {
+            swap(&newer, &walks[walk].newer)
+            return nil
+        }
         copyingWalks -= 1
-        return links
+        return walks[walk].isCut ? [0] : newer
     }
 
     /// The entries of a complete copy of links, least recent first; needs no lock.

@@ -148,7 +148,8 @@ extension LRUTable {
                 let index = UInt32(truncatingIfNeeded: slot)
                 // Both are this node; loading them now overlaps what hides in the key, a string's bytes for one.
                 let own = links(index).pointee
-                if links(own.older).pointee.newer != index || links(own.newer).pointee.older != index { Self.isBroken() }
+                let (older, newer) = (links(own.older).pointee.newer, links(own.newer).pointee.older)
+                if older != index || newer != index { Self.isBroken() }
                 if nodes[Int(index)].key == key { return Place(index: index, position: position) }
             }
             position &+= 1
@@ -157,7 +158,7 @@ extension LRUTable {
 
     @usableFromInline @inline(never)
     static func isBroken() -> Never {
-        preconditionFailure("The list of a memory cache is broken: a key's == has used the cache, or memory was overwritten.")
+        preconditionFailure("The list of a memory cache is broken: memory was overwritten.")
     }
 
     /// The hash that counts: a flooded table hashes integers again, which is nobody's code but the standard library's.

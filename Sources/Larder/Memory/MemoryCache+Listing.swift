@@ -3,7 +3,7 @@ internal import Synchronization
 extension MemoryCache {
     /// The keys, in no promised order; those of expired entries are left out.
     ///
-    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in slices: the lock is held for at most 8,192
+    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in slices: the lock is held for at most 4,096
     ///   links or 1,024 entries at a time, and what is removed meanwhile is left out.
     public var keys: [Key] { orderedKeys }
 

@@ -27,7 +27,7 @@ public struct MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable>: I
 extension MemoryCache: Sequence {
     /// Starts a pass, least recently used first.
     ///
-    /// - Complexity: O(n) for the copy of the order, four bytes an entry, in slices of 8,192 links under the lock.
+    /// - Complexity: O(n) for the copy of the order, four bytes an entry, in slices of 4,096 links under the lock.
     public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
         MemoryCacheGenerator(self)
     }
@@ -41,7 +41,7 @@ final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let cache: MemoryCache<Key, Value>
 
     /// How many links are copied at a time under the lock.
-    static var linksPerSlice: Int { 8192 }
+    static var linksPerSlice: Int { 4096 }
 
     init(_ cache: MemoryCache<Key, Value>) {
         self.cache = cache

@@ -17,6 +17,8 @@ package final class PressureWatcher: Sendable {
     private struct State {
         var members: [ObjectIdentifier: Member] = [:]
         var source: PressureSource?
+        /// Whether a source was asked for since the first came; where there is none, not everyone asks again.
+        var hasAsked = false
     }
 
     /// Guards who listens and whether the source runs; responders are called outside it.
@@ -50,14 +52,18 @@ package final class PressureWatcher: Sendable {
     package func add(_ responder: any PressureResponder) {
         state.withLock { state in
             state.members[ObjectIdentifier(responder)] = Member(responder: responder)
-            if state.source == nil { state.source = makeSource { [weak self] level in self?.notify(level) } }
+            if state.hasAsked { return }
+            state.hasAsked = true
+            state.source = makeSource { [weak self] level in self?.notify(level) }
         }
     }
 
     package func remove(_ identifier: ObjectIdentifier) {
         let stopped = state.withLock { state in
             state.members[identifier] = nil
-            return state.members.isEmpty ? state.source.take() : nil
+            guard state.members.isEmpty else { return nil as PressureSource? }
+            state.hasAsked = false
+            return state.source.take()
         }
         stopped?.stop()
     }

@@ -160,7 +160,8 @@ struct LRUTableWalkTests {
             switch Int.random(in: 0..<6, using: &random) {
             case 0..<2 where place.index != 0: table.promote(place.index)
             case 2 where place.index != 0: _ = table.remove(place)
-            case 3 where place.index == 0 && table.count > 0: _ = table.replaceLeastRecent(with: key, 0, hash: hash, at: place)
+            case 3 where place.index == 0 && table.count > 0:
+                _ = table.replaceLeastRecent(with: key, 0, hash: hash, at: place)
             case _ where place.index == 0: _ = table.insert(key, 0, hash: hash, at: place, limit: .max)
             default: _ = table.exchange(1, at: place.index)
             }

@@ -60,11 +60,14 @@ struct MemoryCachePressureTests {
             watcher.add(cache)
             caches.append(cache)
         }
-        #expect(watcher.memberCount == 3)
+        #expect(watcher.memberCount == 3 && started.value == 1)
         watcher.notify(.critical)
         #expect(caches.allSatisfy { $0.isEmpty })
         for cache in caches { watcher.remove(ObjectIdentifier(cache)) }
         #expect(watcher.memberCount == 0 && !watcher.isWatching)
+        watcher.add(caches[0])
+        #expect(started.value == 2, "the next first cache asks again")
+        watcher.remove(ObjectIdentifier(caches[0]))
     }
 
     @Test func `case 50: opting out means that the system is not listened to`() {
