@@ -9,11 +9,22 @@ struct Measurement {
         var samples = Array(repeating: [Double](), count: scenario.variants.count)
         for round in 0..<warmUps + rounds {
             for (index, variant) in scenario.variants.enumerated() {
+                Self.settle()
                 let sample = variant.needsProcess ? Self.sampleElsewhere(scenario, index) : variant.sample()
                 if round >= warmUps { samples[index].append(sample) }
             }
         }
         return Result(scenario: scenario, samples: samples)
+    }
+
+    /// Lets the allocator merge what the last sample freed, so that the next one does not pay for it.
+    ///
+    /// A request too large for the bins of small blocks and too small to be mapped does that in glibc; without it the
+    /// hundred thousands of objects of one variant made the next one's table look twice as slow.
+    private static func settle() {
+        let block = UnsafeMutableRawPointer.allocate(byteCount: 100_000, alignment: 16)
+        consume(block)
+        block.deallocate()
     }
 
     /// Runs this program once more, for one sample; see ``Options/sample``.
