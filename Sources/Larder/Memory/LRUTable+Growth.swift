@@ -1,0 +1,157 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// How a table gets larger, and where its memory comes from; the invariants are those of `LRUTable.swift`.
+extension LRUTable {
+    /// How far an integer key may stand behind its home, and how long its cluster may be from there, before the table
+    /// takes it for an attack.
+    ///
+    /// At the load of 4/7 a key stands k slots behind its home with a probability of about e to the -1.03 k, so one
+    /// behind 40 is met once in 10^18 insertions; clusters thin out by 0.877 a slot, so one of 320 once in 10^18 too.
+    @inlinable static var boundOfDisplacement: Int { 40 }
+    @inlinable static var boundOfCluster: Int { 320 }
+
+    /// The slots for so many nodes: a load of at most 4/7, which makes 38 bytes for an entry of two integers.
+    @inlinable
+    static func slotCount(forNodes nodes: UInt32) -> UInt64 { UInt64(nodes) * 7 / 4 }
+
+    /// What stands behind the last home: as much as the bound lets a cluster run over, and the empty slot at the end.
+    @inlinable
+    static func margin(forNodes nodes: UInt32) -> Int { min(Int(nodes), boundOfCluster) + 2 }
+
+    @inlinable @inline(__always)
+    func isCrowded(home: Int, position: Int, end: Int) -> Bool {
+        if end == slotEnd &- 1 { return true }
+        return Self.keysAreIntegers && !isFlooded
+            && (position &- home > Self.boundOfDisplacement || end &- home > Self.boundOfCluster)
+    }
+
+    /// Turns to `Hasher` where integers can still be hashed otherwise; else lengthens the margin.
+    @inlinable
+    mutating func makeRoom() {
+        if Self.keysAreIntegers && !isFlooded {
+            isFlooded = true
+            hashAgain()
+        } else {
+            layOut(slots, slotEnd, slotCount: slotCount, margin: (slotEnd - Int(slotCount)) * 2)
+        }
+    }
+
+    /// Doubles the room, but not beyond the limit, unless the limit is so near that it would be met again at once.
+    @inlinable
+    mutating func grow(limit: Int) {
+        let entries = Int(nodeCapacity) - 1
+        let wanted = max(min(entries * 2 + 1, limit), entries + entries / 4 + 1)
+        let capacity = UInt32(min(wanted, Self.maximumCount) + 1)
+        precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^31 - 2 entries.")
+
+        nodes = Self.grow(nodes, holding: entries, to: Int(capacity))
+        if let old = tags {
+            let grownTags = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(capacity))
+            (grownTags + 1).moveInitialize(from: old + 1, count: entries)
+            old.deallocate()
+            tags = grownTags
+        }
+        nodeCapacity = capacity
+        layOut(
+            slots, slotEnd, slotCount: Self.slotCount(forNodes: capacity),
+            margin: max(Self.margin(forNodes: capacity), slotEnd - Int(slotCount)))
+    }
+
+    /// Lays the slots out anew, in one pass: they are in order already.
+    @inlinable
+    mutating func layOut(
+        _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
+    ) {
+        slotCount = newCount
+        slotEnd = Int(newCount) + margin
+        slots = Self.allocateSlots(slotEnd)
+        var next = 0
+        for position in 0..<oldEnd {
+            // Half of the slots are empty, at random: written as if they were not, and not counted, there is no branch
+            // to mispredict.
+            let slot = old[position]
+            let place = slot == 0 ? next : max(next, home(of: slot >> 32))
+            if place >= slotEnd - 1 {
+                // Only keys with equal hashes get here: begin again with more room behind.
+                Self.freeSlots(slots)
+                layOut(old, oldEnd, slotCount: newCount, margin: margin * 2)
+                return
+            }
+            slots[place] = slot
+            next = slot == 0 ? next : place + 1
+        }
+        Self.freeSlots(old)
+    }
+
+    /// Hashes every integer key again, now through `Hasher`.
+    @usableFromInline
+    mutating func hashAgain() {
+        let old = slots
+        let oldEnd = slotEnd
+        let sorted = Self.allocateSlots(max(count, 1))
+        var filled = 0
+        for position in 0..<oldEnd where old[position] != 0 {
+            let index = UInt32(truncatingIfNeeded: old[position])
+            let tag = Self.tag(of: seed.hashThroughHasher(nodes[Int(index)].key))
+            sorted[filled] = tag << 32 | UInt64(index)
+            filled += 1
+        }
+        var all = UnsafeMutableBufferPointer(start: sorted, count: filled)
+        all.sort(by: >)
+        Self.freeSlots(old)
+        layOut(sorted, filled, slotCount: slotCount, margin: slotEnd - Int(slotCount))
+    }
+}
+
+extension LRUTable {
+    /// Whether the C allocator may move nodes, which for large tables moves pages and copies nothing.
+    static var nodesAreTrivial: Bool { _isPOD(Node.self) && MemoryLayout<Node>.alignment <= 16 }
+
+    static func allocateNodes(_ capacity: Int) -> UnsafeMutablePointer<Node> {
+        guard nodesAreTrivial else { return .allocate(capacity: capacity) }
+        return checked(malloc(capacity * MemoryLayout<Node>.stride)).bindMemory(to: Node.self, capacity: capacity)
+    }
+
+    /// Moves the sentinel and so many nodes, all of them initialised, to a larger place.
+    @usableFromInline
+    static func grow(
+        _ nodes: UnsafeMutablePointer<Node>, holding entries: Int, to capacity: Int
+    ) -> UnsafeMutablePointer<Node> {
+        if nodesAreTrivial {
+            return checked(realloc(nodes, capacity * MemoryLayout<Node>.stride))
+                .bindMemory(to: Node.self, capacity: capacity)
+        }
+        let grown = UnsafeMutablePointer<Node>.allocate(capacity: capacity)
+        let sentinel = UnsafeMutableRawPointer(nodes).assumingMemoryBound(to: Links.self).pointee
+        UnsafeMutableRawPointer(grown).assumingMemoryBound(to: Links.self).initialize(to: sentinel)
+        (grown + 1).moveInitialize(from: nodes + 1, count: entries)
+        nodes.deallocate()
+        return grown
+    }
+
+    static func freeNodes(_ nodes: UnsafeMutablePointer<Node>) {
+        if nodesAreTrivial { free(nodes) } else { nodes.deallocate() }
+    }
+
+    /// Slots that are all 0; large ones come zeroed from the system, and are not touched here.
+    @usableFromInline
+    static func allocateSlots(_ count: Int) -> UnsafeMutablePointer<UInt64> {
+        checked(calloc(count, MemoryLayout<UInt64>.stride)).bindMemory(to: UInt64.self, capacity: count)
+    }
+
+    @usableFromInline
+    static func freeSlots(_ slots: UnsafeMutablePointer<UInt64>) {
+        free(slots)
+    }
+
+    private static func checked(_ memory: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer {
+        guard let memory else { preconditionFailure("There is no memory left for a memory cache to grow.") }
+        return memory
+    }
+}

@@ -1,0 +1,83 @@
+internal import Foundation
+internal import Synchronization
+
+extension MemoryCache {
+    /// The time to write down, from the caller's clock or the system's.
+    @usableFromInline
+    func exactNow() -> Int64 {
+        if let clock { return SystemClock.milliseconds(of: clock()) }
+        return SystemClock.now()
+    }
+
+    /// Reads a value whose age counts.
+    @usableFromInline
+    func agedValue(forKey key: Key, hash: UInt64) -> Value? {
+        // A sliding age begins anew at each read, and that moment has to be exact.
+        let isCoarse = clock == nil && !rule.isSliding
+        let now = isCoarse ? SystemClock.coarseNow() : exactNow()
+        let found = state.withLock {
+            $0.agedValue(forKey: key, hash: hash, rule: rule, now: now, isCoarse: isCoarse)
+        }
+        return found.value
+    }
+}
+
+extension MemoryCacheState {
+    @usableFromInline
+    struct Found: Sendable {
+        var value: Value?
+        /// What an expired entry held, released outside the lock.
+        var expired: Table.Node?
+    }
+
+    @usableFromInline
+    struct Removed: Sendable {
+        @usableFromInline var node: Table.Node?
+        @usableFromInline var isExpired = false
+
+        @inlinable
+        init() {}
+    }
+
+    /// Reads a value, and removes it if it is over.
+    mutating func agedValue(
+        forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64, isCoarse: Bool
+    ) -> Found {
+        let place = table.locate(key, hash: hash)
+        if place.index == 0 { return Found() }
+        var now = now
+        if rule.needsStart {
+            let start = starts[Int(place.index)]
+            if isCoarse && rule.isUndecided(start: start, coarse: now, lag: SystemClock.coarseLag) {
+                now = SystemClock.now()
+            }
+            starts[Int(place.index)] = rule.isSliding ? start : rule.corrected(start, now: now)
+        } else if isCoarse && rule.isUndecided(start: now, coarse: now, lag: SystemClock.coarseLag) {
+            now = SystemClock.now()
+        }
+        if isExpired(place.index, rule: rule, now: now) { return Found(expired: remove(place)) }
+        if rule.isSliding { starts[Int(place.index)] = now }
+        table.promote(place.index)
+        return Found(value: table.value(at: place.index))
+    }
+
+    /// Whether an entry is over.
+    @inlinable
+    func isExpired(_ index: UInt32, rule: AgeRule, now: Int64) -> Bool {
+        if rule.isUnlimited { return false }
+        return rule.isExpired(start: rule.needsStart ? starts[Int(index)] : now, now: now)
+    }
+
+    /// Removes a key.
+    @inlinable
+    mutating func removeValue(forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> Removed {
+        if hasHolds { noteWrite(key, hash: hash) }
+        var removed = Removed()
+        let place = table.locate(key, hash: hash)
+        if place.index != 0 {
+            removed.isExpired = isExpired(place.index, rule: rule, now: now)
+            removed.node = remove(place)
+        }
+        return removed
+    }
+}

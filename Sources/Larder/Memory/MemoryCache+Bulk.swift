@@ -1,0 +1,72 @@
+internal import Synchronization
+
+extension MemoryCache {
+    /// Sets many values in one step: a reader sees all of them or none.
+    ///
+    /// Of equal keys the last one counts. The values have the cost 0, as in the subscript.
+    ///
+    /// - Complexity: O(n) under the lock. The sequence is walked and its keys are hashed before that.
+    public func setValues(_ values: some Sequence<(Key, Value)>) {
+        set(values.map { (key: $0.0, value: $0.1, hash: seed.hash($0.0)) })
+    }
+
+    /// Sets many values in one step: a reader sees all of them or none.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func setValues(_ values: [Key: Value]) {
+        set(values.map { (key: $0.key, value: $0.value, hash: seed.hash($0.key)) })
+    }
+
+    /// Reads many values in one step, as they are at one moment; keys without one are left out.
+    ///
+    /// Each becomes most recently used, in the order of the keys.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
+        let wanted = keys.map { (key: $0, hash: seed.hash($0)) }
+        let now = rule.isUnlimited ? 0 : exactNow()
+        var found: [(Key, Value)] = []
+        found.reserveCapacity(wanted.count)
+        var expired: [LRUTable<Key, Value>.Node] = []
+        state.withLock { state in
+            for (key, hash) in wanted {
+                if rule.isUnlimited {
+                    if let value = state.value(forKey: key, hash: hash) { found.append((key, value)) }
+                } else {
+                    let read = state.agedValue(forKey: key, hash: hash, rule: rule, now: now, isCoarse: false)
+                    if let value = read.value { found.append((key, value)) }
+                    if let node = read.expired { expired.append(node) }
+                }
+            }
+        }
+        return Dictionary(found) { first, _ in first }
+    }
+
+    /// Removes many keys in one step; those that are not there are ignored.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func removeValues(forKeys keys: some Sequence<Key>) {
+        let unwanted = keys.map { (key: $0, hash: seed.hash($0)) }
+        var discards: [LRUTable<Key, Value>.Node] = []
+        state.withLock { state in
+            for (key, hash) in unwanted {
+                if state.hasHolds { state.noteWrite(key, hash: hash) }
+                let place = state.table.locate(key, hash: hash)
+                if place.index != 0 { discards.append(state.remove(place)) }
+            }
+        }
+    }
+
+    private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
+        let start = rule.needsStart ? exactNow() : nil
+        var discards: [LRUTable<Key, Value>.Node] = []
+        var displaced: [Displaced<Key, Value>] = []
+        displaced.reserveCapacity(values.count)
+        state.withLock { state in
+            for (key, value, hash) in values {
+                displaced.append(
+                    state.setValue(value, forKey: key, hash: hash, cost: 0, start: start, into: &discards))
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+internal import Synchronization
+
+extension MemoryCache {
+    /// Traps with a sentence if the cache is not in order; release builds drop it.
+    ///
+    /// - Complexity: O(n), under the lock.
+    package func checkInvariants() {
+        #if DEBUG
+        state.withLock { state in
+            state.table.checkInvariants()
+            state.checkBesides(needsStart: rule.needsStart)
+        }
+        #endif
+    }
+
+    /// How many walks the table knows of; none once every generator is gone.
+    package var walkCount: Int { state.withLock { $0.table.walkCount } }
+
+    /// Whether integer keys go through `Hasher` since they met each other too often.
+    package var isFlooded: Bool { state.withLock { $0.table.isFlooded } }
+
+    /// How many slots a look-up of this key looks at.
+    package func probeCount(_ key: Key) -> Int {
+        let hash = seed.hash(key)
+        return state.withLock { $0.table.probeCount(key, hash: hash) }
+    }
+
+    /// How many keys some `update` works on.
+    package var heldKeyCount: Int { state.withLock { $0.holds.count } }
+
+    /// The room of the table, in entries.
+    package var capacity: Int { state.withLock { Int($0.table.nodeCapacity) - 1 } }
+}
+
+#if DEBUG
+extension MemoryCacheState {
+    func checkBesides(needsStart: Bool) {
+        var total: Int128 = 0
+        var index = table.leastRecent
+        while index != 0 {
+            total += Int128(cost(of: index))
+            precondition(!needsStart || Int(index) < starts.count, "An entry has no start of its age.")
+            index = table.newer(than: index)
+        }
+        precondition(total == totalCost, "The total cost is not the sum of the costs.")
+        precondition(costs.reduce(Int128(0)) { $0 + Int128($1) } == total, "A cost belongs to no entry.")
+        precondition(!isOverLimit, "A limit is exceeded.")
+        precondition(hasHolds == !holds.isEmpty, "The mark of held keys is wrong.")
+    }
+}
+#endif

@@ -1,0 +1,96 @@
+internal import Synchronization
+
+extension MemoryCache {
+    /// How many entries there are, expired ones included until a read or a sweep meets them.
+    public var count: Int { state.withLock { $0.table.count } }
+
+    /// Whether there is no entry.
+    public var isEmpty: Bool { count == 0 }
+
+    /// What the costs of the entries come to; `Int.max` if it is more.
+    public var totalCost: Int { state.withLock { Int(clamping: $0.totalCost) } }
+
+    /// How many entries are kept; a lower limit takes effect before the setter returns.
+    ///
+    /// A negative number counts as 0, at which nothing is kept.
+    public var countLimit: Int {
+        get { state.withLock { $0.countLimit } }
+        set {
+            state.withLock { $0.countLimit = Swift.max(0, newValue) }
+            trim { $0.isOverLimit }
+        }
+    }
+
+    /// How much the costs of the entries may come to; a lower limit takes effect before the setter returns.
+    ///
+    /// A negative number counts as 0, at which only entries without a cost are kept.
+    public var costLimit: Int {
+        get { state.withLock { $0.costLimit } }
+        set {
+            state.withLock { $0.limitCost(to: Swift.max(0, newValue)) }
+            trim { $0.isOverLimit }
+        }
+    }
+
+    /// Removes the least recently used entries until at most so many are left; a negative number counts as 0.
+    public func trim(toCount count: Int) {
+        trim { $0.table.count > Swift.max(0, count) }
+    }
+
+    /// Removes the least recently used entries, whatever they cost, until the total is at most this.
+    public func trim(toCost cost: Int) {
+        trim { $0.totalCost > Int128(Swift.max(0, cost)) }
+    }
+
+    /// Removes every entry that is over, and returns how many there were.
+    ///
+    /// - Complexity: O(n), in slices of ``entriesPerSlice`` under the lock.
+    @discardableResult
+    public func removeExpired() -> Int {
+        if rule.isUnlimited { return 0 }
+        let now = exactNow()
+        var next: UInt32? = 1
+        var count = 0
+        while let first = next {
+            var discards: [LRUTable<Key, Value>.Node] = []
+            next = state.withLock { state in
+                state.removeExpired(from: first, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)
+            }
+            count += discards.count
+        }
+        return count
+    }
+
+    /// For how many entries at most a listing, a sweep or a trim holds the lock at a time.
+    static var entriesPerSlice: Int { 1024 }
+
+    /// Removes from the least recent end while something is true, in slices, releasing outside the lock.
+    func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool) {
+        var isDone = false
+        while !isDone {
+            var discards: [LRUTable<Key, Value>.Node] = []
+            isDone = state.withLock { state in
+                for _ in 0..<Self.entriesPerSlice {
+                    guard state.table.count > 0, isTooMuch(state) else { return true }
+                    discards.append(state.remove(state.table.leastRecent))
+                }
+                return false
+            }
+        }
+    }
+}
+
+extension MemoryCacheState {
+    /// Sweeps the nodes from an index on, and gives back where to go on, or nil at the end.
+    mutating func removeExpired(
+        from first: UInt32, atMost slice: Int, rule: AgeRule, now: Int64, into discards: inout [Table.Node]
+    ) -> UInt32? {
+        let end = min(UInt64(first) + UInt64(slice), UInt64(table.indexLimit))
+        guard UInt64(first) < end else { return nil }
+        for index in first..<UInt32(end) where table.isEntry(index) {
+            if rule.needsStart { starts[Int(index)] = rule.corrected(starts[Int(index)], now: now) }
+            if isExpired(index, rule: rule, now: now) { discards.append(remove(index)) }
+        }
+        return UInt32(end)
+    }
+}

@@ -1,0 +1,107 @@
+public import Foundation
+internal import Synchronization
+
+extension MemoryCache where Key: Codable, Value: Codable {
+    /// Writes what the cache holds to a file, in place of what was there: whoever reads it finds the old or the new.
+    ///
+    /// Costs, ages and the order of use are kept; what has expired is left out. An item that cannot be encoded is left
+    /// out too: the rest is written, and then the call throws `.encodingFailed` with the keys in its message.
+    ///
+    /// - Complexity: O(n), in slices under the lock; encoding runs outside it.
+    public func save(to url: URL) throws(CacheError) {
+        let coder = SnapshotCoder<Key, Value>()
+        let file = try SnapshotFile(replacing: url)
+        var failures: [String] = []
+        try file.write(coder.header)
+        try forEachItem { item throws(CacheError) in
+            switch coder.line(for: item) {
+            case .success(let line): try file.write(line)
+            case .failure(let failure): failures.append("\(item.key) (\(failure))")
+            }
+        }
+        try file.commit()
+        guard failures.isEmpty else {
+            let named = failures.prefix(20).joined(separator: ", ") + (failures.count > 20 ? ", …" : "")
+            throw CacheError(
+                .encodingFailed,
+                "\(failures.count) entries of the memory cache cannot be encoded and are not in the snapshot "
+                    + "\(url.path): \(named). Everything else was saved.")
+        }
+    }
+
+    /// Adds what a snapshot holds to what is there, and returns how many entries it added.
+    ///
+    /// Loaded entries replace those of the same key, become most recently used in the order they had, and keep their
+    /// age; what has expired meanwhile is left out, and the limits hold as in every set. An item that is damaged or
+    /// does not decode is left out and reported; the others are loaded.
+    ///
+    /// - Parameters:
+    ///   - url: A file that ``save(to:)`` of a cache with the same types has written; else the call throws.
+    ///   - skipped: Called with one sentence for each item that was left out because it cannot be read.
+    @discardableResult
+    public func load(from url: URL, skipped: ((String) -> Void)? = nil) throws(CacheError) -> Int {
+        let coder = SnapshotCoder<Key, Value>()
+        let data: Data
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
+            throw CacheError(
+                .storageUnavailable,
+                "The snapshot \(url.path) cannot be read. Check that it exists and its permissions.",
+                underlying: error)
+        }
+        var lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).makeIterator()
+        try coder.check(header: lines.next() ?? Data(), of: url)
+        let now = rule.needsStart || !rule.isUnlimited ? exactNow() : 0
+        var count = 0
+        var number = 1
+        while let line = lines.next() {
+            number += 1
+            if line.isEmpty { continue }
+            switch coder.item(in: line) {
+            case .success(let item): if add(item, now: now) { count += 1 }
+            case .failure(let failure): skipped?("Line \(number) of the snapshot \(url.path) was skipped: \(failure)")
+            }
+        }
+        return count
+    }
+
+    private func forEachItem(_ body: (SnapshotItem<Key, Value>) throws(CacheError) -> Void) throws(CacheError) {
+        let walk = MemoryWalk(self)
+        let now = rule.isUnlimited ? 0 : exactNow()
+        var first = 0
+        while first < walk.order.count {
+            let slice = walk.order[first..<Swift.min(first + Self.entriesPerSlice, walk.order.count)]
+            first = slice.endIndex
+            var items: [SnapshotItem<Key, Value>] = []
+            state.withLock { state in
+                for index in slice where state.isServed(index, in: walk.identifier, rule: rule, now: now) {
+                    items.append(
+                        SnapshotItem(
+                            key: state.table.key(at: index), value: state.table.value(at: index),
+                            cost: state.cost(of: index),
+                            start: rule.needsStart ? state.starts[Int(index)] : nil))
+                }
+            }
+            for item in items { try body(item) }
+        }
+    }
+
+    /// Sets a loaded item, unless it is over or costs too much.
+    private func add(_ item: SnapshotItem<Key, Value>, now: Int64) -> Bool {
+        let start = rule.corrected(item.start ?? now, now: now)
+        if !rule.isUnlimited && rule.isExpired(start: start, now: now) { return false }
+        let cost = MemoryCacheState<Key, Value>.clamped(item.cost)
+        let hash = seed.hash(item.key)
+        var discards: [LRUTable<Key, Value>.Node] = []
+        let (displaced, isKept) = state.withLock { state in
+            let isKept = cost <= state.costLimit && state.countLimit > 0
+            let displaced = state.setValue(
+                item.value, forKey: item.key, hash: hash, cost: cost, start: rule.needsStart ? start : nil,
+                into: &discards)
+            return (displaced, isKept)
+        }
+        _ = consume displaced
+        return isKept
+    }
+}

@@ -1,0 +1,90 @@
+internal import Synchronization
+
+extension MemoryCache {
+    /// Changes the value of a key in one step: no other `update` of the key comes between the read and the write.
+    ///
+    /// The body is called exactly once, outside the lock, so other keys go on and the body may use the cache. It finds
+    /// nil where there is no value, and removes what there is by setting nil; if it throws, nothing changes. The entry
+    /// keeps its cost. A plain write, removal or `removeAll` of the key meanwhile, the body's own included, counts as
+    /// the later one: it stands, and what the body made is dropped.
+    ///
+    /// Updates of one key wait for one another: one from inside the body, for the same key, traps, and bodies that
+    /// update each other's keys from two threads would wait for ever.
+    @discardableResult
+    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) rethrows -> R {
+        let hash = seed.hash(key)
+        let gate = state.withLock { $0.hold(key, hash: hash) }
+        defer {
+            let released = state.withLock { $0.release(key, hash: hash) }
+            _ = consume released
+        }
+        return try gate.pass {
+            let now = rule.isUnlimited ? 0 : exactNow()
+            let (old, cost) = state.withLock { $0.beginUpdate(key, hash: hash, rule: rule, now: now) }
+            var value = old
+            let result = try body(&value)
+            let start = rule.needsStart ? exactNow() : nil
+            var discards: [LRUTable<Key, Value>.Node] = []
+            let displaced = state.withLock {
+                $0.finishUpdate(key, hash: hash, value: value, cost: cost, start: start, into: &discards)
+            }
+            _ = consume displaced
+            return result
+        }
+    }
+}
+
+extension MemoryCacheState {
+    /// Notes that somebody is about to update a key, and gives back the gate to pass.
+    mutating func hold(_ key: Key, hash: UInt64) -> UpdateGate {
+        if let hold = hold(of: key, hash: hash) {
+            holds[hold].users += 1
+            return holds[hold].gate
+        }
+        let gate = UpdateGate()
+        holds.append(UpdateHold(key: key, hash: hash, gate: gate, users: 1))
+        hasHolds = true
+        return gate
+    }
+
+    /// Notes that an update has ended, and gives back the hold if it was the last, to be released outside the lock.
+    mutating func release(_ key: Key, hash: UInt64) -> UpdateHold<Key>? {
+        guard let hold = hold(of: key, hash: hash) else { return nil }
+        holds[hold].users -= 1
+        if holds[hold].users > 0 { return nil }
+        let released = holds.remove(at: hold)
+        hasHolds = !holds.isEmpty
+        return released
+    }
+
+    /// What the body of an update starts from; from here on a plain write counts as a later one.
+    mutating func beginUpdate(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> (value: Value?, cost: Int) {
+        if let hold = hold(of: key, hash: hash) { holds[hold].isOverwritten = false }
+        let place = table.locate(key, hash: hash)
+        if place.index == 0 || isExpired(place.index, rule: rule, now: now) { return (nil, 0) }
+        return (table.value(at: place.index), cost(of: place.index))
+    }
+
+    /// Writes what the body of an update made, unless a later write is there already.
+    mutating func finishUpdate(
+        _ key: Key, hash: UInt64, value: Value?, cost: Int, start: Int64?, into discards: inout [Table.Node]
+    ) -> Displaced<Key, Value> {
+        if let hold = hold(of: key, hash: hash), holds[hold].isOverwritten { return Displaced() }
+        if let value {
+            return setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+        }
+        let place = table.locate(key, hash: hash)
+        if place.index != 0 { discards.append(remove(place)) }
+        return Displaced()
+    }
+
+    /// Tells a running update of the key, if there is one, that this write comes after it.
+    @usableFromInline
+    mutating func noteWrite(_ key: Key, hash: UInt64) {
+        if let hold = hold(of: key, hash: hash) { holds[hold].isOverwritten = true }
+    }
+
+    private func hold(of key: Key, hash: UInt64) -> Int? {
+        holds.firstIndex { $0.hash == hash && $0.key == key }
+    }
+}

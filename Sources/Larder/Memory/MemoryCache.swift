@@ -1,0 +1,167 @@
+public import Foundation
+
+#if !LARDER_TSAN
+public import Synchronization
+#endif
+
+/// An in-memory cache that keeps the most recently used entries, within a number, a cost and an age.
+///
+/// It is an exact LRU: eviction takes the least recently used entry first, inside the call that exceeded a limit. Every
+/// operation on one key is O(1) and may be called from any thread. A hit is one hash, one lock, one look and one
+/// relink; nothing is allocated per entry.
+///
+/// ```swift
+/// let cache = MemoryCache<String, Data>(countLimit: 1000, costLimit: 32 << 20)
+/// cache.setValue(image, forKey: "logo", cost: image.count)
+/// let logo = cache["logo"]
+/// ```
+///
+/// **What runs where.** Keys are hashed before the lock is taken, values and keys are released after it was let go, and
+/// the clock and every closure of the caller's are called outside it; so a `deinit` or a closure may use the cache. A
+/// key's own `==` runs under the lock and must not call the cache.
+public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    /// Guards everything that changes; no other lock is taken under it.
+    @usableFromInline let state: Mutex<MemoryCacheState<Key, Value>>
+    @usableFromInline let seed: HashSeed
+    @usableFromInline let rule: AgeRule
+    /// The caller's clock, or nil for the system's.
+    @usableFromInline let clock: (@Sendable () -> Date)?
+    /// The caller's own answer to memory pressure, called before ours.
+    let pressureHandler = Mutex<(@Sendable (MemoryPressure) -> Void)?>(nil)
+
+    private let isWatched: Bool
+
+    /// Makes an empty cache that tells the time by the system's clock.
+    ///
+    /// - Parameters:
+    ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
+    ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
+    ///   - maxAge: How long an entry is served. `.unlimited` never reads a clock. One made from not-a-number traps.
+    ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure; see
+    ///     ``handleMemoryPressure(_:)``.
+    public convenience init(
+        countLimit: Int = .max, costLimit: Int = .max, maxAge: MaxAge = .unlimited,
+        clearsOnMemoryPressure: Bool = true
+    ) {
+        self.init(
+            countLimit: countLimit, costLimit: costLimit, maxAge: maxAge,
+            clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: nil)
+    }
+
+    /// Makes an empty cache that tells the time by a clock of the caller's.
+    ///
+    /// - Parameters:
+    ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
+    ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
+    ///   - maxAge: How long an entry is served. One made from not-a-number traps.
+    ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure.
+    ///   - clock: Called outside the lock by each call that asks for an age; never if the age is `.unlimited`.
+    public convenience init(
+        countLimit: Int = .max, costLimit: Int = .max, maxAge: MaxAge = .unlimited,
+        clearsOnMemoryPressure: Bool = true, clock: @escaping @Sendable () -> Date
+    ) {
+        self.init(
+            countLimit: countLimit, costLimit: costLimit, maxAge: maxAge,
+            clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: clock)
+    }
+
+    /// Makes a cache whose hashes are known, for tests that attack it.
+    package init(
+        countLimit: Int, costLimit: Int, maxAge: MaxAge, clearsOnMemoryPressure: Bool, seed: HashSeed,
+        injectedClock: (@Sendable () -> Date)?
+    ) {
+        precondition(maxAge.isNumber, "The maximum age of a MemoryCache was made from not-a-number (NaN).")
+        self.seed = seed
+        rule = maxAge.rule
+        clock = injectedClock
+        state = Mutex(
+            MemoryCacheState(seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit)))
+        isWatched = clearsOnMemoryPressure
+        if isWatched { PressureWatcher.shared.add(self) }
+    }
+
+    deinit {
+        if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
+    }
+
+    /// The value of a key; setting nil removes it.
+    ///
+    /// Reading makes the entry the most recently used one. A value set here has the cost 0.
+    @inlinable
+    public subscript(key: Key) -> Value? {
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
+    }
+
+    /// Reads the value of a key, and makes its entry the most recently used one.
+    ///
+    /// An entry that is over is removed by the read.
+    @inlinable
+    public func value(forKey key: Key) -> Value? {
+        let hash = seed.hash(key)
+        if rule.isUnlimited { return state.withLock { $0.value(forKey: key, hash: hash) } }
+        return agedValue(forKey: key, hash: hash)
+    }
+
+    /// Sets the value of a key, and makes its entry the most recently used one; nil removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cost: What the entry counts against ``costLimit``, taken as one of 0 to 2^53. A value costlier than the
+    ///     whole limit is not kept, evicts nothing, and what the key held is removed.
+    /// - Complexity: O(1), and O(n) in the number of entries it evicts.
+    @inlinable
+    public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0) {
+        guard let value else {
+            removeValue(forKey: key)
+            return
+        }
+        let hash = seed.hash(key)
+        let cost = MemoryCacheState<Key, Value>.clamped(cost)
+        let start = rule.needsStart ? exactNow() : nil
+        // What was displaced is released when this call returns, outside the lock.
+        let displaced = state.withLock {
+            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, start: start)
+        }
+        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, start: start) }
+    }
+
+    /// Sets a value where more than one entry may have to go for it.
+    @usableFromInline
+    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?) {
+        var discards: [LRUTable<Key, Value>.Node] = []
+        let displaced = state.withLock {
+            $0.setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+        }
+        _ = consume displaced
+    }
+
+    /// Whether there is a value for the key that would be served; its place in the order stays.
+    public func contains(_ key: Key) -> Bool {
+        let hash = seed.hash(key)
+        let now = rule.isUnlimited ? 0 : exactNow()
+        return state.withLock { state in
+            let place = state.table.locate(key, hash: hash)
+            return place.index != 0 && !state.isExpired(place.index, rule: rule, now: now)
+        }
+    }
+
+    /// Removes a key, and gives back the value it had, unless that was over.
+    @inlinable
+    @discardableResult
+    public func removeValue(forKey key: Key) -> Value? {
+        let hash = seed.hash(key)
+        let now = rule.isUnlimited ? 0 : exactNow()
+        let removed = state.withLock { $0.removeValue(forKey: key, hash: hash, rule: rule, now: now) }
+        return removed.isExpired ? nil : removed.node?.value
+    }
+
+    /// Removes everything, and gives the memory back.
+    ///
+    /// - Complexity: O(n) for the release of the values, O(1) under the lock.
+    public func removeAll() {
+        let emptied = state.withLock { $0.removeAll() }
+        _ = consume emptied
+    }
+}

@@ -1,0 +1,92 @@
+internal import Synchronization
+
+/// A pass over a memory cache, least recently used first by the order at its start.
+///
+/// It changes nobody's recency, and others may write meanwhile: what was removed since the start is skipped, what was
+/// added is not waited for, what was replaced comes with its new value. At its end it gives nil for ever.
+public struct MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
+    private var walk: MemoryWalk<Key, Value>?
+    private var position = 0
+
+    init(_ cache: MemoryCache<Key, Value>) {
+        walk = MemoryWalk(cache)
+    }
+
+    /// The next entry that is still there and not over, or nil at the end.
+    public mutating func next() -> (key: Key, value: Value)? {
+        guard let walk else { return nil }
+        while position < walk.order.count {
+            let end = min(position + MemoryCache<Key, Value>.entriesPerSlice, walk.order.count)
+            if let entry = walk.firstEntry(from: &position, to: end) { return entry }
+        }
+        self.walk = nil
+        return nil
+    }
+}
+
+extension MemoryCache: Sequence {
+    /// Starts a pass, least recently used first.
+    ///
+    /// - Complexity: O(n) for the copy of the order, four bytes an entry, in slices of 4,096 links under the lock.
+    public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
+        MemoryCacheGenerator(self)
+    }
+}
+
+/// A walk the table knows of, until this object is released.
+final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    /// The entries at the start, least recently used first.
+    let order: [UInt32]
+    let identifier: UInt64
+    private let cache: MemoryCache<Key, Value>
+
+    /// How many links are copied at a time under the lock.
+    static var linksPerSlice: Int { 4096 }
+
+    init(_ cache: MemoryCache<Key, Value>) {
+        self.cache = cache
+        var identifier: UInt64?
+        while identifier == nil {
+            let limit = cache.state.withLock { $0.table.indexLimit }
+            // Allocated, and what was not taken released, outside the lock.
+            var buffers = LRUTable<Key, Value>.WalkBuffers(indexLimit: limit)
+            identifier = cache.state.withLock { $0.beginWalk(taking: &buffers) }
+        }
+        let begun = identifier ?? 0
+        self.identifier = begun
+        var links: [UInt32]?
+        while links == nil {
+            links = cache.state.withLock { $0.table.copyOrder(begun, atMost: Self.linksPerSlice) }
+        }
+        order = LRUTable<Key, Value>.order(from: links ?? [0])
+    }
+
+    deinit {
+        cache.state.withLock { $0.table.endWalk(identifier) }
+    }
+
+    /// The first entry of a part of the order that is still there and not over; moves the position behind it.
+    func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
+        let rule = cache.rule
+        let now = rule.isUnlimited ? 0 : cache.exactNow()
+        return cache.state.withLock { state in
+            while position < end {
+                let index = order[position]
+                position += 1
+                if state.isServed(index, in: identifier, rule: rule, now: now) {
+                    return (state.table.key(at: index), state.table.value(at: index))
+                }
+            }
+            return nil
+        }
+    }
+}
+
+extension MemoryCacheState {
+    /// Begins a walk unless the buffers are too small by now, and gives back its name.
+    mutating func beginWalk(taking buffers: inout Table.WalkBuffers) -> UInt64? {
+        guard table.beginWalk(lastWalk + 1, taking: &buffers) else { return nil }
+        lastWalk += 1
+        return lastWalk
+    }
+}

@@ -1,0 +1,147 @@
+#if canImport(Darwin)
+internal import Dispatch
+
+/// Apple's source of memory pressure.
+package final class PressureSource: Sendable {
+    /// Safety: set once before the source starts and only cancelled afterwards, which any thread may do.
+    private nonisolated(unsafe) let source: any DispatchSourceMemoryPressure
+
+    private init(_ source: any DispatchSourceMemoryPressure) {
+        self.source = source
+    }
+
+    /// Begins to watch the system.
+    package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? {
+        let source = DispatchSource.makeMemoryPressureSource(
+            eventMask: [.warning, .critical], queue: .global(qos: .utility))
+        let watched = PressureSource(source)
+        source.setEventHandler { [weak watched] in
+            guard let event = watched?.source.data else { return }
+            notify(event.contains(.critical) ? .critical : .warning)
+        }
+        source.activate()
+        return watched
+    }
+
+    /// Ends the watch.
+    package func stop() {
+        source.cancel()
+    }
+}
+#elseif os(Linux)
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// The kernel's pressure stall triggers: files that raise `POLLPRI` when tasks waited too long for memory.
+///
+/// A trigger's window is 2 s, of which a process without privileges may ask a multiple. Where the kernel has none, or
+/// does not let us, there is nothing to watch, and nothing is said about it.
+package final class PressureSource: Sendable {
+    /// A descriptor that raises `POLLPRI`, and what that means.
+    package struct Trigger: Sendable {
+        let descriptor: CInt
+        let level: MemoryPressure
+
+        package init(descriptor: CInt, level: MemoryPressure) {
+            self.descriptor = descriptor
+            self.level = level
+        }
+    }
+
+    /// Closing this end of a pipe wakes the thread to its end.
+    private let wake: CInt
+
+    /// Begins to watch the system, or gives nil where there is nothing to watch.
+    package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? {
+        let triggers = pressureFiles().flatMap { path in
+            [
+                open(path, stall: "some 200000 2000000", level: .warning),
+                open(path, stall: "full 200000 2000000", level: .critical),
+            ].compactMap(\.self)
+        }
+        return triggers.isEmpty ? nil : PressureSource(triggers, notify: notify)
+    }
+
+    /// Begins to watch triggers, which are closed at the end; gives nil if there is no pipe to be had.
+    package init?(
+        _ triggers: [Trigger], notify: @escaping @Sendable (MemoryPressure) -> Void,
+        ended: @escaping @Sendable () -> Void = {}
+    ) {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            for trigger in triggers { close(trigger.descriptor) }
+            return nil
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        wake = ends[1]
+        let stop = ends[0]
+        let thread = Thread {
+            Self.watch(triggers, stop: stop, notify: notify)
+            ended()
+        }
+        thread.name = "Larder memory pressure"
+        thread.stackSize = 256 << 10
+        thread.start()
+    }
+
+    /// Ends the watch: the thread wakes, closes its files, and is gone.
+    package func stop() {
+        close(wake)
+    }
+
+    private static func watch(_ triggers: [Trigger], stop: CInt, notify: (MemoryPressure) -> Void) {
+        var polled = triggers.map { pollfd(fd: $0.descriptor, events: Int16(POLLPRI), revents: 0) }
+        polled.append(pollfd(fd: stop, events: Int16(POLLIN), revents: 0))
+        while polled[triggers.count].revents == 0 {
+            guard poll(&polled, nfds_t(polled.count), -1) >= 0 || errno == EINTR else { break }
+            var level: MemoryPressure?
+            for index in triggers.indices where polled[index].revents != 0 {
+                if polled[index].revents & Int16(POLLPRI) != 0 {
+                    if level != .critical { level = triggers[index].level }
+                }
+                // A group that was removed raises an error for ever; poll passes negative descriptors over.
+                if polled[index].revents & Int16(POLLERR | POLLNVAL) != 0 { polled[index].fd = -1 }
+            }
+            if let level, polled[triggers.count].revents == 0 { notify(level) }
+        }
+        for trigger in triggers { close(trigger.descriptor) }
+        close(stop)
+    }
+
+    /// The files of the process's own control group and of the whole system.
+    private static func pressureFiles() -> [String] {
+        var files = ["/proc/pressure/memory"]
+        if let groups = FileManager.default.contents(atPath: "/proc/self/cgroup") {
+            for line in String(decoding: groups, as: UTF8.self).split(separator: "\n") where line.hasPrefix("0::") {
+                files.append("/sys/fs/cgroup\(line.dropFirst(3))/memory.pressure")
+            }
+        }
+        return files
+    }
+
+    private static func open(_ path: String, stall: String, level: MemoryPressure) -> Trigger? {
+        let descriptor = Foundation.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        // The kernel wants the terminating zero too.
+        guard write(descriptor, stall, stall.utf8.count + 1) > 0 else {
+            close(descriptor)
+            return nil
+        }
+        return Trigger(descriptor: descriptor, level: level)
+    }
+}
+#else
+/// A system without a source of memory pressure.
+package final class PressureSource: Sendable {
+    /// Nothing to watch.
+    package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? { nil }
+
+    /// Nothing to stop.
+    package func stop() {}
+}
+#endif

@@ -1,0 +1,51 @@
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// A key some `update` works on, with those who wait for it.
+@usableFromInline
+struct UpdateHold<Key: Hashable & Sendable>: Sendable {
+    let key: Key
+    let hash: UInt64
+    let gate: UpdateGate
+    /// How many calls are past the gate, or wait at it.
+    var users: Int
+    /// Whether somebody wrote the key since the running update read it; that write is the later one.
+    var isOverwritten = false
+}
+
+/// Lets one update of a key run at a time.
+final class UpdateGate: Sendable {
+    /// Held while the body runs, which is the caller's code.
+    ///
+    /// That is what the gate is for; the cache's own lock is not held meanwhile.
+    private let mutex = Mutex(())
+    /// The thread inside, or 0: only a thread that is inside itself can find its own number here.
+    private let owner = Atomic<UInt>(0)
+
+    func pass<R>(_ body: () throws -> R) rethrows -> R {
+        let thread = Self.currentThread
+        precondition(
+            owner.load(ordering: .relaxed) != thread,
+            "MemoryCache.update was called from inside the update of the same key, and would wait for itself.")
+        return try mutex.withLock { _ throws(any Error) in
+            owner.store(thread, ordering: .relaxed)
+            defer { owner.store(0, ordering: .relaxed) }
+            return try body()
+        }
+    }
+
+    private static var currentThread: UInt {
+        #if canImport(Darwin)
+        UInt(bitPattern: pthread_self())
+        #else
+        UInt(pthread_self())
+        #endif
+    }
+}

@@ -1,0 +1,51 @@
+/// When an entry is over: the one rule that reads, sweeps, counts, iteration, memory and disk follow.
+///
+/// All moments are milliseconds since 1970. Precisely as old as the maximum is served, older is not.
+@usableFromInline
+package struct AgeRule: Hashable, Sendable {
+    /// The greatest age that is served, in milliseconds; `.max` is no limit, 0 or less means that everything is over.
+    @usableFromInline package let maximum: Int64
+
+    /// The last moment at which anything is served; `.max` is none.
+    @usableFromInline package let deadline: Int64
+
+    /// Whether the age runs from the last read instead of the last write.
+    @usableFromInline package let isSliding: Bool
+
+    package init(maximum: Int64 = .max, deadline: Int64 = .max, isSliding: Bool = false) {
+        self.maximum = max(0, maximum)
+        self.deadline = deadline
+        // What has no age cannot slide; so equal rules are equal values.
+        self.isSliding = isSliding && maximum > 0 && maximum < .max
+    }
+
+    /// Whether no clock is needed to know that an entry is served.
+    @inlinable package var isUnlimited: Bool { maximum == .max && deadline == .max }
+
+    /// Whether an entry has to note when its age began.
+    @inlinable package var needsStart: Bool { maximum > 0 && maximum < .max }
+
+    /// Whether an entry whose age began at `start` is over at `now`.
+    ///
+    /// A start in the future counts as now; who finds one also writes that down (``corrected(_:now:)``).
+    @inlinable
+    package func isExpired(start: Int64, now: Int64) -> Bool {
+        if now > deadline || maximum <= 0 { return true }
+        return maximum < .max && now > start && UInt64(bitPattern: now &- start) > UInt64(bitPattern: maximum)
+    }
+
+    /// The start to go on with, after the first look at an entry.
+    ///
+    /// A start in the future means that the clock was set back: the age begins anew, at the correction.
+    @inlinable
+    package func corrected(_ start: Int64, now: Int64) -> Int64 {
+        min(start, now)
+    }
+
+    /// Whether a reading that may lag up to `lag` milliseconds behind cannot tell, so that an exact one is needed.
+    @inlinable
+    package func isUndecided(start: Int64, coarse: Int64, lag: Int64) -> Bool {
+        if coarse < start || isSliding { return true }
+        return isExpired(start: start, now: coarse) != isExpired(start: start, now: coarse &+ lag)
+    }
+}

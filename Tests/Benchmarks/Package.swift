@@ -1,0 +1,12 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// A package of its own, as a user's program is: what is measured is what a user of the library gets.
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "Larder", path: "../..")],
+    targets: [
+        .executableTarget(name: "bench", dependencies: [.product(name: "Larder", package: "Larder")])
+    ],
+    swiftLanguageModes: [.v6])

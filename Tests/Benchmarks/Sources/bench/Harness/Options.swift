@@ -1,0 +1,40 @@
+/// What the command line asks for: `bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--list]`.
+struct Options {
+    var rounds = 11
+    var warmUps = 2
+    var only: [String] = []
+    var json: String?
+    var lists = false
+    /// The variant of which one sample is printed and nothing else, as a process for one sample is asked.
+    var sample: Int?
+    /// How many variants of each scenario are run; 2 is the subject and its yardstick alone.
+    var variants = Int.max
+
+    init(_ arguments: some Sequence<String>) throws {
+        var rest = arguments.makeIterator()
+        while let argument = rest.next() {
+            switch argument {
+            case "--quick": (rounds, warmUps) = (3, 1)
+            case "--list": lists = true
+            case "--sample": sample = Int(try Self.value(of: argument, &rest))
+            case "--only": only.append(try Self.value(of: argument, &rest))
+            case "--json": json = try Self.value(of: argument, &rest)
+            case "--rounds": rounds = max(1, Int(try Self.value(of: argument, &rest)) ?? rounds)
+            case "--variants": variants = max(2, Int(try Self.value(of: argument, &rest)) ?? variants)
+            default: throw Failure(message: "unknown argument \(argument)")
+            }
+        }
+    }
+
+    /// Whether a scenario's name begins with one of the names asked for; all are if none was.
+    func isChosen(_ name: String) -> Bool {
+        only.isEmpty || only.contains { name.hasPrefix($0) }
+    }
+
+    struct Failure: Error { let message: String }
+
+    private static func value(of argument: String, _ rest: inout some IteratorProtocol<String>) throws -> String {
+        guard let value = rest.next() else { throw Failure(message: "\(argument) needs a value") }
+        return value
+    }
+}

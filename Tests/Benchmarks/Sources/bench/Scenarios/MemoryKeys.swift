@@ -1,0 +1,27 @@
+import Larder
+
+/// Integers, hashed by two multiplications.
+var memoryIntegerScenarios: [Scenario] {
+    MemoryOperations(name: "memory-int") { Int(truncatingIfNeeded: $0) }
+        .scenarios(getInOrder: 0.9, getAtRandom: 1.1, setNew: 0.6, replace: 0.9, miss: 0.9)
+}
+
+/// Strings of 24 characters.
+var memoryStringScenarios: [Scenario] {
+    MemoryOperations(name: "memory-string") { number in
+        let digits = String(number, radix: 16)
+        return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    .scenarios(getInOrder: 0.5, getAtRandom: 0.9, setNew: 0.3, replace: 0.5, miss: 0.8)
+}
+
+/// A key that costs what an integer costs but goes through `Hasher`.
+struct HashedKey: Hashable, Sendable {
+    let number: Int
+}
+
+/// Keys through `Hasher`.
+var memoryHasherScenarios: [Scenario] {
+    MemoryOperations(name: "memory-hasher") { HashedKey(number: Int(truncatingIfNeeded: $0)) }
+        .scenarios(getInOrder: 1.2, getAtRandom: 1.8, setNew: 0.6, replace: 1.1, miss: 1.2)
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Larder
+
+/// Bytes of an entry of two integers at a million of them, as the allocated memory of a fresh process grows.
+///
+/// The target is 40 bytes; a dictionary alone, which keeps no order, takes 33.8.
+var memorySizeScenarios: [Scenario] {
+    let count = 1_000_000
+
+    func size<Store: KeyedStore<Int, Int>>(_ name: String, _ make: @escaping () -> Store) -> Variant {
+        Variant(name, needsProcess: true) {
+            var generator = SeededGenerator(seed: 5)
+            let before = allocatedBytes()
+            let store = make()
+            for index in 0..<count { store[Int(truncatingIfNeeded: generator.next())] = index }
+            let after = allocatedBytes()
+            withExtendedLifetime(store) {}
+            return Double(after - before) / Double(count)
+        }
+    }
+
+    return [
+        Scenario(
+            "memory-int-bytes-limited", unit: "B", target: 40 / 33.8,
+            [
+                size("larder") { MemoryCache<Int, Int>(countLimit: count, clearsOnMemoryPressure: false) },
+                size("dictionary") { LockedDictionary<Int, Int>() },
+            ]),
+        Scenario(
+            "memory-int-bytes-unlimited", unit: "B", target: 40 / 33.8,
+            [
+                size("larder") { MemoryCache<Int, Int>(clearsOnMemoryPressure: false) },
+                size("dictionary") { LockedDictionary<Int, Int>() },
+                size("nodes") { NodeLRU<Int, Int>() },
+            ]),
+    ]
+}
+
+/// The bytes the program has allocated and not freed: on Linux what the allocator says, elsewhere what is resident.
+func allocatedBytes() -> Int {
+    #if canImport(Glibc)
+    typealias Function = @convention(c) (CInt, UnsafeMutablePointer<FILE>) -> CInt
+    var text: UnsafeMutablePointer<CChar>?
+    var size = 0
+    guard let symbol = dlsym(nil, "malloc_info"), let file = open_memstream(&text, &size) else { return 0 }
+    _ = unsafeBitCast(symbol, to: Function.self)(0, file)
+    fclose(file)
+    defer { free(text) }
+    guard let text else { return 0 }
+    // The last lines of the report are totals: of what is free in two kinds, of what is mapped, of what the heap has.
+    var sizes: [String: Int] = [:]
+    for line in String(cString: text).split(separator: "\n") {
+        let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
+        guard line.hasPrefix("<total") || line.hasPrefix("<system"), quoted.count > 3 else { continue }
+        sizes[String(quoted[1])] = Int(quoted[quoted.count - 2])
+    }
+    return sizes["current", default: 0] + sizes["mmap", default: 0] - sizes["fast", default: 0]
+        - sizes["rest", default: 0]
+    #else
+    var usage = rusage()
+    getrusage(RUSAGE_SELF, &usage)
+    return Int(usage.ru_maxrss)
+    #endif
+}

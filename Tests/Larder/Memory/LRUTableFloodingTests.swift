@@ -1,0 +1,109 @@
+import Larder
+import Synchronization
+import Testing
+
+struct LRUTableFloodingTests {
+    /// Keys whose fast hashes under this seed share their upper bits, so that all would want the same few slots.
+    private func attackingKeys(_ count: Int, seed: HashSeed, sharing bits: UInt64) -> [Int] {
+        var keys: [Int] = []
+        var candidate = 0
+        while keys.count < count {
+            if seed.hash(candidate) >> (64 - bits) == 1 { keys.append(candidate) }
+            candidate += 1
+        }
+        return keys
+    }
+
+    @Test(arguments: [UInt64(6), 8, 10])
+    func `a flood of chosen integers costs no more than three times what it costs a dictionary`(bits: UInt64) {
+        let seed = HashSeed(first: 1, second: 2)
+        let keys = attackingKeys(8_000, seed: seed, sharing: bits)
+        let cache = MemoryCache<Int, Int>(
+            countLimit: .max, costLimit: .max, maxAge: .unlimited, clearsOnMemoryPressure: false, seed: seed,
+            injectedClock: nil)
+        // What a set looks at: the walk to its place, and after the turn to Hasher all keys once more.
+        var probes = 0
+        var hasTurned = false
+        for key in keys {
+            probes += cache.probeCount(key)
+            cache[key] = key
+            if cache.isFlooded && !hasTurned {
+                hasTurned = true
+                probes += cache.count
+            }
+        }
+        for key in keys { probes += cache.probeCount(key) }
+        #expect(hasTurned, "the keys share \(bits) bits, and the table noticed")
+
+        // A dictionary is not flooded by these keys: one comparison a look-up is the least it can do.
+        let leastOfDictionary = 2 * keys.count
+        #expect(Double(probes) / Double(leastOfDictionary) <= 3)
+        #expect(keys.allSatisfy { cache[$0] == $0 })
+        cache.checkInvariants()
+    }
+
+    @Test func `keys with equal hashes are compared no more than three times as often as in a dictionary`() {
+        let count = 1500
+        let cache = MemoryCache<CollidingKey, Int>(clearsOnMemoryPressure: false)
+        var dictionary: [CollidingKey: Int] = [:]
+        func comparisons(_ body: () -> Void) -> Int {
+            let before = CollidingKey.comparisons.load(ordering: .relaxed)
+            body()
+            return CollidingKey.comparisons.load(ordering: .relaxed) - before
+        }
+        let ours = comparisons {
+            for number in 0..<count { cache[CollidingKey(number: number)] = number }
+            for number in 0..<count { _ = cache[CollidingKey(number: number)] }
+        }
+        let theirs = comparisons {
+            for number in 0..<count { dictionary[CollidingKey(number: number)] = number }
+            for number in 0..<count { _ = dictionary[CollidingKey(number: number)] }
+        }
+        #expect(Double(ours) <= 3 * Double(theirs))
+        #expect(cache.count == count)
+        cache.checkInvariants()
+    }
+
+    @Test func `the end of the margin: equal hashes at the last home make the table longer, not wrong`() {
+        // All tags are equal, so every slot lies behind one home, up to the last of the table and beyond.
+        let cache = MemoryCache<CollidingKey, Int>(clearsOnMemoryPressure: false)
+        for number in 0..<700 { cache[CollidingKey(number: number)] = number }
+        cache.checkInvariants()
+        for number in stride(from: 0, to: 700, by: 2) { cache[CollidingKey(number: number)] = nil }
+        cache.checkInvariants()
+        #expect((0..<700).allSatisfy { cache[CollidingKey(number: $0)] == ($0 % 2 == 0 ? nil : $0) })
+    }
+
+    @Test func `the end of the margin: keys that want the last slots`() {
+        let seed = HashSeed(first: 3, second: 4)
+        let keys = (0..<200_000).filter { seed.hash($0) >> 56 == 0xFF }
+        let cache = MemoryCache<Int, Int>(
+            countLimit: 600, costLimit: .max, maxAge: .unlimited, clearsOnMemoryPressure: false, seed: seed,
+            injectedClock: nil)
+        for key in keys {
+            cache[key] = key
+            if key % 64 == 0 { cache.checkInvariants() }
+        }
+        #expect(cache.orderedKeys == Array(keys.suffix(600)))
+        cache.checkInvariants()
+    }
+
+    @Test func `listing one cache into another meets no order of slots`() {
+        let first = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        for key in 0..<50_000 { first[key] = key }
+        let second = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        for key in first.keys { second[key] = key }
+        #expect(!second.isFlooded)
+        let probes = (0..<50_000).reduce(0) { $0 + second.probeCount($1) }
+        #expect(probes < 125_000)
+    }
+
+    @Test(arguments: [1, 2, 8, 1 << 20, 1 << 32, -(1 << 40)])
+    func `integers at a fixed distance spread`(distance: Int) {
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        for number in 0..<100_000 { cache[number &* distance] = number }
+        #expect(!cache.isFlooded)
+        let probes = (0..<100_000).reduce(0) { $0 + cache.probeCount($1 &* distance) }
+        #expect(probes < 250_000)
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import Larder
+import Testing
+
+struct MaxAgeTests {
+    @Test func `units agree`() {
+        #expect(MaxAge.minutes(2) == .seconds(120))
+        #expect(MaxAge.hours(2) == .minutes(120))
+        #expect(MaxAge.days(2) == .hours(48))
+        #expect(MaxAge.timeInterval(1.5) == .seconds(1.5))
+        #expect(MaxAge.duration(.milliseconds(1500)) == .seconds(1.5))
+        #expect(MaxAge.duration(.seconds(3)) == .seconds(3))
+        #expect(MaxAge.seconds(1) != .seconds(2))
+        #expect(MaxAge.seconds(1) != MaxAge.seconds(1).sinceLastAccess)
+        #expect(MaxAge.unlimited.sinceLastAccess == .unlimited)
+    }
+
+    @Test func `ages are rounded to the nearest millisecond, a positive one to at least one`() {
+        #expect(MaxAge.seconds(0.0014) == .duration(.milliseconds(1)))
+        #expect(MaxAge.seconds(0.0016) == .duration(.milliseconds(2)))
+        #expect(MaxAge.seconds(1e-300) == .duration(.milliseconds(1)))
+        #expect(MaxAge.duration(.nanoseconds(1)) == .duration(.milliseconds(1)))
+        #expect(MaxAge.duration(.microseconds(1500)) == .duration(.milliseconds(2)))
+    }
+
+    @Test func `case 148: 0, infinity, NaN, the greatest number are defined`() {
+        #expect(MaxAge.seconds(.infinity) == .unlimited)
+        #expect(MaxAge.seconds(.greatestFiniteMagnitude) == .unlimited)
+        #expect(MaxAge.days(1e300) == .unlimited)
+        #expect(MaxAge.seconds(-.infinity) == .seconds(0) && MaxAge.seconds(-1) == .seconds(0))
+        #expect(MaxAge.duration(.seconds(Int64.max)) == .unlimited)
+        #expect(MaxAge.duration(.seconds(Int64.min)) == .seconds(0))
+        #expect(MaxAge.seconds(.nan) == .minutes(.nan) && MaxAge.seconds(.nan) != .unlimited)
+        #expect(!MaxAge.seconds(.nan).isNumber && !MaxAge.until(Date(timeIntervalSince1970: .nan)).isNumber)
+    }
+
+    @Test(arguments: [
+        (AgeRule(maximum: 1000), 5_000, 6_000, false), (AgeRule(maximum: 1000), 5_000, 6_001, true),
+        (AgeRule(maximum: 1000), 5_000, 4_000, false), (AgeRule(maximum: 0), 5_000, 5_000, true),
+        (AgeRule(maximum: -5), 5_000, 4_000, true), (AgeRule(), .min, .max, false),
+        (AgeRule(maximum: 1), .min, .max, true), (AgeRule(deadline: 7_000), 0, 7_000, false),
+        (AgeRule(deadline: 7_000), 0, 7_001, true), (AgeRule(deadline: 7_000), 8_000, 8_000, true),
+        (AgeRule(maximum: 10, deadline: 7_000), 0, 11, true),
+    ])
+    func `case 141: precisely as old is served, older is not`(
+        rule: AgeRule, start: Int64, now: Int64, isExpired: Bool
+    ) {
+        #expect(rule.isExpired(start: start, now: now) == isExpired)
+    }
+
+    @Test func `a coarse clock decides only where an exact one would say the same`() {
+        let rule = AgeRule(maximum: 1000)
+        for coarse in Int64(4_990)...6_050 {
+            for lag in Int64(0)...20 where !rule.isUndecided(start: 5_000, coarse: coarse, lag: 20) {
+                #expect(
+                    rule.isExpired(start: 5_000, now: coarse) == rule.isExpired(start: 5_000, now: coarse + lag))
+            }
+        }
+        #expect(rule.isUndecided(start: 5_000, coarse: 4_999, lag: 20))
+        #expect(!rule.isUndecided(start: 5_000, coarse: 5_500, lag: 20))
+    }
+
+    @Test func `the coarse clock is never ahead of the exact one, and lags less than the margin`() {
+        for _ in 0..<1000 {
+            let before = SystemClock.coarseNow()
+            let exact = SystemClock.now()
+            // The exact one is rounded to the nearest, so half a millisecond may make one.
+            #expect(before <= exact + 1 && exact - before <= SystemClock.coarseLag)
+        }
+    }
+
+    @Test func `moments are rounded to the nearest millisecond, and absurd ones do not trap`() {
+        #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: 1.0004)) == 1000)
+        #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: 1.0006)) == 1001)
+        #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .infinity)) == .max)
+        #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: -.infinity)) == .min)
+        #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .nan)) == 0)
+    }
+}

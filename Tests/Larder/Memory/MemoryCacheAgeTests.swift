@@ -1,0 +1,144 @@
+import Foundation
+import Larder
+import Testing
+
+struct MemoryCacheAgeTests {
+    private let clock = StoppedClock()
+
+    private func cache(_ maxAge: MaxAge) -> MemoryCache<String, Int> {
+        MemoryCache(maxAge: maxAge, clock: clock.now)
+    }
+
+    @Test func `cases 46 and 141: precisely at the limit served, a millisecond later gone, and so is the count`() {
+        let cache = cache(.seconds(10))
+        cache["k"] = 1
+        clock.advance(milliseconds: 10_000)
+        #expect(cache["k"] == 1 && cache.contains("k"))
+        clock.advance(milliseconds: 1)
+        #expect(!cache.contains("k") && cache.count == 1)
+        #expect(cache["k"] == nil && cache.isEmpty)
+        cache.checkInvariants()
+    }
+
+    @Test func `case 142: a read does not postpone the end`() {
+        let cache = cache(.seconds(10))
+        cache["k"] = 1
+        clock.advance(milliseconds: 6_000)
+        #expect(cache["k"] == 1)
+        clock.advance(milliseconds: 6_000)
+        #expect(cache["k"] == nil)
+    }
+
+    @Test func `case 144: a read of a sliding age does`() {
+        let cache = cache(MaxAge.seconds(10).sinceLastAccess)
+        cache["k"] = 1
+        for _ in 0..<3 {
+            clock.advance(milliseconds: 10_000)
+            #expect(cache["k"] == 1)
+        }
+        clock.advance(milliseconds: 10_001)
+        #expect(cache["k"] == nil)
+    }
+
+    @Test(arguments: [MaxAge.seconds(0), .seconds(-1), .seconds(-.infinity), .until(.distantPast)])
+    func `cases 145 and 146: an age that is over means that everything is`(maxAge: MaxAge) {
+        let cache = cache(maxAge)
+        cache["k"] = 1
+        #expect(!cache.contains("k") && cache.orderedKeys.isEmpty && Array(cache).isEmpty)
+        #expect(cache["k"] == nil && cache.isEmpty)
+    }
+
+    @Test func `a deadline is served and not a moment after, later entries neither`() {
+        let cache = cache(.until(clock.now().addingTimeInterval(5)))
+        cache["k"] = 1
+        clock.advance(milliseconds: 5_000)
+        #expect(cache["k"] == 1)
+        clock.advance(milliseconds: 1)
+        #expect(cache["k"] == nil)
+        cache["k"] = 2
+        #expect(cache["k"] == nil)
+    }
+
+    @Test func `case 149: a sweep removes exactly what is over, and counts it`() {
+        let cache = cache(.seconds(10))
+        for number in 0..<3000 { cache["old \(number)"] = number }
+        clock.advance(milliseconds: 6_000)
+        for number in 0..<100 { cache["new \(number)"] = number }
+        clock.advance(milliseconds: 5_000)
+        #expect(cache.removeExpired() == 3000)
+        #expect(cache.count == 100 && cache.removeExpired() == 0)
+        cache.checkInvariants()
+    }
+
+    @Test func `case 154: listings and iteration leave out what is over`() {
+        let cache = cache(.seconds(10))
+        cache["old"] = 1
+        clock.advance(milliseconds: 6_000)
+        cache["new"] = 2
+        clock.advance(milliseconds: 5_000)
+        #expect(cache.keys == ["new"] && cache.values == [2] && cache.orderedKeys == ["new"])
+        #expect(cache.map(\.key) == ["new"])
+        #expect(cache.values(forKeys: ["old", "new"]) == ["new": 2])
+        #expect(cache.removeValue(forKey: "old") == nil)
+    }
+
+    @Test func `case 158: a write time in the future counts as now by the first read`() {
+        let cache = cache(.seconds(10))
+        cache["k"] = 1
+        clock.advance(milliseconds: -3_600_000)
+        #expect(cache["k"] == 1)
+        clock.advance(milliseconds: 10_000)
+        #expect(cache["k"] == 1)
+        clock.advance(milliseconds: 1)
+        #expect(cache["k"] == nil)
+    }
+
+    @Test func `case 158: and by the first sweep`() {
+        let cache = cache(.seconds(10))
+        cache["k"] = 1
+        clock.advance(milliseconds: -3_600_000)
+        #expect(cache.removeExpired() == 0)
+        clock.advance(milliseconds: 10_001)
+        #expect(cache.removeExpired() == 1)
+    }
+
+    @Test func `a cache without an age never asks for the time`() {
+        let cache = cache(.unlimited)
+        cache["k"] = 1
+        _ = cache["k"]
+        _ = cache.contains("k")
+        cache.update("k") { $0 = 2 }
+        cache.setValues(["l": 3])
+        _ = cache.values(forKeys: ["k"])
+        _ = cache.orderedKeys
+        _ = Array(cache)
+        cache.removeExpired()
+        cache.removeAll { _, _ in false }
+        _ = cache.removeValue(forKey: "k")
+        #expect(clock.readings == 0)
+    }
+
+    @Test func `a clock that reads the cache does not hang`() {
+        let inner = MemoryCache<String, Int>()
+        inner["k"] = 7
+        let cache = MemoryCache<String, Int>(
+            maxAge: .seconds(1), clock: { Date(timeIntervalSince1970: Double(inner["k"] ?? 0)) })
+        cache["k"] = 1
+        #expect(cache["k"] == 1)
+    }
+
+    @Test func `with the system's clock an entry within its age is served`() {
+        let cache = MemoryCache<String, Int>(maxAge: .hours(1))
+        cache["k"] = 1
+        #expect(cache["k"] == 1 && cache["k"] == 1 && cache.count == 1)
+        let over = MemoryCache<String, Int>(maxAge: .until(Date(timeIntervalSince1970: 0)))
+        over["k"] = 1
+        #expect(over["k"] == nil && over.isEmpty)
+    }
+
+    @Test func `case 148: an age of not-a-number traps with a sentence`() async {
+        await #expect(processExitsWith: .failure) {
+            _ = MemoryCache<String, Int>(maxAge: .seconds(.nan))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import Dispatch
+import Larder
+import Synchronization
+import Testing
+
+struct MemoryCacheGeneratorTests {
+    private func filled(_ count: Int) -> MemoryCache<Int, Int> {
+        let cache = MemoryCache<Int, Int>()
+        for key in 0..<count { cache[key] = key * 10 }
+        return cache
+    }
+
+    @Test func `case 166: for-in, map, filter, compactMap, forEach and by hand`() {
+        let cache = filled(3)
+        var seen: [Int] = []
+        for (key, value) in cache where value >= 0 { seen.append(key) }
+        #expect(seen == [0, 1, 2])
+        #expect(cache.map(\.value) == [0, 10, 20])
+        #expect(cache.filter { $0.key > 0 }.map(\.key) == [1, 2])
+        #expect(cache.compactMap { $0.key == 1 ? $0.value : nil } == [10])
+        cache.forEach { seen.append($0.value) }
+        #expect(seen == [0, 1, 2, 0, 10, 20])
+        var generator: MemoryCacheGenerator<Int, Int> = cache.makeIterator()
+        while let (key, value) = generator.next() { #expect(value == key * 10) }
+        for _ in 0..<3 { #expect(generator.next() == nil) }
+        #expect(cache.walkCount == 0)
+    }
+
+    @Test func `a generator at its end gives nil for ever, whatever is added`() {
+        let cache = filled(1)
+        var generator = cache.makeIterator()
+        #expect(generator.next()?.key == 0)
+        #expect(generator.next() == nil)
+        cache[5] = 5
+        #expect(generator.next() == nil)
+    }
+
+    @Test func `case 168: two nested loops over three make nine pairs`() {
+        let cache = filled(3)
+        var pairs: Set<[Int]> = []
+        for (first, _) in cache { for (second, _) in cache { pairs.insert([first, second]) } }
+        #expect(pairs.count == 9)
+    }
+
+    @Test func `case 169: each of two threads sees a complete pass`() {
+        let cache = filled(5000)
+        DispatchQueue.concurrentPerform(iterations: 2) { _ in
+            #expect(cache.map(\.key).sorted() == Array(0..<5000))
+        }
+        #expect(cache.walkCount == 0)
+    }
+
+    @Test func `case 170: a pass changes no recency`() {
+        let cache = filled(10)
+        _ = cache[3]
+        let order = cache.orderedKeys
+        for _ in cache {}
+        #expect(cache.orderedKeys == order)
+    }
+
+    @Test func `case 171: the order is that of use at the start, whatever is read meanwhile`() {
+        let cache = filled(2000)
+        _ = cache[5]
+        let order = cache.orderedKeys
+        var seen: [Int] = []
+        for (key, _) in cache {
+            seen.append(key)
+            _ = cache[(key &* 7) % 2000]
+        }
+        #expect(seen == order)
+    }
+
+    @Test func `case 174: removed ones are skipped, replaced ones come anew, added ones are not waited for`() {
+        let cache = filled(10)
+        var seen: [Int] = []
+        for (key, value) in cache {
+            seen.append(value)
+            if key == 0 {
+                cache[3] = nil
+                cache[4] = nil
+                cache[4] = 444
+                cache[5] = 555
+                for new in 100..<5000 { cache[new] = new }
+            }
+        }
+        #expect(seen == [0, 10, 20, 555, 60, 70, 80, 90])
+        #expect(cache.walkCount == 0)
+        cache.checkInvariants()
+    }
+
+    @Test func `a pass ends when everything is removed, and indices used again are not mistaken`() {
+        let cache = filled(10)
+        var generator = cache.makeIterator()
+        _ = generator.next()
+        cache.removeAll()
+        for key in 0..<10 { cache[key] = -1 }
+        #expect(generator.next() == nil)
+        #expect(cache.walkCount == 0)
+    }
+
+    @Test func `case 178: a pass that is broken off leaves nothing behind`() {
+        let cache = filled(10)
+        for _ in cache { break }
+        #expect(cache.walkCount == 0)
+        do {
+            var generator = cache.makeIterator()
+            _ = generator.next()
+            #expect(cache.walkCount == 1)
+        }
+        #expect(cache.walkCount == 0)
+    }
+
+    @Test func `two generators and their copies go each its own way`() {
+        let cache = filled(4)
+        var first = cache.makeIterator()
+        _ = first.next()
+        var copy = first
+        #expect(first.next()?.key == 1 && first.next()?.key == 2)
+        #expect(copy.next()?.key == 1)
+        #expect(cache.walkCount == 1)
+    }
+
+    @Test func `case 324: the order is that of the start also when others use and remove during its copy`() {
+        // The copy of 50,000 links takes several slices; between them another thread moves entries about.
+        let cache = filled(50_000)
+        let isDone = Atomic(false)
+        DispatchQueue.concurrentPerform(iterations: 2) { thread in
+            if thread == 0 {
+                for _ in 0..<20 {
+                    let keys = cache.map(\.key)
+                    // Even keys are only read, so each is there; odd ones come and go.
+                    #expect(Set(keys).count == keys.count)
+                    #expect(keys.count { $0 % 2 == 0 } == 25_000)
+                }
+                isDone.store(true, ordering: .relaxed)
+            } else {
+                var random = SeededGenerator(seed: 8)
+                while !isDone.load(ordering: .relaxed) {
+                    let key = Int.random(in: 0..<50_000, using: &random)
+                    if key % 2 == 0 { _ = cache[key] } else { cache[key] = cache[key] == nil ? 1 : nil }
+                }
+            }
+        }
+        #expect(cache.walkCount == 0)
+        cache.checkInvariants()
+    }
+}
+
+/// The copy of the order, slice by slice, against what the order was at its start.
+struct LRUTableWalkTests {
+    @Test(arguments: UInt64(0)..<20)
+    func `a copy in slices gives the order of its start, whatever happens between them`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let hashSeed = HashSeed(first: seed, second: 7)
+        var table = LRUTable<Int, Int>(seed: hashSeed)
+        func step() {
+            let key = Int.random(in: 0..<60, using: &random)
+            let hash = hashSeed.hash(key)
+            let place = table.locate(key, hash: hash)
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0..<2 where place.index != 0: table.promote(place.index)
+            case 2 where place.index != 0: _ = table.remove(place)
+            case 3 where place.index == 0 && table.count > 0:
+                _ = table.replaceLeastRecent(with: key, 0, hash: hash, at: place)
+            case _ where place.index == 0: _ = table.insert(key, 0, hash: hash, at: place, limit: .max)
+            default: _ = table.exchange(1, at: place.index)
+            }
+        }
+        for _ in 0..<400 { step() }
+
+        var expected: [UInt32] = []
+        var index = table.leastRecent
+        while index != 0 {
+            expected.append(index)
+            index = table.newer(than: index)
+        }
+        let keys = expected.map { table.key(at: $0) }
+        var buffers = LRUTable<Int, Int>.WalkBuffers(indexLimit: table.indexLimit)
+        #expect(table.beginWalk(1, taking: &buffers))
+        var links: [UInt32]?
+        while links == nil {
+            for _ in 0..<5 { step() }
+            links = table.copyOrder(1, atMost: 3)
+        }
+        let order = LRUTable<Int, Int>.order(from: links ?? [])
+        #expect(order == expected)
+        // Whoever is still there is the entry it was.
+        for (index, key) in zip(order, keys) where table.isThere(index, in: 1) { #expect(table.key(at: index) == key) }
+        table.endWalk(1)
+        table.checkInvariants()
+    }
+}

@@ -1,0 +1,152 @@
+import Dispatch
+import Larder
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+struct MemoryCachePressureTests {
+    @Test func `cases 48 and 49: by hand, a warning halves and a critical level empties`() {
+        let cache = MemoryCache<Int, Int>()
+        for key in 0..<100 { cache[key] = key }
+        cache.handleMemoryPressure(.warning)
+        #expect(cache.orderedKeys == Array(50..<100))
+        cache.handleMemoryPressure(.critical)
+        #expect(cache.isEmpty)
+    }
+
+    @Test func `a warning halves the cost too`() {
+        let cache = MemoryCache<Int, Int>()
+        for key in 0..<10 { cache.setValue(0, forKey: key, cost: key == 9 ? 100 : 1) }
+        cache.handleMemoryPressure(.warning)
+        #expect(cache.totalCost <= 54)
+    }
+
+    @Test func `the caller's handler comes first, outside locks`() {
+        let cache = MemoryCache<Int, Int>()
+        cache[1] = 1
+        let seen = Mutex<[Int]>([])
+        cache.memoryPressureHandler = { [unowned cache] level in
+            #expect(level == .critical)
+            seen.withLock { $0.append(cache.count) }
+            cache.memoryPressureHandler = nil
+        }
+        cache.handleMemoryPressure(.critical)
+        cache.handleMemoryPressure(.critical)
+        #expect(seen.withLock(\.self) == [1] && cache.isEmpty)
+        #expect(cache.memoryPressureHandler == nil)
+    }
+
+    @Test func `a warning for an empty cache and one of a single entry`() {
+        let cache = MemoryCache<Int, Int>()
+        cache.handleMemoryPressure(.warning)
+        cache[1] = 1
+        cache.handleMemoryPressure(.warning)
+        #expect(cache.isEmpty)
+    }
+
+    @Test func `case 50: the watcher is there while a cache is, once, and leaves nothing behind`() {
+        let started = Counter()
+        let watcher = PressureWatcher { _ in
+            started.increment()
+            return nil
+        }
+        var caches: [MemoryCache<Int, Int>] = []
+        for _ in 0..<3 {
+            let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+            cache[1] = 1
+            watcher.add(cache)
+            caches.append(cache)
+        }
+        #expect(watcher.memberCount == 3 && started.value == 1)
+        watcher.notify(.critical)
+        #expect(caches.allSatisfy { $0.isEmpty })
+        for cache in caches { watcher.remove(ObjectIdentifier(cache)) }
+        #expect(watcher.memberCount == 0 && !watcher.isWatching)
+        watcher.add(caches[0])
+        #expect(started.value == 2, "the next first cache asks again")
+        watcher.remove(ObjectIdentifier(caches[0]))
+    }
+
+    @Test func `case 50: opting out means that the system is not listened to`() {
+        let quiet = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        quiet[1] = 1
+        var listening: MemoryCache<Int, Int>? = MemoryCache()
+        listening?[1] = 1
+        weak let released = listening
+        #expect(PressureWatcher.shared.isListening(listening))
+        #expect(!PressureWatcher.shared.isListening(quiet))
+        listening = nil
+        #expect(released == nil)
+    }
+
+    #if os(Linux)
+    @Test func `a trigger that fires reaches the caches, and the end of the watch closes everything`() throws {
+        // Out-of-band data raises POLLPRI, as the kernel's triggers do.
+        let sockets = connectedSockets()
+        let (reader, writer) = try #require(sockets)
+        let levels = AsyncLevels()
+        let ended = DispatchSemaphore(value: 0)
+        let trigger = PressureSource.Trigger(descriptor: reader, level: .critical)
+        let source = PressureSource(
+            [trigger],
+            notify: { level in
+                // Taken out, or it would be raised again at once.
+                var byte: UInt8 = 0
+                recv(reader, &byte, 1, CInt(MSG_OOB))
+                levels.append(level)
+            },
+            ended: { ended.signal() })
+        #expect(source != nil)
+        var byte: UInt8 = 1
+        #expect(send(writer, &byte, 1, CInt(MSG_OOB)) == 1)
+        levels.arrived.wait()
+        #expect(levels.all == [.critical])
+        source?.stop()
+        ended.wait()
+        #expect(fcntl(reader, F_GETFD) == -1, "the trigger's file is closed")
+        close(writer)
+    }
+
+    @Test func `the kernel's triggers open, or are passed over quietly`() {
+        let ended = PressureSource.system { _ in }
+        ended?.stop()
+    }
+
+    private final class AsyncLevels: Sendable {
+        let arrived = DispatchSemaphore(value: 0)
+        private let levels = Mutex<[MemoryPressure]>([])
+
+        var all: [MemoryPressure] { levels.withLock(\.self) }
+
+        func append(_ level: MemoryPressure) {
+            levels.withLock { $0.append(level) }
+            arrived.signal()
+        }
+    }
+
+    private func connectedSockets() -> (CInt, CInt)? {
+        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isReady = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { general in
+                bind(listener, general, size) == 0 && listen(listener, 1) == 0
+                    && getsockname(listener, general, &size) == 0
+            }
+        }
+        guard isReady else { return nil }
+        let writer = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(writer, $0, size) == 0 }
+        }
+        guard isConnected else { return nil }
+        return (accept(listener, nil, nil), writer)
+    }
+    #endif
+}
