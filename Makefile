@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize torture bench-page-size docs clean
+.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz bench-page-size docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -50,6 +50,15 @@ ROUNDS ?= 20
 torture: setup
 	swift build --build-tests
 	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; swift test --skip-build --filter DurabilityTests; done
+
+## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
+bench: setup
+	swift run -c release --package-path Tests/Benchmarks bench $(OPTIONS)
+
+## make fuzz      the fuzzers, SECONDS_EACH each
+SECONDS_EACH ?= 60
+fuzz: setup
+	Tests/Fuzz/run.sh memory $(SECONDS_EACH)
 
 ## make bench-page-size   what pages of 4, 8 and 16 KB and auto-vacuum cost, in plain SQLite
 bench-page-size: setup

@@ -10,7 +10,7 @@ mkdir -p "$build/$name-corpus"
 case $name in
 memory)
     sources=("$root"/Sources/Larder/Memory/*.swift "$root"/Sources/Larder/Support/{AgeRule,SystemClock}.swift
-        "$root"/Sources/Larder/Manager/MaxAge.swift "$root"/Sources/Larder/Errors/*.swift
+        "$root"/Sources/Larder/Support/MaxAge.swift "$root"/Sources/Larder/Errors/{CacheError,CacheError+Code}.swift
         "$root/Tests/Fuzz/MemoryFuzz.swift")
     ;;
 *)

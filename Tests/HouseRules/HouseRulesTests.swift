@@ -102,7 +102,10 @@ struct HouseRulesTests {
     @Test func `the file system is called in one place`() throws {
         try expect(
             #"\b(FileManager|FileHandle|open\(path|lstat\(|unlink\(|rename\(|opendir\(|flock\()"#,
-            onlyIn: ["Sources/Larder/Support/File", "Sources/Larder/Manager/CachesFolder.swift"],
+            onlyIn: [
+                "Sources/Larder/Support/File", "Sources/Larder/Manager/CachesFolder.swift",
+                "Sources/Larder/Memory/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
+            ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(
             #"\bFileSystem\."#,
@@ -112,15 +115,18 @@ struct HouseRulesTests {
     }
 
     @Test func `the clock is read in one place, and so is every interval`() throws {
-        try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/Timekeeper.swift"], of: sources)
+        try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
+        try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
         try expect(#"asyncAfter|makeTimerSource"#, onlyIn: ["Sources/Larder/Support/Timekeeper.swift"], of: sources)
-        try expect(#"clock_gettime|ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
+        try expect(#"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
     }
 
     // MARK: - What is never done
 
     @Test func `what is unproven is counted`() throws {
-        try expect(#"@unchecked Sendable|nonisolated\(unsafe\)"#, onlyIn: [], of: sources)
+        // The source of memory pressure on Apple's systems, which is not declared to be Sendable.
+        let places = SourceTree.places(sources, try Regex(#"@unchecked Sendable|nonisolated\(unsafe\)"#))
+        #expect(places.map { $0.prefix { $0 != ":" } } == ["Sources/Larder/Memory/PressureSource.swift"])
         try expect(#"\btry\?|\btry!|\bas!|fatalError\("#, onlyIn: [], of: sources)
         try expect(#"@testable|@_spi"#, onlyIn: [], of: sources + tests.filter { !$0.path.contains("HouseRules") })
     }

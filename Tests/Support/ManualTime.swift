@@ -51,6 +51,6 @@ package final class ManualTime: Sendable {
     }
 
     package var timekeeper: Timekeeper {
-        Timekeeper(now: { Timekeeper.milliseconds(of: self.now) }, wake: { self.wake(after: $0, $1) })
+        Timekeeper(now: { SystemClock.milliseconds(of: self.now) }, wake: { self.wake(after: $0, $1) })
     }
 }

@@ -44,7 +44,7 @@ extension CacheManager {
         ///
         /// The system's clock by default.
         public var clock: @Sendable () -> Date {
-            get { injectedClock ?? Timekeeper.systemDate }
+            get { injectedClock ?? SystemClock.date }
             set { injectedClock = newValue }
         }
 
@@ -82,7 +82,7 @@ extension CacheManager {
 
         var timekeeper: Timekeeper {
             guard let injectedClock else { return Timekeeper(now: Timekeeper.system.now, wake: wake) }
-            return Timekeeper(now: { Timekeeper.milliseconds(of: injectedClock()) }, wake: wake)
+            return Timekeeper(now: { SystemClock.milliseconds(of: injectedClock()) }, wake: wake)
         }
 
         func openingSettings() throws(CacheError) -> OpeningSettings {

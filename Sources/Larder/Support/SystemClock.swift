@@ -36,6 +36,9 @@ package enum SystemClock {
         #endif
     }
 
+    /// Now, in the form in which a caller would give a clock.
+    @Sendable package static func date() -> Date { Date() }
+
     /// A moment of a clock of the caller's, to the nearest millisecond; what no `Int64` holds stops at its ends.
     @usableFromInline
     package static func milliseconds(of date: Date) -> Int64 {

@@ -1,5 +1,5 @@
 internal import Dispatch
-package import Foundation
+internal import Foundation
 internal import Synchronization
 
 /// The one place where the library learns the time: what it is now, and that some of it has passed.
@@ -20,25 +20,15 @@ package struct Timekeeper: Sendable {
         self.wake = wake
     }
 
-    /// The system's clock, as a user would give one.
-    @Sendable package static func systemDate() -> Date { Date() }
-
     /// The system's time.
     package static let system = Timekeeper(
-        now: { milliseconds(of: systemDate()) },
+        now: { SystemClock.now() },
         wake: { delay, action in
             let wakeup = Wakeup(action)
             // The timer holds the wake-up until then, and a cancelled one holds nothing.
             DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + seconds(of: delay)) { wakeup.fire() }
             return wakeup
         })
-
-    /// The moment of `date` as the store keeps it; what lies beyond ±2^53 ms is moved to there.
-    package static func milliseconds(of date: Date) -> Int64 {
-        let exact = (date.timeIntervalSince1970 * 1000).rounded()
-        guard exact.isFinite else { return exact > 0 ? 1 << 53 : -(1 << 53) }
-        return Int64(max(-0x1p53, min(0x1p53, exact)))
-    }
 
     private static func seconds(of duration: Duration) -> Double {
         let (seconds, attoseconds) = duration.components

@@ -1,12 +1,24 @@
 internal import LarderSQLite
 
 extension StoreOpener {
+    /// Opens read-only, again if the file is replaced, or its log begun, at this very moment.
+    func openSteadilyReadOnly() throws -> Database {
+        for _ in 0..<10 {
+            do {
+                return try openReadOnly()
+            } catch let error as SQLiteError where error.code == SQLiteError.moved.code {
+                continue
+            }
+        }
+        throw refusal(.busy, "it is being replaced again and again; try later")
+    }
+
     /// Opens a store of which nothing on disk may change, not even the log's index.
     ///
     /// With a log beside the file, the log is read as it is. Without one the main file is complete: then it is read
     /// without locks, and a read counts only if there is no log afterwards either, since nobody changes the main file
     /// without having written a log.
-    func openReadOnly() throws -> Database {
+    private func openReadOnly() throws -> Database {
         guard let status = try FileSystem.status(name) else {
             throw refusal(.storageUnavailable, "there is no such file, and it is to be read only")
         }

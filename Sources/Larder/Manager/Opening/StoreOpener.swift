@@ -15,7 +15,7 @@ struct StoreOpener: StoreOpening {
         try CacheError.translating("cannot open \(name)") {
             if settings.access == .readWrite { try FileSystem.makeFolders(location.folder) }
             try refuseImpossiblePlaces()
-            if settings.access == .readOnly { return Opened(database: try openReadOnly()) }
+            if settings.access == .readOnly { return Opened(database: try openSteadilyReadOnly()) }
             if damage == nil, let database = try openIfReady() { return Opened(database: database) }
             let result = try FileSystem.withLock(location.lock, waiting: settings.busyMilliseconds) {
                 Result { try openLocked(damage) }
@@ -53,8 +53,14 @@ struct StoreOpener: StoreOpening {
         }
     }
 
-    func head() throws(SQLiteError) -> FileHead {
-        try FileHead(path: name, vfs: settings.vfs)
+    /// The first bytes of the file; `.moved` if another process took it away while we looked.
+    func head() throws -> FileHead {
+        do {
+            return try FileHead(path: name, vfs: settings.vfs)
+        } catch  where SQLiteError.Code.cannotOpen ~= error.code {
+            guard try FileSystem.status(name) != nil else { throw SQLiteError.moved }
+            throw error
+        }
     }
 
     /// Refuses a valid database that is not ours, before anything touches it.
