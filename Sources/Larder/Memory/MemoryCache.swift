@@ -1,6 +1,8 @@
 public import Foundation
 
-#if !LARDER_TSAN
+#if LARDER_TSAN
+public import LarderTSan
+#else
 public import Synchronization
 #endif
 
