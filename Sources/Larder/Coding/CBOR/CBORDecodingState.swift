@@ -1,0 +1,144 @@
+import Foundation
+
+/// What one call of `decode` works on: the bytes, and the frames of the values that are being decoded.
+///
+/// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
+/// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
+final class CBORDecodingState {
+    private(set) var base: UnsafeRawPointer
+    let count: Int
+    let userInfo: [CodingUserInfoKey: any Sendable]
+
+    /// Frames by depth; those from `top` on wait to be used again, with their boxes.
+    private var frames: [CBORDecodingFrame] = []
+    private var top = 0
+    private var isFinished = false
+    private var ownBytes: UnsafeMutableRawPointer?
+
+    /// Where the item that was decoded last ends.
+    var end = 0
+
+    init(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
+        self.base = base
+        self.count = count
+        self.userInfo = userInfo
+    }
+
+    deinit {
+        ownBytes?.deallocate()
+    }
+
+    @inline(__always)
+    func reader(at offset: Int) -> CBORReader {
+        CBORReader(base: base, count: count, offset: offset)
+    }
+
+    /// Lets go of the frames, which hold the state.
+    func finish() {
+        for frame in frames { frame.letGo() }
+        frames = []
+        top = 0
+        isFinished = true
+    }
+
+    /// Makes the state independent of the caller's memory.
+    func keepBytes() {
+        let copy = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 1)
+        copy.copyMemory(from: base, byteCount: count)
+        ownBytes = copy
+        base = UnsafeRawPointer(copy)
+    }
+
+    // MARK: Values
+
+    /// The value at `offset`, an element of `frame`'s value; `end` is where it ends.
+    ///
+    /// `layers` counts the single-value containers around it.
+    func decode<T: Decodable>(
+        _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int = 0
+    ) throws -> T {
+        guard offset < count else { throw failure(CBORFault(.truncated, offset), type, in: frame) }
+        switch base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
+        case CBORFormat.Major.map:
+            if let value = try knownMap(type, at: offset, in: frame) { return value }
+        case CBORFormat.Major.array:
+            if let value = try knownArray(type, at: offset, in: frame) { return value }
+        default:
+            if let value = try knownScalar(type, at: offset, in: frame) { return value }
+        }
+        return try decodeCustom(type, at: offset, in: frame, layers: layers)
+    }
+
+    /// Lets a value read itself.
+    private func decodeCustom<T: Decodable>(
+        _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
+    ) throws -> T {
+        guard top < CBORFormat.maximumDepth else { throw failure(CBORFault(.tooDeep, offset), type, in: parent) }
+        let depth = top
+        let frame = push(at: offset, in: parent, layers: layers)
+        frame.type = type
+        defer { top = depth }
+        let value = try T(from: CBORDecoding(frame: frame, item: offset, serial: frame.serial, layers: UInt32(layers)))
+        do throws(CBORFault) {
+            end = try frame.finish()
+        } catch {
+            throw failure(error, type, in: parent)
+        }
+        return value
+    }
+
+    /// A frame for the next depth, one used before where nobody can still hold its containers.
+    ///
+    /// It stays taken until the value whose decoding is going on has ended.
+    func push(at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0) -> CBORDecodingFrame {
+        let frame: CBORDecodingFrame
+        if isFinished {
+            frame = CBORDecodingFrame(state: self)
+        } else {
+            if top < frames.count {
+                if !frames[top].boxes.areOurs() { frames[top] = CBORDecodingFrame(state: self) }
+                frame = frames[top]
+            } else {
+                frame = CBORDecodingFrame(state: self)
+                frames.append(frame)
+            }
+            top += 1
+        }
+        frame.open(at: offset, in: parent, layers: layers)
+        return frame
+    }
+
+    // MARK: Errors
+
+    /// The error for `fault`, met while the current element of `frame` was read.
+    func failure(_ fault: CBORFault, _ type: Any.Type, in frame: CBORDecodingFrame?) -> DecodingError {
+        let path = frame.map { $0.codingPath + $0.elementPath } ?? []
+        switch fault.kind {
+        case .mismatch:
+            let found = CBORReader.name(ofItemAt: fault.offset, in: self)
+            return .typeMismatch(type, context(path, "Expected \(type), found \(found)", fault))
+        case .null: return .valueNotFound(type, context(path, "Expected \(type), found null", fault))
+        default: return .dataCorrupted(context(path, fault.description, fault))
+        }
+    }
+
+    private func context(_ path: [any CodingKey], _ text: String, _ fault: CBORFault) -> DecodingError.Context {
+        DecodingError.Context(codingPath: path, debugDescription: "\(text), at byte \(fault.offset) of \(count).")
+    }
+}
+
+extension CBORReader {
+    /// What stands at `offset`, for a message.
+    fileprivate static func name(ofItemAt offset: Int, in state: CBORDecodingState) -> String {
+        guard offset < state.count else { return "nothing" }
+        switch state.base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
+        case CBORFormat.Major.unsigned, CBORFormat.Major.negative: return "an integer"
+        case CBORFormat.Major.bytes: return "a byte string"
+        case CBORFormat.Major.text: return "text"
+        case CBORFormat.Major.array: return "an array"
+        case CBORFormat.Major.map: return "a map"
+        case CBORFormat.Major.tag: return "a tagged item"
+        default: return "a simple value or a floating-point number"
+        }
+    }
+}

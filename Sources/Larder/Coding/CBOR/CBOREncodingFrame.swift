@@ -1,0 +1,98 @@
+/// One value or container that is being written.
+///
+/// Frames of one depth are used again and again, together with the box that the standard library makes around a keyed
+/// container: making that box costs more than writing a small struct. A frame is used again only when nobody but us
+/// holds its boxes, so a container kept beyond its value's end keeps a frame of its own, and its writes are refused.
+final class CBOREncodingFrame {
+    enum Role { case value, nested }
+    enum Form { case undecided, single, map, array }
+
+    let state: CBOREncodingState
+    let slot: Int
+    /// The slot while the frame is open on the stack, else `closed`.
+    var openSlot = CBOREncodingFrame.closed
+    static let closed = -2
+    /// Tells one use of the frame from the next.
+    var serial: UInt32 = 0
+    var layers = 0
+    var role = Role.value
+    var form = Form.undecided
+    var count = 0
+    /// Where the container's head stands.
+    var header = 0
+    /// Where the key of the element that is written, or the element itself in an array, begins.
+    var element = 0
+    var detachedBase = 0
+    /// Detached only: where the container ends.
+    var end = 0
+    var isDetached = false
+    /// Detached only: what led to it.
+    var detachedPath: [any CodingKey] = []
+    /// Somebody may hold it by other means than the boxes: an unkeyed container, an encoder for a superclass.
+    var isShared = false
+
+    /// The keys written so far, a bit for each: exactly for enums of up to 64 cases, else a guess that may err towards
+    /// "written before".
+    var seenKeys: UInt64 = 0
+    var keyType: ObjectIdentifier?
+    var boxes = CBORContainerBoxes()
+    /// The type of the latest element that writes itself: most often the next one is of that type, too.
+    var customType: ObjectIdentifier?
+
+    init(state: CBOREncodingState, slot: Int) {
+        self.state = state
+        self.slot = slot
+    }
+
+    func open(_ role: Role, at offset: Int, layers: Int, detachedBase: Int) {
+        self.role = role
+        self.layers = layers
+        self.detachedBase = detachedBase
+        openSlot = slot
+        form = .undecided
+        isShared = false
+        header = offset
+        element = offset
+        count = 0
+    }
+
+    /// Itself, unless somebody may still hold a container of its last use.
+    func reusable() -> CBOREncodingFrame? {
+        boxes.areOurs() ? self : nil
+    }
+
+    /// Makes the frame refuse whatever comes.
+    func retire() {
+        openSlot = CBOREncodingFrame.closed
+        isDetached = false
+        serial &+= 1
+        boxes.removeAll()
+    }
+
+    var isOpen: Bool { openSlot >= 0 || isDetached }
+
+    // MARK: Deciding on a form
+
+    func beginMap() {
+        begin(.map, CBORFormat.emptyMap)
+        seenKeys = 0
+        keyType = nil
+    }
+
+    func beginArray() {
+        begin(.array, CBORFormat.emptyArray)
+    }
+
+    private func begin(_ form: Form, _ head: UInt8) {
+        self.form = form
+        count = 0
+        if isDetached {
+            // It holds the empty map that stands for "nothing encoded".
+            state.base.storeBytes(of: head, toByteOffset: header, as: UInt8.self)
+        } else {
+            header = state.count
+            element = header
+            state.write(byte: head)
+        }
+    }
+}

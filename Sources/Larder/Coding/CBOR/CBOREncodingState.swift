@@ -1,0 +1,156 @@
+import Foundation
+
+/// What one call of `encode` works on: the bytes so far, and the containers that are open.
+///
+/// Containers are written as they are filled, straight into one growing buffer. A container's head is one byte at first
+/// and is patched when it closes. `frames` holds, from the outermost inwards, a frame for each value whose `encode(to:)`
+/// runs and for each nested container that is still filled.
+///
+/// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
+final class CBOREncodingState {
+    var base: UnsafeMutableRawPointer
+    var count = 0
+    var capacity: Int
+
+    let rules: CBOREncodingRules
+    let userInfo: [CodingUserInfoKey: any Sendable]
+
+    /// Frames by depth. Those from `top` on are not in use and wait to be used again, with their boxes.
+    var frames: [CBOREncodingFrame] = []
+    var top = 0
+    /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
+    var detached: [CBOREncodingFrame] = []
+    /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
+    var mayHaveDuplicates = false
+
+    init(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
+        self.rules = rules
+        self.userInfo = userInfo
+        capacity = 512
+        base = .allocate(byteCount: capacity, alignment: 1)
+    }
+
+    deinit {
+        base.deallocate()
+    }
+
+    func encode<T: Encodable>(root value: T) throws {
+        try encode(value, isRoot: true)
+        if mayHaveDuplicates || rules.contains(.deterministic) {
+            CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
+        }
+    }
+
+    /// The bytes; the buffer starts anew.
+    func takeData() -> Data {
+        Data(bytes: base, count: count)
+    }
+
+    /// Lets go of the frames, which hold the state.
+    func finish() {
+        for frame in frames { frame.retire() }
+        for frame in detached { frame.retire() }
+        frames = []
+        detached = []
+        top = 0
+    }
+}
+
+// MARK: - Values and their frames
+
+extension CBOREncodingState {
+    /// Writes a value of any type.
+    ///
+    /// `layers` counts the single-value containers around it: a nil below some of them is written so that it differs
+    /// from a nil of the outermost.
+    func encode<T: Encodable>(_ value: T, layers: Int = 0, isRoot: Bool = false) throws {
+        if try writeKnown(value) { return }
+        try encodeCustom(value, layers: layers, isRoot: isRoot)
+    }
+
+    /// Lets a value write itself, into a frame of its own.
+    func encodeCustom<T: Encodable>(_ value: T, layers: Int, isRoot: Bool = false) throws {
+        guard top < CBORFormat.maximumDepth else {
+            throw error(value, "Nested more than \(CBORFormat.maximumDepth) levels deep.")
+        }
+        if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self) {
+            return
+        }
+        let frame = push(.value, layers: layers)
+        do {
+            try value.encode(to: CBOREncoding(frame: frame, serial: frame.serial))
+        } catch {
+            close(downTo: frame.slot)
+            throw error
+        }
+        if frame.form == .undecided {
+            if isRoot { throw error(value, "Top-level \(T.self) did not encode any values.") }
+            write(byte: CBORFormat.emptyMap)
+        }
+        close(downTo: frame.slot)
+    }
+
+    /// A frame for the next depth, one used before where nobody can still hold its container.
+    func push(_ role: CBOREncodingFrame.Role, layers: Int = 0) -> CBOREncodingFrame {
+        let frame: CBOREncodingFrame
+        if top < frames.count {
+            frame = frames[top].reusable() ?? replaceFrame(at: top)
+        } else {
+            frame = CBOREncodingFrame(state: self, slot: top)
+            frames.append(frame)
+        }
+        frame.open(role, at: count, layers: layers, detachedBase: detached.count)
+        top += 1
+        return frame
+    }
+
+    private func replaceFrame(at slot: Int) -> CBOREncodingFrame {
+        let frame = CBOREncodingFrame(state: self, slot: slot)
+        frames[slot] = frame
+        return frame
+    }
+
+    /// Ends the frame in `slot` and all above it.
+    func close(downTo slot: Int) {
+        while top > slot {
+            let frame = frames[top - 1]
+            if detached.count > frame.detachedBase {
+                for late in detached[frame.detachedBase...] { late.retire() }
+                detached.removeSubrange(frame.detachedBase...)
+            }
+            end(frame)
+        }
+    }
+
+    /// Ends the innermost frame: its head gets its count.
+    func end(_ frame: CBOREncodingFrame) {
+        if frame.form == .undecided, frame.role == .nested { write(byte: CBORFormat.emptyMap) }
+        finishHead(frame)
+        frame.openSlot = CBOREncodingFrame.closed
+        frame.serial &+= 1
+        top -= 1
+    }
+
+    /// Puts the number of elements into a container's head, which was left one byte long.
+    private func finishHead(_ frame: CBOREncodingFrame) {
+        let major: UInt8
+        switch frame.form {
+        case .map: major = CBORFormat.Major.map
+        case .array: major = CBORFormat.Major.array
+        case .undecided, .single: return
+        }
+        if frame.count < 24 {
+            base.storeBytes(of: major | UInt8(frame.count), toByteOffset: frame.header, as: UInt8.self)
+        } else {
+            resizeHead(at: frame.header, from: 1, major: major, count: frame.count)
+        }
+    }
+
+    /// Throws away what was written from `mark` on, with all that is open above `frame`.
+    func rollBack(_ frame: CBOREncodingFrame) {
+        guard frame.openSlot >= 0 else { return }
+        close(downTo: frame.openSlot + 1)
+        count = frame.element
+        frame.count -= 1
+    }
+}
