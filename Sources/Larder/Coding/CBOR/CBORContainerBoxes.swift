@@ -4,28 +4,29 @@
 /// make one takes an allocation and several look-ups of generic metadata. We keep the reference and put the struct
 /// together again from it. Should a release of the standard library change that layout, `remember` sees another size
 /// and keeps nothing.
-struct CBORContainerBoxes {
-    private var firstType: ObjectIdentifier?
-    private var first: AnyObject?
-    private var others: [(type: ObjectIdentifier, box: AnyObject)] = []
+///
+/// A base class, and the first box a property by itself, because that spares the checks for exclusive access.
+class CBORContainerBoxes {
+    private final var firstType: ObjectIdentifier?
+    private final var first: AnyObject?
+    private final var others: [(type: ObjectIdentifier, box: AnyObject)] = []
     /// A container that could not be kept was handed out, so nobody knows who holds one.
-    private var isLeaky = false
+    private final var isLeaky = false
 
-    /// The kept container for keys of `type`.
+    /// The box of the kept container for keys of `type`.
     @inline(__always)
-    func container<Container>(_ type: ObjectIdentifier, as: Container.Type) -> Container? {
-        if firstType == type, let first { return unsafeBitCast(first, to: Container.self) }
-        return others.isEmpty ? nil : other(type)
+    final func box(_ type: ObjectIdentifier) -> AnyObject? {
+        firstType == type ? first : otherBox(type)
     }
 
-    private func other<Container>(_ type: ObjectIdentifier) -> Container? {
-        for entry in others where entry.type == type { return unsafeBitCast(entry.box, to: Container.self) }
+    private final func otherBox(_ type: ObjectIdentifier) -> AnyObject? {
+        for entry in others where entry.type == type { return entry.box }
         return nil
     }
 
     /// Keeps `container`, which is for keys of `type`.
-    mutating func remember<Container>(_ type: ObjectIdentifier, _ container: Container) {
-        guard MemoryLayout<Container>.size == MemoryLayout<AnyObject>.size, _isPOD(Container.self) == false else {
+    final func remember<Container>(_ type: ObjectIdentifier, _ container: Container) {
+        guard MemoryLayout<Container>.size == MemoryLayout<AnyObject>.size, !_isPOD(Container.self) else {
             isLeaky = true
             return
         }
@@ -42,18 +43,18 @@ struct CBORContainerBoxes {
 
     /// Whether nobody else holds any of them.
     @inline(__always)
-    mutating func areOurs() -> Bool {
+    final func areBoxesOurs() -> Bool {
         if isLeaky { return false }
         if first != nil, !isKnownUniquelyReferenced(&first) { return false }
-        return others.isEmpty || othersAreOurs()
+        return others.isEmpty || areOthersOurs()
     }
 
-    private mutating func othersAreOurs() -> Bool {
+    private final func areOthersOurs() -> Bool {
         for index in others.indices where !isKnownUniquelyReferenced(&others[index].box) { return false }
         return true
     }
 
-    mutating func removeAll() {
+    final func removeBoxes() {
         firstType = nil
         first = nil
         others = []

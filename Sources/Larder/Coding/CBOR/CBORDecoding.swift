@@ -42,9 +42,9 @@ extension CBORDecodingFrame {
             throw state.failure(error, [String: Any].self, in: self)
         }
         let id = ObjectIdentifier(type)
-        if let kept = boxes.container(id, as: KeyedDecodingContainer<Key>.self) { return kept }
+        if let box = box(id) { return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self) }
         let container = KeyedDecodingContainer(CBORKeyedDecoding<Key>(frame: self))
-        boxes.remember(id, container)
+        remember(id, container)
         return container
     }
 

@@ -2,7 +2,7 @@
 ///
 /// Like its encoding twin it is used again, with the boxes of its keyed containers, as long as nobody else holds one of
 /// them. A container that is kept for later keeps its frame, which still knows its place.
-final class CBORDecodingFrame {
+final class CBORDecodingFrame: CBORContainerBoxes {
     enum Form { case undecided, map, array }
 
     /// What stands for a step of the path: the offset of a key, the complement of an index, or this.
@@ -43,7 +43,6 @@ final class CBORDecodingFrame {
     /// Where the item ends, known from a single value; else -1.
     var singleEnd = -1
 
-    var boxes = CBORContainerBoxes()
 
     init(state: CBORDecodingState) {
         self.state = state
@@ -63,7 +62,7 @@ final class CBORDecodingFrame {
     }
 
     func letGo() {
-        boxes.removeAll()
+        removeBoxes()
         parent = nil
         array = nil
     }
@@ -169,7 +168,7 @@ final class CBORDecodingFrame {
     private static func bit<Key: CodingKey>(_ key: Key) -> UInt64? {
         guard MemoryLayout<Key>.size <= 1 else { return nil }
         if MemoryLayout<Key>.size == 0 { return 1 }
-        let number = withUnsafeBytes(of: key) { $0[0] }
+        let number = unsafeBitCast(key, to: UInt8.self)
         return number < 64 ? 1 << UInt64(number) : nil
     }
 

@@ -21,8 +21,9 @@ extension CBORDecodingState {
         }
     }
 
-    @inline(__always)
-    func knownScalar<T: Decodable>(_ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?) throws -> T? {
+    func decodeScalar<T: Decodable>(
+        _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int
+    ) throws -> T {
         if T.self == Date.self {
             return try read(type, at: offset, in: frame) { r throws(CBORFault) in try r.date() }
         }
@@ -50,10 +51,12 @@ extension CBORDecodingState {
         if T.self == Decimal.self {
             return try read(type, at: offset, in: frame) { r throws(CBORFault) in try r.decimal() }
         }
-        return nil
+        return try decodeCustom(type, at: offset, in: frame, layers: layers)
     }
 
-    func knownMap<T: Decodable>(_ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?) throws -> T? {
+    func decodeMap<T: Decodable>(
+        _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int
+    ) throws -> T {
         if T.self == [String: String].self {
             return try read(type, at: offset, in: frame) { r throws(CBORFault) in
                 try r.map { r throws(CBORFault) in try r.string() }
@@ -94,10 +97,12 @@ extension CBORDecodingState {
                 try r.map { r throws(CBORFault) in try r.bytes(as: Data.self) }
             }
         }
-        return nil
+        return try decodeCustom(type, at: offset, in: frame, layers: layers)
     }
 
-    func knownArray<T: Decodable>(_ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?) throws -> T? {
+    func decodeArray<T: Decodable>(
+        _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int
+    ) throws -> T {
         if T.self == [String].self {
             return try read(type, at: offset, in: frame) { r throws(CBORFault) in
                 try r.array { r throws(CBORFault) in try r.string() }
@@ -147,8 +152,8 @@ extension CBORDecodingState {
             return try read(type, at: offset, in: frame) { r throws(CBORFault) in try r.bytes(as: [UInt8].self) }
         }
         // Not a type we know by name: an array of something else, or a type that reads an array by itself.
-        guard let array = T.self as? any CBORArray.Type else { return nil }
-        return try array.read(self, at: offset, in: frame) as? T
+        if let array = T.self as? any CBORArray.Type { return try array.read(self, at: offset, in: frame) as! T }
+        return try decodeCustom(type, at: offset, in: frame, layers: layers)
     }
 }
 

@@ -58,19 +58,16 @@ final class CBORDecodingState {
         _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int = 0
     ) throws -> T {
         guard offset < count else { throw failure(CBORFault(.truncated, offset), type, in: frame) }
+        // Each ends in `decodeCustom`: an optional result would cost a look-up of its type for each value.
         switch base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
-        case CBORFormat.Major.map:
-            if let value = try knownMap(type, at: offset, in: frame) { return value }
-        case CBORFormat.Major.array:
-            if let value = try knownArray(type, at: offset, in: frame) { return value }
-        default:
-            if let value = try knownScalar(type, at: offset, in: frame) { return value }
+        case CBORFormat.Major.map: return try decodeMap(type, at: offset, in: frame, layers: layers)
+        case CBORFormat.Major.array: return try decodeArray(type, at: offset, in: frame, layers: layers)
+        default: return try decodeScalar(type, at: offset, in: frame, layers: layers)
         }
-        return try decodeCustom(type, at: offset, in: frame, layers: layers)
     }
 
     /// Lets a value read itself.
-    private func decodeCustom<T: Decodable>(
+    func decodeCustom<T: Decodable>(
         _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
     ) throws -> T {
         guard top < CBORFormat.maximumDepth else { throw failure(CBORFault(.tooDeep, offset), type, in: parent) }
@@ -96,7 +93,7 @@ final class CBORDecodingState {
             frame = CBORDecodingFrame(state: self)
         } else {
             if top < frames.count {
-                if !frames[top].boxes.areOurs() { frames[top] = CBORDecodingFrame(state: self) }
+                if !frames[top].areBoxesOurs() { frames[top] = CBORDecodingFrame(state: self) }
                 frame = frames[top]
             } else {
                 frame = CBORDecodingFrame(state: self)

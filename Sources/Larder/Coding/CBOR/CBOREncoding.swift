@@ -53,9 +53,9 @@ extension CBOREncodingFrame {
     @inline(__always)
     func keyedContainer<Key: CodingKey>(_ type: Key.Type) -> KeyedEncodingContainer<Key> {
         let id = ObjectIdentifier(type)
-        if let kept = boxes.container(id, as: KeyedEncodingContainer<Key>.self) { return kept }
+        if let box = box(id) { return unsafeBitCast(box, to: KeyedEncodingContainer<Key>.self) }
         let container = KeyedEncodingContainer(CBORKeyedEncoding<Key>(frame: self))
-        boxes.remember(id, container)
+        remember(id, container)
         return container
     }
 }

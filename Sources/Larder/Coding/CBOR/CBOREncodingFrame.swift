@@ -3,7 +3,7 @@
 /// Frames of one depth are used again and again, together with the box that the standard library makes around a keyed
 /// container: making that box costs more than writing a small struct. A frame is used again only when nobody but us
 /// holds its boxes, so a container kept beyond its value's end keeps a frame of its own, and its writes are refused.
-final class CBOREncodingFrame {
+final class CBOREncodingFrame: CBORContainerBoxes {
     enum Role { case value, nested }
     enum Form { case undecided, single, map, array }
 
@@ -35,7 +35,6 @@ final class CBOREncodingFrame {
     /// "written before".
     var seenKeys: UInt64 = 0
     var keyType: ObjectIdentifier?
-    var boxes = CBORContainerBoxes()
     /// The type of the latest element that writes itself: most often the next one is of that type, too.
     var customType: ObjectIdentifier?
 
@@ -58,7 +57,7 @@ final class CBOREncodingFrame {
 
     /// Itself, unless somebody may still hold a container of its last use.
     func reusable() -> CBOREncodingFrame? {
-        boxes.areOurs() ? self : nil
+        areBoxesOurs() ? self : nil
     }
 
     /// Makes the frame refuse whatever comes.
@@ -66,7 +65,7 @@ final class CBOREncodingFrame {
         openSlot = CBOREncodingFrame.closed
         isDetached = false
         serial &+= 1
-        boxes.removeAll()
+        removeBoxes()
     }
 
     var isOpen: Bool { openSlot >= 0 || isDetached }

@@ -90,7 +90,7 @@ extension CBOREncodingFrame {
     func note<Key: CodingKey>(_ key: Key) {
         if MemoryLayout<Key>.size == 1 {
             // The keys of an enum: one byte that differs where the case does.
-            let number = withUnsafeBytes(of: key) { $0[0] }
+            let number = unsafeBitCast(key, to: UInt8.self)
             if number < 64 { return note(bit: 1 << UInt64(number)) }
         }
         noteText(ofType: ObjectIdentifier(Key.self))

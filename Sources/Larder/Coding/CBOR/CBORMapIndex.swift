@@ -74,33 +74,38 @@ struct CBORMapIndex {
     /// The pair whose key is `key`'s text, else the one whose key is its number.
     mutating func find<Key: CodingKey>(_ key: Key, _ state: CBORDecodingState) -> Entry? {
         let text = key.stringValue
-        let byText = find(hash: CBORReader.hash(of: text)) { state.matchKey(text, at: $0) != nil }
+        let isSmall = entries.count <= Self.small
+        let textPrint = isSmall ? CBORReader.print(of: text) : CBORReader.hash(of: text)
+        let byText = find(textPrint) { state.matchKey(text, at: $0) != nil }
         if byText != nil { return byText }
         guard let number = key.intValue else { return nil }
-        return find(hash: CBORReader.hash(of: number)) { state.reader(at: $0).number == number }
+        let numberPrint = isSmall ? CBORReader.print(of: number) : CBORReader.hash(of: number)
+        return find(numberPrint) { state.reader(at: $0).number == number }
     }
 
-    /// The pair whose key, at the offset given, matches: most often the one behind the pair found last.
-    private mutating func find(hash: @autoclosure () -> UInt64, _ matches: (Int) -> Bool) -> Entry? {
-        if next < entries.count, matches(entries[next].key) {
+    /// The pair with this print whose key, at the offset given, matches: most often the one behind that found last.
+    @inline(__always)
+    private mutating func find(_ print: UInt64, _ matches: (Int) -> Bool) -> Entry? {
+        if next < entries.count, entries[next].print == print, matches(entries[next].key) {
             next += 1
             return entries[next - 1]
         }
-        guard entries.count > Self.small else {
-            for index in entries.indices where matches(entries[index].key) {
-                next = index + 1
-                return entries[index]
-            }
-            return nil
+        if !order.isEmpty { return findSorted(print, matches) }
+        for index in entries.indices where entries[index].print == print && matches(entries[index].key) {
+            next = index + 1
+            return entries[index]
         }
-        let hash = hash()
+        return nil
+    }
+
+    private mutating func findSorted(_ print: UInt64, _ matches: (Int) -> Bool) -> Entry? {
         var low = 0
         var high = order.count
         while low < high {
             let middle = (low + high) / 2
-            if entries[Int(order[middle])].print < hash { low = middle + 1 } else { high = middle }
+            if entries[Int(order[middle])].print < print { low = middle + 1 } else { high = middle }
         }
-        while low < order.count, entries[Int(order[low])].print == hash {
+        while low < order.count, entries[Int(order[low])].print == print {
             let index = Int(order[low])
             if matches(entries[index].key) {
                 next = index + 1
@@ -208,11 +213,25 @@ extension CBORReader {
         return hash(of: range, Self.print)
     }
 
-    /// The length and the last seven bytes.
+    /// The last eight bytes, and the length where there are fewer.
+    @inline(__always)
     private static func print(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var print = UInt64(bytes.count)
-        for byte in bytes.suffix(7) { print = print << 8 | UInt64(byte) }
+        let count = bytes.count
+        if count >= 8 { return bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self) }
+        var print = UInt64(count)
+        for index in 0..<count { print = print << 8 | UInt64(bytes[index]) }
         return print
+    }
+
+    fileprivate static func print(of text: String) -> UInt64 {
+        let print = text.utf8.withContiguousStorageIfAvailable { Self.print(UnsafeRawBufferPointer($0)) }
+        if let print { return print }
+        var text = text
+        return text.withUTF8 { Self.print(UnsafeRawBufferPointer($0)) }
+    }
+
+    fileprivate static func print(of number: Int) -> UInt64 {
+        withUnsafeBytes(of: number) { print($0) }
     }
 
     /// A seeded hash of the key in `range`, the same for one key however it is encoded.

@@ -6,8 +6,29 @@ extension CBORReader {
         static let mapBeforeValue = -3
     }
 
-    /// Steps over the next item, whatever is in it, without recursion.
+    /// Steps over the next item, whatever is in it.
+    @inline(__always)
     mutating func skip() throws(CBORFault) {
+        // Most are short: a small number, a short string, a simple value.
+        let first = try peek()
+        if first & 0x1F < 24 {
+            switch first & 0xE0 {
+            case CBORFormat.Major.unsigned, CBORFormat.Major.negative, CBORFormat.Major.simple:
+                offset &+= 1
+                return
+            case CBORFormat.Major.bytes, CBORFormat.Major.text:
+                let end = offset &+ 1 &+ Int(first & 0x1F)
+                guard end <= count else { throw CBORFault(.truncated, offset) }
+                offset = end
+                return
+            default: break
+            }
+        }
+        try skipAny()
+    }
+
+    /// Steps over the next item without recursion.
+    private mutating func skipAny() throws(CBORFault) {
         // Each item takes a byte, so what is missing may never exceed the bytes that are left.
         var missing = 1
         // What is missing around the container that is being read.
