@@ -78,6 +78,6 @@ extension CBORDecodingFrame {
     private func key(of step: Int) -> CBORPathKey? {
         if step == Self.noStep { return nil }
         if step < 0 { return CBORPathKey(index: ~step) }
-        return state.reader(at: step).pathKey
+        return input.pointee.at(step).pathKey
     }
 }

@@ -9,6 +9,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     static let noStep = Int.min
 
     let state: CBORDecodingState
+    /// The state's, at hand.
+    let input: UnsafeMutablePointer<CBORReader>
     private(set) var parent: CBORDecodingFrame?
     /// How the parent got here.
     private(set) var step = CBORDecodingFrame.noStep
@@ -46,6 +48,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     init(state: CBORDecodingState) {
         self.state = state
+        input = state.input
     }
 
     func open(at offset: Int, in parent: CBORDecodingFrame?, layers: Int) {
@@ -71,7 +74,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     func beginMap() throws(CBORFault) {
         if form == .map { return }
-        var reader = state.reader(at: item)
+        var reader = input.pointee.at(item)
         try reader.skipTags()
         let start = reader.offset
         let head = try reader.head()
@@ -92,7 +95,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     /// A frame for the array that this item is; each has a place of its own.
     func makeArray() throws(CBORFault) -> CBORDecodingFrame {
-        var reader = state.reader(at: item)
+        var reader = input.pointee.at(item)
         try reader.skipTags()
         let start = reader.offset
         let head = try reader.head()
@@ -121,7 +124,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         }
         if singleEnd >= 0 { return singleEnd }
         if let array { return try array.endOfArray() }
-        var reader = state.reader(at: item)
+        var reader = input.pointee.at(item)
         try reader.skip()
         return reader.offset
     }
@@ -131,7 +134,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// Where the value for `key` begins, or nil.
     @inline(__always)
     func find<Key: CodingKey>(_ key: Key) throws(CBORFault) -> Int? {
-        if remaining > 0, !hasIndex, let value = state.matchKey(key.stringValue, at: cursor) {
+        if remaining > 0, !hasIndex, let value = input.pointee.matchKey(key.stringValue, at: cursor) {
             element = cursor
             return value
         }
@@ -144,7 +147,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
             if remaining == 0, let bit = Self.bit(key), seenKeys & bit == 0, !needsCheck { return nil }
             try makeIndex()
         }
-        guard let entry = index.find(key, state) else { return nil }
+        guard let entry = index.find(key, input.pointee) else { return nil }
         element = entry.key
         return entry.value
     }
@@ -174,13 +177,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     /// Finds all pairs, and refuses a map with a key that stands in it twice.
     func makeIndex() throws(CBORFault) {
-        try index.build(state.reader(at: first), count: count)
+        try index.build(input.pointee.at(first), count: count)
         hasIndex = true
     }
 
     func allKeys<Key: CodingKey>(_ type: Key.Type) throws(CBORFault) -> [Key] {
         if !hasIndex { try makeIndex() }
-        return index.keys(type, state)
+        return index.keys(type, input.pointee)
     }
 
     // MARK: Elements
@@ -188,7 +191,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// Whether all elements of this array were read.
     var isAtEnd: Bool {
         if remaining >= 0 { return remaining == 0 }
-        return cursor < state.count && state.reader(at: cursor).isAtStop
+        return input.pointee.at(cursor).isAtStop
     }
 
     /// The element at the cursor was read, and ends at `end`.
@@ -200,7 +203,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     }
 
     func endOfArray() throws(CBORFault) -> Int {
-        var reader = state.reader(at: cursor)
+        var reader = input.pointee.at(cursor)
         if remaining < 0 {
             while try !reader.skipStop() { try reader.skip() }
         } else {

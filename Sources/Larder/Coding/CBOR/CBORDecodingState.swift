@@ -5,8 +5,9 @@ import Foundation
 /// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
 /// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
 final class CBORDecodingState {
-    private(set) var base: UnsafeRawPointer
-    let count: Int
+    /// A reader at the start of the bytes, behind a pointer that frames have at hand. They hold the state, so the
+    /// pointer is good for as long as they are, and to read through it costs no reference count.
+    let input: UnsafeMutablePointer<CBORReader>
     let userInfo: [CodingUserInfoKey: any Sendable]
 
     /// Frames by depth; those from `top` on wait to be used again, with their boxes.
@@ -19,18 +20,23 @@ final class CBORDecodingState {
     var end = 0
 
     init(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
-        self.base = base
-        self.count = count
+        input = .allocate(capacity: 1)
+        input.initialize(to: CBORReader(base: base, count: count, offset: 0))
         self.userInfo = userInfo
     }
 
     deinit {
+        input.deinitialize(count: 1)
+        input.deallocate()
         ownBytes?.deallocate()
     }
 
+    var base: UnsafeRawPointer { input.pointee.base }
+    var count: Int { input.pointee.count }
+
     @inline(__always)
     func reader(at offset: Int) -> CBORReader {
-        CBORReader(base: base, count: count, offset: offset)
+        input.pointee.at(offset)
     }
 
     /// Lets go of the frames, which hold the state.
@@ -46,7 +52,7 @@ final class CBORDecodingState {
         let copy = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 1)
         copy.copyMemory(from: base, byteCount: count)
         ownBytes = copy
-        base = UnsafeRawPointer(copy)
+        input.pointee = CBORReader(base: UnsafeRawPointer(copy), count: count, offset: 0)
     }
 
     // MARK: Values

@@ -16,7 +16,7 @@ struct CBOREncoding: Encoder {
         case .map:
             if frame.keyType != ObjectIdentifier(type) {
                 // A class and its superclass: which keys they share is looked at when everything is written.
-                frame.state.mayHaveDuplicates = true
+                frame.writer.pointee.mayHaveDuplicates = true
             }
         case .single, .array:
             return refusing()
@@ -47,7 +47,7 @@ struct CBOREncoding: Encoder {
 
 extension CBOREncodingFrame {
     /// Whether an undecided frame can still decide: nothing has been opened above it.
-    var isInnermost: Bool { isDetached || openSlot == state.top - 1 }
+    var isInnermost: Bool { isDetached || openSlot == writer.pointee.top - 1 }
 
     /// The container for this map, one made before if there is one for this type of key.
     @inline(__always)

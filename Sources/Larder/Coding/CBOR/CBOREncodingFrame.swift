@@ -8,6 +8,8 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     enum Form { case undecided, single, map, array }
 
     let state: CBOREncodingState
+    /// The state's, at hand.
+    let writer: UnsafeMutablePointer<CBORWriter>
     let slot: Int
     /// The slot while the frame is open on the stack, else `closed`.
     var openSlot = CBOREncodingFrame.closed
@@ -35,11 +37,12 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     /// "written before".
     var seenKeys: UInt64 = 0
     var keyType: ObjectIdentifier?
-    /// The type of the latest element that writes itself: most often the next one is of that type, too.
+    /// The type of the latest element that wrote itself: most often the next one is of that type, too.
     var customType: ObjectIdentifier?
 
     init(state: CBOREncodingState, slot: Int) {
         self.state = state
+        writer = state.writer
         self.slot = slot
     }
 
@@ -87,11 +90,11 @@ final class CBOREncodingFrame: CBORContainerBoxes {
         count = 0
         if isDetached {
             // It holds the empty map that stands for "nothing encoded".
-            state.base.storeBytes(of: head, toByteOffset: header, as: UInt8.self)
+            writer.pointee.base.storeBytes(of: head, toByteOffset: header, as: UInt8.self)
         } else {
-            header = state.count
+            header = writer.pointee.count
             element = header
-            state.write(byte: head)
+            writer.pointee.write(byte: head)
         }
     }
 }

@@ -42,8 +42,12 @@ extension CBOREncodingState {
         error(Self.self, "A container was used after the value it belongs to was encoded.")
     }
 
-    func nestedNil() -> EncodingError {
-        error(Int?.none as Any, "A nil inside an optional that is not nil itself would come back as the outer one.")
+    /// `error`, with the path if it is the writer's.
+    func converted(_ error: any Error, path: [any CodingKey]? = nil) -> any Error {
+        guard let refusal = error as? CBORRefusal else { return error }
+        return EncodingError.invalidValue(
+            refusal.value,
+            EncodingError.Context(codingPath: path ?? currentPath, debugDescription: refusal.description))
     }
 
     func alreadyEncoded(_ frame: CBOREncodingFrame) -> EncodingError {

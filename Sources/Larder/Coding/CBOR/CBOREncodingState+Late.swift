@@ -17,12 +17,13 @@ extension CBOREncodingState {
         }
         frame.element = count
         frame.count += 1
-        if let key { write(key) }
+        if let key { writer.pointee.write(key) }
         do {
             try body(self)
         } catch {
+            let converted = converted(error)
             rollBack(frame)
-            throw error
+            throw converted
         }
     }
 
@@ -31,7 +32,12 @@ extension CBOREncodingState {
         let child = CBOREncodingFrame(state: self, slot: -1)
         guard frame.isDetached else { return child }
         let path = frame.detachedPath + [key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)]
-        insert(into: frame, key: key) { $0.write(byte: CBORFormat.emptyMap) }
+        do {
+            try insert(into: frame, key: key) { $0.writer.pointee.write(byte: CBORFormat.emptyMap) }
+        } catch {
+            // A byte can always be written.
+            return child
+        }
         child.header = frame.end - 1
         child.end = frame.end
         child.isDetached = true
@@ -47,8 +53,9 @@ extension CBOREncodingState {
         do {
             try body(self)
         } catch {
+            let converted = converted(error, path: frame.detachedPath)
             count = start
-            throw error
+            throw converted
         }
         frame.form = .single
         let length = count - start
@@ -82,26 +89,43 @@ extension CBOREncodingState {
         frames[frame.slot] = CBOREncodingFrame(state: self, slot: frame.slot)
     }
 
+    /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.
+    func resizeHead(at offset: Int, from length: Int, major: UInt8, elements: Int) {
+        let growth = CBORWriter.headLength(elements) - length
+        if growth > 0 {
+            writer.pointee.reserve(growth)
+            memmove(base + offset + length + growth, base + offset + length, count - offset - length)
+            count += growth
+            if !detached.isEmpty { shiftDetached(from: offset + length, by: growth, inserting: nil) }
+        }
+        let end = count
+        count = offset
+        writer.pointee.write(head: major, UInt64(elements))
+        count = end
+    }
+
     /// Adds an element to a detached container.
     private func insert(
         into frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
-    ) rethrows {
+    ) throws {
         if frame.form == .undecided { frame.beginMap() }
+        let step = key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)
         let start = count
-        if let key { write(key) }
+        if let key { writer.pointee.write(key) }
         do {
             try body(self)
         } catch {
+            let converted = converted(error, path: frame.detachedPath + [step])
             count = start
-            throw error
+            throw converted
         }
         let length = count - start
         move(from: start, to: frame.end)
         shift(from: frame.end, by: length, inserting: frame)
         frame.count += 1
         resizeHead(
-            at: frame.header, from: Self.headLength(frame.count - 1),
-            major: frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array, count: frame.count)
+            at: frame.header, from: CBORWriter.headLength(frame.count - 1),
+            major: frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array, elements: frame.count)
     }
 
     /// Moves the end of the buffer, from `start` on, to where `target` is.

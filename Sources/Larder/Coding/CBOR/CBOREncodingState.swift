@@ -8,35 +8,41 @@ import Foundation
 ///
 /// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
 final class CBOREncodingState {
-    var base: UnsafeMutableRawPointer
-    var count = 0
-    var capacity: Int
-
-    let rules: CBOREncodingRules
+    let writer: UnsafeMutablePointer<CBORWriter>
     let userInfo: [CodingUserInfoKey: any Sendable]
 
     /// Frames by depth. Those from `top` on are not in use and wait to be used again, with their boxes.
     var frames: [CBOREncodingFrame] = []
-    var top = 0
     /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
     var detached: [CBOREncodingFrame] = []
-    /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
-    var mayHaveDuplicates = false
+
+    var rules: CBOREncodingRules { writer.pointee.rules }
+    var top: Int { writer.pointee.top }
+    var base: UnsafeMutableRawPointer { writer.pointee.base }
+    var count: Int {
+        get { writer.pointee.count }
+        set { writer.pointee.count = newValue }
+    }
 
     init(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
-        self.rules = rules
         self.userInfo = userInfo
-        capacity = 512
-        base = .allocate(byteCount: capacity, alignment: 1)
+        writer = .allocate(capacity: 1)
+        writer.initialize(to: CBORWriter(rules: rules))
     }
 
     deinit {
-        base.deallocate()
+        writer.pointee.deallocate()
+        writer.deinitialize(count: 1)
+        writer.deallocate()
     }
 
     func encode<T: Encodable>(root value: T) throws {
-        try encode(value, isRoot: true)
-        if mayHaveDuplicates || rules.contains(.deterministic) {
+        do {
+            try encode(value, isRoot: true)
+        } catch {
+            throw converted(error)
+        }
+        if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
             CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
         }
     }
@@ -52,7 +58,7 @@ final class CBOREncodingState {
         for frame in detached { frame.retire() }
         frames = []
         detached = []
-        top = 0
+        writer.pointee.top = 0
     }
 }
 
@@ -66,6 +72,17 @@ extension CBOREncodingState {
     func encode<T: Encodable>(_ value: T, layers: Int = 0, isRoot: Bool = false) throws {
         if try writeKnown(value) { return }
         try encodeCustom(value, layers: layers, isRoot: isRoot)
+    }
+
+    /// Writes an element of the innermost container, `frame`.
+    @inline(__always)
+    func encode<T: Encodable>(_ value: T, in frame: CBOREncodingFrame) throws {
+        let type = ObjectIdentifier(T.self)
+        if frame.customType != type {
+            if try writeKnown(value) { return }
+            frame.customType = type
+        }
+        try encodeCustom(value, layers: 0)
     }
 
     /// Lets a value write itself, into a frame of its own.
@@ -85,7 +102,7 @@ extension CBOREncodingState {
         }
         if frame.form == .undecided {
             if isRoot { throw error(value, "Top-level \(T.self) did not encode any values.") }
-            write(byte: CBORFormat.emptyMap)
+            writer.pointee.write(byte: CBORFormat.emptyMap)
         }
         close(downTo: frame.slot)
     }
@@ -93,6 +110,7 @@ extension CBOREncodingState {
     /// A frame for the next depth, one used before where nobody can still hold its container.
     func push(_ role: CBOREncodingFrame.Role, layers: Int = 0) -> CBOREncodingFrame {
         let frame: CBOREncodingFrame
+        let top = top
         if top < frames.count {
             frame = frames[top].reusable() ?? replaceFrame(at: top)
         } else {
@@ -100,7 +118,7 @@ extension CBOREncodingState {
             frames.append(frame)
         }
         frame.open(role, at: count, layers: layers, detachedBase: detached.count)
-        top += 1
+        writer.pointee.top += 1
         return frame
     }
 
@@ -124,11 +142,11 @@ extension CBOREncodingState {
 
     /// Ends the innermost frame: its head gets its count.
     func end(_ frame: CBOREncodingFrame) {
-        if frame.form == .undecided, frame.role == .nested { write(byte: CBORFormat.emptyMap) }
+        if frame.form == .undecided, frame.role == .nested { writer.pointee.write(byte: CBORFormat.emptyMap) }
         finishHead(frame)
         frame.openSlot = CBOREncodingFrame.closed
         frame.serial &+= 1
-        top -= 1
+        writer.pointee.top -= 1
     }
 
     /// Puts the number of elements into a container's head, which was left one byte long.
@@ -142,7 +160,7 @@ extension CBOREncodingState {
         if frame.count < 24 {
             base.storeBytes(of: major | UInt8(frame.count), toByteOffset: frame.header, as: UInt8.self)
         } else {
-            resizeHead(at: frame.header, from: 1, major: major, count: frame.count)
+            resizeHead(at: frame.header, from: 1, major: major, elements: frame.count)
         }
     }
 

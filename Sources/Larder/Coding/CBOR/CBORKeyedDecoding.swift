@@ -181,10 +181,11 @@ extension CBORDecodingFrame {
     /// Where the null at `offset` ends, if one is there.
     @inline(__always)
     func endOfNull(at offset: Int) -> Int? {
-        guard offset < state.count else { return nil }
-        let byte = state.base.load(fromByteOffset: offset, as: UInt8.self)
+        let reader = input.pointee.at(offset)
+        guard offset < reader.count else { return nil }
+        let byte = reader.base.load(fromByteOffset: offset, as: UInt8.self)
         if byte == CBORFormat.null || byte == CBORFormat.undefined { return offset &+ 1 }
-        return byte & 0xE0 == CBORFormat.Major.tag ? state.reader(at: offset).endOfTaggedNull : nil
+        return byte & 0xE0 == CBORFormat.Major.tag ? reader.endOfTaggedNull : nil
     }
 
     /// Reads the value for `key`.
@@ -209,7 +210,7 @@ extension CBORDecodingFrame {
     private func read<Key: CodingKey, R>(
         _ key: Key, at offset: Int, _ body: (inout CBORReader) throws(CBORFault) -> R
     ) throws -> R {
-        var reader = state.reader(at: offset)
+        var reader = input.pointee.at(offset)
         do throws(CBORFault) {
             let value = try body(&reader)
             advance(key, to: reader.offset)
@@ -223,7 +224,7 @@ extension CBORDecodingFrame {
     func peek<Key: CodingKey, R>(
         _ key: Key, at offset: Int, _ body: (inout CBORReader) throws(CBORFault) -> R
     ) throws -> R {
-        var reader = state.reader(at: offset)
+        var reader = input.pointee.at(offset)
         do throws(CBORFault) { return try body(&reader) } catch { throw state.failure(error, R.self, in: self) }
     }
 

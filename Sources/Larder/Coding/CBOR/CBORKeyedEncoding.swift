@@ -23,16 +23,16 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode(_ value: UInt128, forKey key: Key) throws { try frame.write(key) { $0.write(wide: value) } }
 
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
-        try frame.write(key) { try $0.encode(value) }
+        try frame.encode(value, key)
     }
 
     func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws {
         guard let value else { return }
-        try frame.write(key) { state in
-            // An optional in an optional: the outer one is there, so the key is, and only CBOR can tell.
-            if state.rules.imitates, CBOROptionals.isNil(value) { throw state.nestedNil() }
-            try state.encode(value)
+        // An optional in an optional: the outer one is there, so the key is, and only CBOR can tell.
+        if frame.writer.pointee.rules.imitates, CBOROptionals.isNil(value) {
+            return try frame.write(key) { _ in throw CBORRefusal.nestedNil }
         }
+        try frame.encode(value, key)
     }
 
     func nestedContainer<NestedKey: CodingKey>(
@@ -67,22 +67,47 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
 extension CBOREncodingFrame {
     /// Writes one pair.
     @inline(__always)
-    func write<Key: CodingKey>(_ key: Key, _ body: (CBOREncodingState) throws -> Void) throws {
-        let state = state
-        guard openSlot == state.top &- 1 else {
-            state.mayHaveDuplicates = true
-            return try state.writeAside(self, key: key.stringValue, body)
+    func write<Key: CodingKey>(_ key: Key, _ body: (inout CBORWriter) throws -> Void) throws {
+        guard openSlot == writer.pointee.top &- 1 else {
+            writer.pointee.mayHaveDuplicates = true
+            return try state.writeAside(self, key: key.stringValue) { try body(&$0.writer.pointee) }
         }
-        element = state.count
-        count &+= 1
-        state.write(key.stringValue)
-        note(key)
+        begin(key)
         do {
-            try body(state)
+            try body(&writer.pointee)
         } catch {
-            state.rollBack(self)
-            throw error
+            throw undo(error)
         }
+    }
+
+    /// Writes one pair whose value is of any type.
+    @inline(__always)
+    func encode<T: Encodable, Key: CodingKey>(_ value: T, _ key: Key) throws {
+        guard openSlot == writer.pointee.top &- 1 else {
+            writer.pointee.mayHaveDuplicates = true
+            return try state.writeAside(self, key: key.stringValue) { try $0.encode(value) }
+        }
+        begin(key)
+        do {
+            try state.encode(value, in: self)
+        } catch {
+            throw undo(error)
+        }
+    }
+
+    @inline(__always)
+    private func begin<Key: CodingKey>(_ key: Key) {
+        element = writer.pointee.count
+        count &+= 1
+        writer.pointee.write(key.stringValue)
+        note(key)
+    }
+
+    /// Takes back the element that failed; returns its error, with the path.
+    func undo(_ error: any Error) -> any Error {
+        let converted = state.converted(error)
+        state.rollBack(self)
+        return converted
     }
 
     /// Remembers that `key` was written and, where it may have been before, that the last pass has to look.
@@ -98,7 +123,7 @@ extension CBOREncodingFrame {
 
     @inline(__always)
     private func note(bit: UInt64) {
-        if seenKeys & bit != 0 { state.mayHaveDuplicates = true }
+        if seenKeys & bit != 0 { writer.pointee.mayHaveDuplicates = true }
         seenKeys |= bit
     }
 
@@ -106,22 +131,22 @@ extension CBOREncodingFrame {
     private func noteText(ofType type: ObjectIdentifier) {
         // A dictionary's keys are distinct by themselves.
         if type == CBORKeyTypes.dictionary { return }
-        let last = state.base.load(fromByteOffset: state.count - 1, as: UInt8.self)
-        let length = state.count - element
+        let last = writer.pointee.base.load(fromByteOffset: writer.pointee.count - 1, as: UInt8.self)
+        let length = writer.pointee.count - element
         note(bit: 1 << UInt64((Int(last) &* 7 &+ length) & 63))
     }
 
     /// Opens a container inside this one, under `key`.
     func openNested<Key: CodingKey>(key text: String?, noting key: Key) -> CBOREncodingFrame {
         let state = state
-        guard openSlot == state.top &- 1 || state.makeInnermost(self) else {
-            state.mayHaveDuplicates = true
+        guard openSlot == writer.pointee.top &- 1 || state.makeInnermost(self) else {
+            writer.pointee.mayHaveDuplicates = true
             return state.openAside(self, key: text)
         }
-        element = state.count
+        element = writer.pointee.count
         count &+= 1
         if let text {
-            state.write(text)
+            writer.pointee.write(text)
             note(key)
         }
         return state.push(.nested)

@@ -72,15 +72,15 @@ struct CBORMapIndex {
     // MARK: Looking up
 
     /// The pair whose key is `key`'s text, else the one whose key is its number.
-    mutating func find<Key: CodingKey>(_ key: Key, _ state: CBORDecodingState) -> Entry? {
+    mutating func find<Key: CodingKey>(_ key: Key, _ reader: CBORReader) -> Entry? {
         let text = key.stringValue
         let isSmall = entries.count <= Self.small
         let textPrint = isSmall ? CBORReader.print(of: text) : CBORReader.hash(of: text)
-        let byText = find(textPrint) { state.matchKey(text, at: $0) != nil }
+        let byText = find(textPrint) { reader.matchKey(text, at: $0) != nil }
         if byText != nil { return byText }
         guard let number = key.intValue else { return nil }
         let numberPrint = isSmall ? CBORReader.print(of: number) : CBORReader.hash(of: number)
-        return find(numberPrint) { state.reader(at: $0).number == number }
+        return find(numberPrint) { reader.at($0).number == number }
     }
 
     /// The pair with this print whose key, at the offset given, matches: most often the one behind that found last.
@@ -117,16 +117,16 @@ struct CBORMapIndex {
     }
 
     /// The keys that `type` has a form for, in the order of the map.
-    func keys<Key: CodingKey>(_ type: Key.Type, _ state: CBORDecodingState) -> [Key] {
+    func keys<Key: CodingKey>(_ type: Key.Type, _ reader: CBORReader) -> [Key] {
         entries.compactMap { entry in
-            var reader = state.reader(at: entry.key)
+            var reader = reader.at(entry.key)
             if let number = reader.number { return Key(intValue: number) }
             return reader.textIfAny().flatMap { Key(stringValue: $0) }
         }
     }
 }
 
-extension CBORDecodingState {
+extension CBORReader {
     /// Where the value begins, if the key at `offset` is `text`.
     @inline(__always)
     func matchKey(_ text: String, at offset: Int) -> Int? {
@@ -144,7 +144,7 @@ extension CBORDecodingState {
     }
 
     private func matchLongKey(_ utf8: UnsafeBufferPointer<UInt8>, at offset: Int) -> Int? {
-        var reader = reader(at: offset)
+        var reader = at(offset)
         do throws(CBORFault) {
             let head = try reader.head()
             guard head.major == CBORFormat.Major.text, !head.isIndefinite, head.number == UInt64(utf8.count),
@@ -169,7 +169,7 @@ extension CBORDecodingState {
     @inline(never)
     private func matchSlowly(_ text: String, _ first: UInt8, at offset: Int) -> Int? {
         guard first & 0xE0 == CBORFormat.Major.text || first & 0xE0 == CBORFormat.Major.tag else { return nil }
-        var reader = reader(at: offset)
+        var reader = at(offset)
         guard let key = reader.textIfAny(), key.utf8.elementsEqual(text.utf8) else { return nil }
         return reader.offset
     }

@@ -64,14 +64,14 @@ struct CBORMapSorter {
         _ state: CBOREncodingState, gapFrom newEnd: Int, to end: Int, header: Int, from start: Int, count: Int
     ) -> Int {
         guard newEnd < end else { return end }
-        let headLength = CBOREncodingState.headLength(count)
+        let headLength = CBORWriter.headLength(count)
         let contents = newEnd - start
         memmove(state.base + header + headLength, state.base + start, contents)
         let mapEnd = header + headLength + contents
         memmove(state.base + mapEnd, state.base + end, state.count - end)
         let total = state.count - (end - mapEnd)
         state.count = header
-        state.write(head: CBORFormat.Major.map, UInt64(count))
+        state.writer.pointee.write(head: CBORFormat.Major.map, UInt64(count))
         state.count = total
         return mapEnd
     }

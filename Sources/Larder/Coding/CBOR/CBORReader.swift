@@ -8,6 +8,12 @@ struct CBORReader {
     let count: Int
     var offset: Int
 
+    /// A reader of the same bytes at another place.
+    @inline(__always)
+    func at(_ offset: Int) -> CBORReader {
+        CBORReader(base: base, count: count, offset: offset)
+    }
+
     // MARK: Heads
 
     /// The first byte of the next item.

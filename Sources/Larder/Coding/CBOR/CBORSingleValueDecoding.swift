@@ -9,7 +9,7 @@ struct CBORSingleValueDecoding: SingleValueDecodingContainer {
 
     func decodeNil() -> Bool {
         do throws(CBORFault) {
-            let reader = frame.state.reader(at: item)
+            let reader = frame.input.pointee.at(item)
             if try reader.isNil(layers: Int(layers)) { return true }
             guard try reader.peek() & 0xE0 == CBORFormat.Major.tag, try reader.isNil(layers: .max) else { return false }
             // The nil of an optional further in. One that is no optional knows nothing of such and takes it.
@@ -78,7 +78,7 @@ struct CBORSingleValueDecoding: SingleValueDecodingContainer {
 
     @inline(__always)
     private func read<R>(_ body: (inout CBORReader) throws(CBORFault) -> R) throws -> R {
-        var reader = frame.state.reader(at: item)
+        var reader = frame.input.pointee.at(item)
         do throws(CBORFault) {
             let value = try body(&reader)
             if frame.serial == serial { frame.singleEnd = reader.offset }

@@ -28,11 +28,16 @@ struct CBORSingleValueEncoding: SingleValueEncodingContainer {
 
     func encode<T: Encodable>(_ value: T) throws {
         let layers = frame.layers + 1
-        try write { try $0.encode(value, layers: layers) }
+        try perform { try $0.encode(value, layers: layers) }
     }
 
     @inline(__always)
-    private func write(_ body: (CBOREncodingState) throws -> Void) throws {
+    private func write(_ body: (inout CBORWriter) throws -> Void) throws {
+        try perform { try body(&$0.writer.pointee) }
+    }
+
+    @inline(__always)
+    private func perform(_ body: (CBOREncodingState) throws -> Void) throws {
         let frame = frame
         let state = frame.state
         guard frame.serial == serial, frame.isOpen else { throw state.outlived() }
@@ -42,11 +47,12 @@ struct CBORSingleValueEncoding: SingleValueEncodingContainer {
         do {
             try body(state)
         } catch {
+            let converted = state.converted(error)
             // Another try, in another form, may follow.
             state.close(downTo: frame.slot + 1)
             state.count = frame.header
             frame.form = .undecided
-            throw error
+            throw converted
         }
     }
 }

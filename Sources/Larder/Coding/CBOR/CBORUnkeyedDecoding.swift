@@ -97,7 +97,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     }
 
     private func endOfElement() throws -> Int {
-        var reader = frame.state.reader(at: frame.cursor)
+        var reader = frame.input.pointee.at(frame.cursor)
         do throws(CBORFault) { try reader.skip() } catch { throw frame.state.failure(error, Any.self, in: frame) }
         return reader.offset
     }
@@ -105,7 +105,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     @inline(__always)
     private func read<R>(_ body: (inout CBORReader) throws(CBORFault) -> R) throws -> R {
         try frame.checkElement(R.self)
-        var reader = frame.state.reader(at: frame.cursor)
+        var reader = frame.input.pointee.at(frame.cursor)
         do throws(CBORFault) {
             let value = try body(&reader)
             frame.advance(to: reader.offset)
@@ -120,7 +120,7 @@ extension CBORDecodingFrame {
     /// How many elements this array has; counted where its head does not tell.
     fileprivate var elementCount: Int? {
         if count >= 0 { return count }
-        var reader = state.reader(at: cursor)
+        var reader = input.pointee.at(cursor)
         var total = ~element
         do throws(CBORFault) {
             while try !reader.skipStop() {

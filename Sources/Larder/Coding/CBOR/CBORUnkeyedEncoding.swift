@@ -42,7 +42,14 @@ struct CBORUnkeyedEncoding: UnkeyedEncodingContainer {
     func encode(_ value: UInt32) throws { try write { $0.write(unsigned: UInt64(value)) } }
     func encode(_ value: UInt64) throws { try write { $0.write(unsigned: value) } }
     func encode(_ value: UInt128) throws { try write { $0.write(wide: value) } }
-    func encode<T: Encodable>(_ value: T) throws { try write { try $0.encode(value) } }
+    func encode<T: Encodable>(_ value: T) throws {
+        guard try begin({ try $0.encode(value) }) else { return }
+        do {
+            try frame.state.encode(value, in: frame)
+        } catch {
+            throw frame.undo(error)
+        }
+    }
 
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy keyType: NestedKey.Type
@@ -70,21 +77,26 @@ struct CBORUnkeyedEncoding: UnkeyedEncodingContainer {
         return frame.openNested(key: nil, noting: CBORPathKey.superclass)
     }
 
+    /// Makes room for an element; false where it was written aside, by `other`.
     @inline(__always)
-    private func write(_ body: (CBOREncodingState) throws -> Void) throws {
-        let frame = frame
-        let state = frame.state
-        guard frame.openSlot == state.top &- 1, frame.serial == serial else {
-            guard frame.serial == serial else { throw state.outlived() }
-            return try state.writeAside(frame, key: nil, body)
+    private func begin(_ other: (CBOREncodingState) throws -> Void) throws -> Bool {
+        guard frame.serial == serial else { throw frame.state.outlived() }
+        guard frame.openSlot == frame.writer.pointee.top &- 1 else {
+            try frame.state.writeAside(frame, key: nil, other)
+            return false
         }
-        frame.element = state.count
+        frame.element = frame.writer.pointee.count
         frame.count &+= 1
+        return true
+    }
+
+    @inline(__always)
+    private func write(_ body: (inout CBORWriter) throws -> Void) throws {
+        guard try begin({ try body(&$0.writer.pointee) }) else { return }
         do {
-            try body(state)
+            try body(&frame.writer.pointee)
         } catch {
-            state.rollBack(frame)
-            throw error
+            throw frame.undo(error)
         }
     }
 }

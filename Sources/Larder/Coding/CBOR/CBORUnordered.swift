@@ -38,7 +38,7 @@ extension CBOREncodingState {
         let frame = push(.value)
         defer { close(downTo: frame.slot) }
         frame.form = .single
-        write(head: CBORFormat.Major.array, UInt64(elements.count * itemsPerElement))
+        writer.pointee.write(head: CBORFormat.Major.array, UInt64(elements.count * itemsPerElement))
         var ranges: [Range<Int>] = []
         ranges.reserveCapacity(elements.count)
         let start = count

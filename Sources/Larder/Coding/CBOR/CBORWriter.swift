@@ -1,15 +1,53 @@
 import Foundation
 
-extension CBOREncodingState {
+/// Why a value cannot be written; the containers turn it into an `EncodingError`, with the coding path.
+struct CBORRefusal: Error {
+    let value: any Sendable
+    let description: String
+
+    init(_ value: any Sendable, _ description: String) {
+        self.value = value
+        self.description = description
+    }
+
+    static var nestedNil: CBORRefusal {
+        CBORRefusal(Int?.none, "A nil inside an optional that is not nil itself would come back as the outer one.")
+    }
+}
+
+/// The bytes so far, and how items are added to them.
+///
+/// It lies behind a pointer that its state owns. Containers hold their frame, the frame the state, so the pointer is
+/// good for as long as they are; and what they write costs neither a reference count nor a check for exclusive access.
+struct CBORWriter {
+    private(set) var base: UnsafeMutableRawPointer
+    var count = 0
+    private var capacity: Int
+    let rules: CBOREncodingRules
+    /// How many frames are open.
+    var top = 0
+    /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
+    var mayHaveDuplicates = false
+
+    init(rules: CBOREncodingRules) {
+        self.rules = rules
+        capacity = 512
+        base = .allocate(byteCount: capacity, alignment: 1)
+    }
+
+    func deallocate() {
+        base.deallocate()
+    }
+
     // MARK: Room
 
     @inline(__always)
-    func reserve(_ more: Int) {
+    mutating func reserve(_ more: Int) {
         if capacity &- count < more { grow(more) }
     }
 
     @inline(never)
-    private func grow(_ more: Int) {
+    private mutating func grow(_ more: Int) {
         let newCapacity = max(capacity * 2, count + more)
         let newBase = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: 1)
         newBase.copyMemory(from: base, byteCount: count)
@@ -21,7 +59,7 @@ extension CBOREncodingState {
     // MARK: Heads
 
     @inline(__always)
-    func write(byte: UInt8) {
+    mutating func write(byte: UInt8) {
         reserve(1)
         base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
         count &+= 1
@@ -29,7 +67,7 @@ extension CBOREncodingState {
 
     /// The first byte of an item, and its number in the shortest form.
     @inline(__always)
-    func write(head major: UInt8, _ number: UInt64) {
+    mutating func write(head major: UInt8, _ number: UInt64) {
         if number < 24 {
             write(byte: major | UInt8(truncatingIfNeeded: number))
         } else {
@@ -37,7 +75,7 @@ extension CBOREncodingState {
         }
     }
 
-    private func writeLong(head major: UInt8, _ number: UInt64) {
+    private mutating func writeLong(head major: UInt8, _ number: UInt64) {
         if number <= 0xFF {
             write(byte: major | 24)
             write(byte: UInt8(truncatingIfNeeded: number))
@@ -54,7 +92,7 @@ extension CBOREncodingState {
     }
 
     @inline(__always)
-    func write<Number: FixedWidthInteger>(bigEndian number: Number) {
+    mutating func write<Number: FixedWidthInteger>(bigEndian number: Number) {
         let size = MemoryLayout<Number>.size
         reserve(size)
         base.storeBytes(of: number.bigEndian, toByteOffset: count, as: Number.self)
@@ -69,28 +107,10 @@ extension CBOREncodingState {
         return number <= 0xFFFF_FFFF ? 5 : 9
     }
 
-    /// Makes a container's head, `length` bytes long so far, hold `count`; what follows moves if it has to.
-    func resizeHead(at offset: Int, from length: Int, major: UInt8, count elements: Int) {
-        let growth = Self.headLength(elements) - length
-        if growth > 0 { insertGap(at: offset + length, growth) }
-        let end = count
-        count = offset
-        write(head: major, UInt64(elements))
-        count = end
-    }
-
-    /// Moves what stands from `offset` on, and every offset that is remembered, `length` bytes to the back.
-    private func insertGap(at offset: Int, _ length: Int) {
-        reserve(length)
-        memmove(base + offset + length, base + offset, count - offset)
-        count += length
-        if !detached.isEmpty { shiftDetached(from: offset, by: length, inserting: nil) }
-    }
-
     // MARK: Scalars
 
     @inline(__always)
-    func write(signed value: Int64) {
+    mutating func write(signed value: Int64) {
         if value >= 0 {
             write(head: CBORFormat.Major.unsigned, UInt64(bitPattern: value))
         } else {
@@ -99,11 +119,11 @@ extension CBOREncodingState {
     }
 
     @inline(__always)
-    func write(unsigned value: UInt64) {
+    mutating func write(unsigned value: UInt64) {
         write(head: CBORFormat.Major.unsigned, value)
     }
 
-    func write(wide value: Int128) {
+    mutating func write(wide value: Int128) {
         if value >= 0 {
             write(wide: UInt128(value))
         } else if let number = UInt64(exactly: ~value) {
@@ -113,7 +133,7 @@ extension CBOREncodingState {
         }
     }
 
-    func write(wide value: UInt128) {
+    mutating func write(wide value: UInt128) {
         if let number = UInt64(exactly: value) {
             write(unsigned: number)
         } else {
@@ -121,7 +141,7 @@ extension CBOREncodingState {
         }
     }
 
-    func write(bignum value: UInt128, tag: UInt64) {
+    mutating func write(bignum value: UInt128, tag: UInt64) {
         write(head: CBORFormat.Major.tag, tag)
         let length = 16 - value.leadingZeroBitCount / 8
         write(head: CBORFormat.Major.bytes, UInt64(length))
@@ -130,20 +150,20 @@ extension CBOREncodingState {
         }
     }
 
-    func write(_ value: Bool) {
+    mutating func write(_ value: Bool) {
         write(byte: value ? CBORFormat.true : CBORFormat.false)
     }
 
     /// A null; below `layers` single-value containers it says so.
-    func writeNil(layers: Int) throws {
+    mutating func writeNil(layers: Int) throws {
         if layers > 0 {
-            if rules.imitates { throw nestedNil() }
+            if rules.imitates { throw CBORRefusal.nestedNil }
             for _ in 0..<layers { write(head: CBORFormat.Major.tag, CBORFormat.Tag.wrappedNil) }
         }
         write(byte: CBORFormat.null)
     }
 
-    func write(_ value: Double) throws {
+    mutating func write(_ value: Double) throws {
         if !rules.isEmpty { return try writeByRules(value) }
         let narrow = Float(value)
         // Bits are compared, not numbers: a NaN keeps its payload, and zero its sign.
@@ -156,19 +176,19 @@ extension CBOREncodingState {
         }
     }
 
-    func write(_ value: Float) throws {
+    mutating func write(_ value: Float) throws {
         if !rules.isEmpty { return try writeByRules(Double(value)) }
         write(byte: CBORFormat.single)
         write(bigEndian: value.bitPattern)
     }
 
-    private func writeByRules(_ value: Double) throws {
+    private mutating func writeByRules(_ value: Double) throws {
         var value = value
         if rules.contains(.likeJSON), !value.isFinite {
-            throw error(value, "JSON has no number for \(value).")
+            throw CBORRefusal(value, "JSON has no number for \(value).")
         }
         if rules.contains(.identity) {
-            if value.isNaN { throw error(value, "A NaN equals nothing, itself included, so it cannot be part of a key.") }
+            if value.isNaN { throw CBORRefusal(value, "A NaN equals nothing, itself included, so it cannot be part of a key.") }
             if value == 0 { value = 0 }
         }
         if value.isNaN {
@@ -189,22 +209,22 @@ extension CBOREncodingState {
     // MARK: Text and bytes
 
     @inline(__always)
-    func write(_ text: String) {
+    mutating func write(_ text: String) {
         if rules.contains(.identity) { return writeText(CBORText.normalized(text)) }
         writeText(text)
     }
 
     /// Text that is a value, not a key.
     @inline(__always)
-    func write(checked text: String) throws {
+    mutating func write(checked text: String) throws {
         if rules.contains(.likePropertyList), text == "$null" {
-            throw error(text, "A property list holds this text in the place of nil.")
+            throw CBORRefusal(text, "A property list holds this text in the place of nil.")
         }
         write(text)
     }
 
     @inline(__always)
-    func writeText(_ text: String) {
+    mutating func writeText(_ text: String) {
         let done: Void? = text.utf8.withContiguousStorageIfAvailable { utf8 in
             write(string: UnsafeRawBufferPointer(utf8), CBORFormat.Major.text)
         }
@@ -213,13 +233,13 @@ extension CBOREncodingState {
 
     /// Text that lies in the memory of another runtime.
     @inline(never)
-    private func writeForeign(_ text: String) {
+    private mutating func writeForeign(_ text: String) {
         var text = text
         text.withUTF8 { write(string: UnsafeRawBufferPointer($0), CBORFormat.Major.text) }
     }
 
     @inline(__always)
-    func write(string bytes: UnsafeRawBufferPointer, _ major: UInt8) {
+    mutating func write(string bytes: UnsafeRawBufferPointer, _ major: UInt8) {
         reserve(bytes.count &+ 9)
         write(head: major, UInt64(truncatingIfNeeded: bytes.count))
         if let start = bytes.baseAddress {
