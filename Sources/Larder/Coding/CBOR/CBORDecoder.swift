@@ -13,7 +13,11 @@ public struct CBORDecoder: Sendable {
     /// What the values that are decoded may ask for.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
+    private let pool = CBORStatePool<CBORDecodingState>()
+
     /// Makes a decoder with the defaults.
+    ///
+    /// To keep one and use it often, from any thread, is faster than to make one for each value.
     public init() {}
 
     /// The value that `data` holds.
@@ -29,14 +33,28 @@ public struct CBORDecoder: Sendable {
             throw DecodingError.dataCorrupted(
                 DecodingError.Context(codingPath: [], debugDescription: "There are no bytes to decode."))
         }
-        var state = CBORDecodingState(base: base, count: bytes.count, userInfo: userInfo)
-        defer {
-            state.finish()
-            // Some type kept its decoder, or a container, for later: that one needs bytes of its own.
-            if !isKnownUniquelyReferenced(&state) { state.keepBytes() }
+        var state = pool.take() ?? CBORDecodingState()
+        state.begin(base: base, count: bytes.count, userInfo: userInfo)
+        let value: T
+        do {
+            value = try state.decode(type, at: 0, in: nil)
+            guard state.end == bytes.count else { throw state.failure(CBORFault(.trailing, state.end), type, in: nil) }
+        } catch {
+            Self.abandon(&state)
+            throw error
         }
-        let value = try state.decode(type, at: 0, in: nil)
-        guard state.end == bytes.count else { throw state.failure(CBORFault(.trailing, state.end), type, in: nil) }
+        guard state.reset() else {
+            Self.abandon(&state)
+            return value
+        }
+        pool.give(state)
         return value
+    }
+
+    /// Lets go of a state that is not used again.
+    private static func abandon(_ state: inout CBORDecodingState) {
+        state.finish()
+        // Some type kept its decoder, or a container, for later: that one needs bytes of its own.
+        if !isKnownUniquelyReferenced(&state) { state.keepBytes() }
     }
 }

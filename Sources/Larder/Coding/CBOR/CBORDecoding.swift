@@ -3,29 +3,37 @@
 /// It may be kept and used when its value is long decoded: then its frame serves another value, as the serial number
 /// tells, and it works with a new one.
 struct CBORDecoding: Decoder {
-    let frame: CBORDecodingFrame
+    let handle: CBORDecodingHandle
     let item: Int
     let serial: UInt32
     let layers: UInt32
 
-    var codingPath: [any CodingKey] { frame.serial == serial ? frame.codingPath : [] }
-    var userInfo: [CodingUserInfoKey: Any] { frame.state.userInfo }
+    var codingPath: [any CodingKey] { handle.frame.serial == serial ? handle.frame.codingPath : [] }
+    var userInfo: [CodingUserInfoKey: Any] { handle.frame.state.userInfo }
 
+    @inline(__always)
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try current.keyedContainer(type)
+        try (handle.frame.serial == serial ? handle.frame : lateFrame()).keyedContainer(type)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try current.unkeyedContainer()
+        let handle = current
+        return try handle.frame.unkeyedContainer(handle)
     }
 
     func singleValueContainer() -> any SingleValueDecodingContainer {
-        CBORSingleValueDecoding(frame: current, item: item, serial: current.serial, layers: layers)
+        let handle = current
+        return CBORSingleValueDecoding(handle: handle, item: item, serial: handle.frame.serial, layers: layers)
     }
 
-    private var current: CBORDecodingFrame {
-        if frame.serial == serial { return frame }
-        let late = CBORDecodingFrame(state: frame.state)
+    private var current: CBORDecodingHandle {
+        handle.frame.serial == serial ? handle : CBORDecodingHandle(lateFrame())
+    }
+
+    private func lateFrame() -> CBORDecodingFrame {
+        let state = handle.frame.state
+        state.mayBeKept = true
+        let late = CBORDecodingFrame(state: state, slot: -1)
         late.open(at: item, in: nil, layers: Int(layers))
         return late
     }
@@ -48,9 +56,11 @@ extension CBORDecodingFrame {
         return container
     }
 
-    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+    /// The container for this array; `handle` is what its decoder holds, if it was asked from one.
+    func unkeyedContainer(_ handle: CBORDecodingHandle?) throws -> any UnkeyedDecodingContainer {
+        if handle == nil { state.mayBeKept = true }
         do throws(CBORFault) {
-            return CBORUnkeyedDecoding(frame: try makeArray())
+            return CBORUnkeyedDecoding(frame: try makeArray(handle))
         } catch {
             element = Self.noStep
             throw state.failure(error, [Any].self, in: self)

@@ -1,3 +1,14 @@
+/// What the decoder of a value holds to its frame by.
+///
+/// The frame does not hold it, so when a call of `decode` ends it can be seen whether somebody kept a decoder.
+final class CBORDecodingHandle {
+    let frame: CBORDecodingFrame
+
+    init(_ frame: CBORDecodingFrame) {
+        self.frame = frame
+    }
+}
+
 /// One value or container that is being read.
 ///
 /// Like its encoding twin it is used again, with the boxes of its keyed containers, as long as nobody else holds one of
@@ -42,12 +53,19 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     private var hasIndex = false
     /// The array that was read from this item, to know its end.
     private var array: CBORDecodingFrame?
+    /// Arrays only: keeps the decoder that the array was asked from alive, and known to be.
+    private var owner: CBORDecodingHandle?
     /// Where the item ends, known from a single value; else -1.
     var singleEnd = -1
 
 
-    init(state: CBORDecodingState) {
+    let slot: Int
+    /// The frame that the next value below took last.
+    var nextFrame: CBORDecodingFrame?
+
+    init(state: CBORDecodingState, slot: Int) {
         self.state = state
+        self.slot = slot
         input = state.input
     }
 
@@ -64,8 +82,21 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         if array != nil { array = nil }
     }
 
+    /// The frame for a value below this one, if it is the right one for this depth and free.
+    @inline(__always)
+    func child(_ depth: Int) -> CBORDecodingFrame? {
+        guard let nextFrame, nextFrame.slot == depth, nextFrame.areBoxesOurs() else { return nil }
+        return nextFrame
+    }
+
+    /// Lets go of what belongs to the bytes.
+    func forget() {
+        if array != nil { array = nil }
+    }
+
     func letGo() {
         removeBoxes()
+        nextFrame = nil
         parent = nil
         array = nil
     }
@@ -94,13 +125,14 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     }
 
     /// A frame for the array that this item is; each has a place of its own.
-    func makeArray() throws(CBORFault) -> CBORDecodingFrame {
+    func makeArray(_ owner: CBORDecodingHandle?) throws(CBORFault) -> CBORDecodingFrame {
         var reader = input.pointee.at(item)
         try reader.skipTags()
         let start = reader.offset
         let head = try reader.head()
         guard head.major == CBORFormat.Major.array else { throw reader.mismatch(at: start) }
-        let frame = CBORDecodingFrame(state: state)
+        let frame = CBORDecodingFrame(state: state, slot: -1)
+        frame.owner = owner
         frame.parent = parent
         frame.step = step
         frame.item = item

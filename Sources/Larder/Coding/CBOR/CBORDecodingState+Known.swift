@@ -215,10 +215,10 @@ extension Array: CBORArray where Element: Decodable {
 extension CBORDecodingState {
     /// The frame of the array at `offset`.
     fileprivate func openArray(at offset: Int, in frame: CBORDecodingFrame?) throws -> CBORDecodingFrame {
-        let item = CBORDecodingFrame(state: self)
+        let item = CBORDecodingFrame(state: self, slot: -1)
         item.open(at: offset, in: frame, layers: 0)
         do throws(CBORFault) {
-            return try item.makeArray()
+            return try item.makeArray(nil)
         } catch {
             throw failure(error, [Any].self, in: frame)
         }

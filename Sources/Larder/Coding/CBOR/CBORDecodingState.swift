@@ -4,25 +4,45 @@ import Foundation
 ///
 /// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
 /// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
-final class CBORDecodingState {
+final class CBORDecodingState: CBORReusableState {
     /// A reader at the start of the bytes, behind a pointer that frames have at hand. They hold the state, so the
     /// pointer is good for as long as they are, and to read through it costs no reference count.
     let input: UnsafeMutablePointer<CBORReader>
-    let userInfo: [CodingUserInfoKey: any Sendable]
+    private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
     /// Frames by depth; those from `top` on wait to be used again, with their boxes.
     private var frames: [CBORDecodingFrame] = []
+    /// What the decoders of those frames' values hold.
+    private var handles: [CBORDecodingHandle] = []
     private var top = 0
+    /// Something was handed out of which nobody knows whether it was kept.
+    var mayBeKept = false
     private var isFinished = false
     private var ownBytes: UnsafeMutableRawPointer?
 
     /// Where the item that was decoded last ends.
     var end = 0
 
-    init(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
+    init() {
         input = .allocate(capacity: 1)
-        input.initialize(to: CBORReader(base: base, count: count, offset: 0))
-        self.userInfo = userInfo
+        input.initialize(to: .empty)
+    }
+
+    /// Makes ready for other bytes.
+    func begin(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
+        input.pointee = CBORReader(base: base, count: count, offset: 0)
+        if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+    }
+
+    /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
+    func reset() -> Bool {
+        if mayBeKept { return false }
+        for frame in frames where !frame.areBoxesOurs() { return false }
+        for index in handles.indices where !isKnownUniquelyReferenced(&handles[index]) { return false }
+        for frame in frames { frame.forget() }
+        input.pointee = .empty
+        if !userInfo.isEmpty { userInfo = [:] }
+        return true
     }
 
     deinit {
@@ -43,6 +63,7 @@ final class CBORDecodingState {
     func finish() {
         for frame in frames { frame.letGo() }
         frames = []
+        handles = []
         top = 0
         isFinished = true
     }
@@ -81,7 +102,9 @@ final class CBORDecodingState {
         let frame = push(at: offset, in: parent, layers: layers)
         frame.type = type
         defer { top = depth }
-        let value = try T(from: CBORDecoding(frame: frame, item: offset, serial: frame.serial, layers: UInt32(layers)))
+        let handle = frame.slot < 0 ? CBORDecodingHandle(frame) : handles[frame.slot]
+        let value = try T(
+            from: CBORDecoding(handle: handle, item: offset, serial: frame.serial, layers: UInt32(layers)))
         do throws(CBORFault) {
             end = try frame.finish()
         } catch {
@@ -93,22 +116,29 @@ final class CBORDecodingState {
     /// A frame for the next depth, one used before where nobody can still hold its containers.
     ///
     /// It stays taken until the value whose decoding is going on has ended.
+    @inline(__always)
     func push(at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0) -> CBORDecodingFrame {
-        let frame: CBORDecodingFrame
-        if isFinished {
-            frame = CBORDecodingFrame(state: self)
-        } else {
-            if top < frames.count {
-                if !frames[top].areBoxesOurs() { frames[top] = CBORDecodingFrame(state: self) }
-                frame = frames[top]
-            } else {
-                frame = CBORDecodingFrame(state: self)
-                frames.append(frame)
-            }
-            top += 1
-        }
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        top &+= 1
         frame.open(at: offset, in: parent, layers: layers)
         return frame
+    }
+
+    @inline(never)
+    private func nextFrame(for parent: CBORDecodingFrame?) -> CBORDecodingFrame {
+        // After the end frames would be kept for nothing, and keep the state.
+        if isFinished { return CBORDecodingFrame(state: self, slot: -1) }
+        if top == frames.count {
+            let frame = CBORDecodingFrame(state: self, slot: top)
+            frames.append(frame)
+            handles.append(CBORDecodingHandle(frame))
+        } else if !frames[top].areBoxesOurs() {
+            mayBeKept = true
+            frames[top] = CBORDecodingFrame(state: self, slot: top)
+            handles[top] = CBORDecodingHandle(frames[top])
+        }
+        parent?.nextFrame = frames[top]
+        return frames[top]
     }
 
     // MARK: Errors

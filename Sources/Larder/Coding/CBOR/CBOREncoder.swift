@@ -22,7 +22,11 @@ public struct CBOREncoder: Sendable {
     /// What the values that are encoded may ask for.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
+    private let pool = CBORStatePool<CBOREncodingState>()
+
     /// Makes an encoder with the defaults.
+    ///
+    /// To keep one and use it often, from any thread, is faster than to make one for each value.
     public init() {}
 
     /// The bytes of `value`.
@@ -32,30 +36,43 @@ public struct CBOREncoder: Sendable {
         try encode(value, rules: isDeterministic ? .deterministic : [])
     }
 
-    func encode<T: Encodable>(_ value: T, rules: CBOREncodingRules) throws -> Data {
-        let state = CBOREncodingState(rules: rules, userInfo: userInfo)
-        defer { state.finish() }
-        try state.encode(root: value)
-        return state.takeData()
+    package func encode<T: Encodable>(_ value: T, rules: CBOREncodingRules) throws -> Data {
+        let state = pool.take() ?? CBOREncodingState()
+        state.begin(rules: rules, userInfo: userInfo)
+        let data: Data
+        do {
+            try state.encode(root: value)
+            data = state.takeData()
+        } catch {
+            state.finish()
+            throw error
+        }
+        state.reset()
+        pool.give(state)
+        return data
     }
 }
 
 /// What is done beyond writing a value down.
-struct CBOREncodingRules: OptionSet, Sendable {
-    let rawValue: UInt8
+package struct CBOREncodingRules: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
 
     /// Shortest forms, sorted maps, sorted sets.
-    static let deterministic = CBOREncodingRules(rawValue: 1 << 0)
+    package static let deterministic = CBOREncodingRules(rawValue: 1 << 0)
     /// Text in NFC, no NaN, no negative zero: what makes two equal keys one.
-    static let identity = CBOREncodingRules(rawValue: 1 << 1)
+    package static let identity = CBOREncodingRules(rawValue: 1 << 1)
     /// Only what JSON holds as well, else an error.
-    static let likeJSON = CBOREncodingRules(rawValue: 1 << 2)
+    package static let likeJSON = CBOREncodingRules(rawValue: 1 << 2)
     /// Only what a property list holds as well, else an error.
-    static let likePropertyList = CBOREncodingRules(rawValue: 1 << 3)
+    package static let likePropertyList = CBOREncodingRules(rawValue: 1 << 3)
 
     /// Whether the bytes are not wanted, only the errors.
     var imitates: Bool { !isDisjoint(with: [.likeJSON, .likePropertyList]) }
 
     /// The form of a key: deterministic, and equal for equal keys.
-    static let key: CBOREncodingRules = [.deterministic, .identity]
+    package static let key: CBOREncodingRules = [.deterministic, .identity]
 }

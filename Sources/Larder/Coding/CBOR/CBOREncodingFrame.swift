@@ -40,6 +40,9 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     /// The type of the latest element that wrote itself: most often the next one is of that type, too.
     var customType: ObjectIdentifier?
 
+    /// The frame that the next value below took last.
+    var nextFrame: CBOREncodingFrame?
+
     init(state: CBOREncodingState, slot: Int) {
         self.state = state
         writer = state.writer
@@ -58,9 +61,11 @@ final class CBOREncodingFrame: CBORContainerBoxes {
         count = 0
     }
 
-    /// Itself, unless somebody may still hold a container of its last use.
-    func reusable() -> CBOREncodingFrame? {
-        areBoxesOurs() ? self : nil
+    /// The frame for a value below this one, if it is the right one for this depth and free.
+    @inline(__always)
+    func child(_ depth: Int) -> CBOREncodingFrame? {
+        guard let nextFrame, nextFrame.slot == depth, !nextFrame.isDetached, nextFrame.areBoxesOurs() else { return nil }
+        return nextFrame
     }
 
     /// Makes the frame refuse whatever comes.
@@ -69,6 +74,7 @@ final class CBOREncodingFrame: CBORContainerBoxes {
         isDetached = false
         serial &+= 1
         removeBoxes()
+        nextFrame = nil
     }
 
     var isOpen: Bool { openSlot >= 0 || isDetached }

@@ -76,7 +76,7 @@ extension CBOREncodingState {
     }
 
     private func closeOrDetach(_ frame: CBOREncodingFrame) {
-        let isHeld = frame.isShared || frame.reusable() == nil
+        let isHeld = frame.isShared || !frame.areBoxesOurs()
         let path = isHeld ? frame.codingPath : []
         let serial = frame.serial
         end(frame)

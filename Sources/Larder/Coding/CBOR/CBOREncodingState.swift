@@ -7,9 +7,9 @@ import Foundation
 /// runs and for each nested container that is still filled.
 ///
 /// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
-final class CBOREncodingState {
+final class CBOREncodingState: CBORReusableState {
     let writer: UnsafeMutablePointer<CBORWriter>
-    let userInfo: [CodingUserInfoKey: any Sendable]
+    private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
     /// Frames by depth. Those from `top` on are not in use and wait to be used again, with their boxes.
     var frames: [CBOREncodingFrame] = []
@@ -24,10 +24,15 @@ final class CBOREncodingState {
         set { writer.pointee.count = newValue }
     }
 
-    init(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
-        self.userInfo = userInfo
+    init() {
         writer = .allocate(capacity: 1)
-        writer.initialize(to: CBORWriter(rules: rules))
+        writer.initialize(to: CBORWriter())
+    }
+
+    /// Makes ready for another value.
+    func begin(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
+        writer.pointee.rules = rules
+        if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
     }
 
     deinit {
@@ -47,9 +52,16 @@ final class CBOREncodingState {
         }
     }
 
-    /// The bytes; the buffer starts anew.
+    /// The bytes.
     func takeData() -> Data {
-        Data(bytes: base, count: count)
+        writer.pointee.takeData()
+    }
+
+    /// Forgets the value that was encoded. Frames and boxes stay for the next.
+    func reset() {
+        writer.pointee.count = 0
+        writer.pointee.mayHaveDuplicates = false
+        if !userInfo.isEmpty { userInfo = [:] }
     }
 
     /// Lets go of the frames, which hold the state.
@@ -82,56 +94,67 @@ extension CBOREncodingState {
             if try writeKnown(value) { return }
             frame.customType = type
         }
-        try encodeCustom(value, layers: 0)
+        try encodeCustom(value, layers: 0, in: frame)
     }
 
     /// Lets a value write itself, into a frame of its own.
-    func encodeCustom<T: Encodable>(_ value: T, layers: Int, isRoot: Bool = false) throws {
+    func encodeCustom<T: Encodable>(
+        _ value: T, layers: Int, in parent: CBOREncodingFrame? = nil, isRoot: Bool = false
+    ) throws {
         guard top < CBORFormat.maximumDepth else {
-            throw error(value, "Nested more than \(CBORFormat.maximumDepth) levels deep.")
+            throw CBORRefusal(String(describing: T.self), "Nested more than \(CBORFormat.maximumDepth) levels deep.")
         }
         if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self) {
             return
         }
-        let frame = push(.value, layers: layers)
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        open(frame, .value, layers: layers)
         do {
             try value.encode(to: CBOREncoding(frame: frame, serial: frame.serial))
         } catch {
+            let converted = converted(error)
             close(downTo: frame.slot)
-            throw error
+            throw converted
         }
         if frame.form == .undecided {
-            if isRoot { throw error(value, "Top-level \(T.self) did not encode any values.") }
+            if isRoot { throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.") }
             writer.pointee.write(byte: CBORFormat.emptyMap)
         }
         close(downTo: frame.slot)
     }
 
-    /// A frame for the next depth, one used before where nobody can still hold its container.
+    /// A frame for the next depth.
     func push(_ role: CBOREncodingFrame.Role, layers: Int = 0) -> CBOREncodingFrame {
-        let frame: CBOREncodingFrame
-        let top = top
-        if top < frames.count {
-            frame = frames[top].reusable() ?? replaceFrame(at: top)
-        } else {
-            frame = CBOREncodingFrame(state: self, slot: top)
-            frames.append(frame)
-        }
-        frame.open(role, at: count, layers: layers, detachedBase: detached.count)
-        writer.pointee.top += 1
+        let frame = nextFrame(for: nil)
+        open(frame, role, layers: layers)
         return frame
     }
 
-    private func replaceFrame(at slot: Int) -> CBOREncodingFrame {
-        let frame = CBOREncodingFrame(state: self, slot: slot)
-        frames[slot] = frame
-        return frame
+    @inline(__always)
+    private func open(_ frame: CBOREncodingFrame, _ role: CBOREncodingFrame.Role, layers: Int) {
+        frame.open(role, at: count, layers: layers, detachedBase: detached.count)
+        writer.pointee.top &+= 1
+    }
+
+    /// A frame used before where nobody can still hold its container, else a new one.
+    @inline(never)
+    private func nextFrame(for parent: CBOREncodingFrame?) -> CBOREncodingFrame {
+        let top = top
+        if top == frames.count {
+            frames.append(CBOREncodingFrame(state: self, slot: top))
+        } else if !frames[top].areBoxesOurs() {
+            frames[top].retire()
+            frames[top] = CBOREncodingFrame(state: self, slot: top)
+        }
+        parent?.nextFrame = frames[top]
+        return frames[top]
     }
 
     /// Ends the frame in `slot` and all above it.
+    @inline(__always)
     func close(downTo slot: Int) {
         while top > slot {
-            let frame = frames[top - 1]
+            let frame = frames[top &- 1]
             if detached.count > frame.detachedBase {
                 for late in detached[frame.detachedBase...] { late.retire() }
                 detached.removeSubrange(frame.detachedBase...)

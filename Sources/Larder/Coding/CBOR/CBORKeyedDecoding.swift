@@ -141,7 +141,7 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try frame.openNested(key).unkeyedContainer()
+        try frame.openNested(key).unkeyedContainer(nil)
     }
 
     func superDecoder() throws -> any Decoder {
@@ -243,8 +243,9 @@ extension CBORDecodingFrame {
     }
 
     func superDecoder(at offset: Int) -> any Decoder {
-        let frame = CBORDecodingFrame(state: state)
+        let frame = CBORDecodingFrame(state: state, slot: -1)
         frame.open(at: offset, in: self, layers: 0)
-        return CBORDecoding(frame: frame, item: offset, serial: frame.serial, layers: 0)
+        state.mayBeKept = true
+        return CBORDecoding(handle: CBORDecodingHandle(frame), item: offset, serial: frame.serial, layers: 0)
     }
 }

@@ -157,7 +157,7 @@ extension CBOREncodingFrame {
 enum CBORKeyTypes {
     /// The key type of the standard library's dictionaries, which has no public name: a dictionary tells.
     static let dictionary: ObjectIdentifier? = {
-        let state = CBOREncodingState(rules: [], userInfo: [:])
+        let state = CBOREncodingState()
         defer { state.finish() }
         let frame = state.push(.value)
         do {

@@ -137,7 +137,7 @@ extension CBORReader {
                 base.load(fromByteOffset: offset, as: UInt8.self) == CBORFormat.Major.text | UInt8(length)
             else { return nil }
             guard let start = utf8.baseAddress else { return offset &+ 1 }
-            return memcmp(start, base + offset + 1, length) == 0 ? offset &+ 1 &+ length : nil
+            return Self.isEqual(start, base + offset + 1, length) ? offset &+ 1 &+ length : nil
         }
         if let match, let value = match { return value }
         return matchOtherKey(text, at: offset)

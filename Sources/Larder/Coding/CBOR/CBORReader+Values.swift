@@ -196,10 +196,37 @@ extension CBORReader {
         let isSame = text.utf8.withContiguousStorageIfAvailable { utf8 in
             guard utf8.count == bytes.count else { return false }
             guard let ours = utf8.baseAddress, let theirs = bytes.baseAddress else { return true }
-            return memcmp(ours, theirs, bytes.count) == 0
+            return isEqual(ours, theirs, bytes.count)
         }
         guard isSame ?? text.utf8.elementsEqual(bytes) else { throw CBORFault(.invalidText, offset) }
         return text
+    }
+
+    /// Whether `count` bytes are the same; without the call that `memcmp` is, for they are few.
+    @inline(__always)
+    static func isEqual(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ count: Int) -> Bool {
+        if count >= 8 {
+            guard count <= 64 else { return memcmp(one, other, count) == 0 }
+            var offset = 0
+            while offset &+ 8 <= count {
+                if load(one, offset, UInt64.self) != load(other, offset, UInt64.self) { return false }
+                offset &+= 8
+            }
+            return load(one, count &- 8, UInt64.self) == load(other, count &- 8, UInt64.self)
+        }
+        if count >= 4 {
+            return load(one, 0, UInt32.self) == load(other, 0, UInt32.self)
+                && load(one, count &- 4, UInt32.self) == load(other, count &- 4, UInt32.self)
+        }
+        for offset in 0..<count where load(one, offset, UInt8.self) != load(other, offset, UInt8.self) { return false }
+        return true
+    }
+
+    @inline(__always)
+    private static func load<Number: FixedWidthInteger>(
+        _ base: UnsafeRawPointer, _ offset: Int, _ type: Number.Type
+    ) -> Number {
+        base.loadUnaligned(fromByteOffset: offset, as: type)
     }
 
     /// A byte string, or an array of numbers that are bytes.

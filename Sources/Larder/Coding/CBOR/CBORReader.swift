@@ -8,10 +8,19 @@ struct CBORReader {
     let count: Int
     var offset: Int
 
+    /// A reader of nothing: its pointer is no place in memory, and a count of 0 keeps everybody from it.
+    static var empty: CBORReader {
+        CBORReader(base: UnsafeRawPointer(nowhere), count: 0, offset: 0)
+    }
+
     /// A reader of the same bytes at another place.
     @inline(__always)
     func at(_ offset: Int) -> CBORReader {
         CBORReader(base: base, count: count, offset: offset)
+    }
+
+    private static var nowhere: UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(bitPattern: 16).unsafelyUnwrapped
     }
 
     // MARK: Heads

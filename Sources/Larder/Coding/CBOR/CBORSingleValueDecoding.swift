@@ -1,9 +1,11 @@
 /// The container of a value that is one item.
 struct CBORSingleValueDecoding: SingleValueDecodingContainer {
-    let frame: CBORDecodingFrame
+    let handle: CBORDecodingHandle
     let item: Int
     let serial: UInt32
     let layers: UInt32
+
+    private var frame: CBORDecodingFrame { handle.frame }
 
     var codingPath: [any CodingKey] { frame.codingPath }
 

@@ -83,7 +83,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
         try frame.checkElement((any UnkeyedDecodingContainer).self)
         let end = try endOfElement()
-        let container = try frame.state.push(at: frame.cursor, in: frame).unkeyedContainer()
+        let container = try frame.state.push(at: frame.cursor, in: frame).unkeyedContainer(nil)
         frame.advance(to: end)
         return container
     }

@@ -23,16 +23,26 @@ struct CBORWriter {
     private(set) var base: UnsafeMutableRawPointer
     var count = 0
     private var capacity: Int
-    let rules: CBOREncodingRules
+    var rules: CBOREncodingRules = []
     /// How many frames are open.
     var top = 0
     /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
     var mayHaveDuplicates = false
 
-    init(rules: CBOREncodingRules) {
-        self.rules = rules
-        capacity = 512
+    init() {
+        capacity = Self.firstCapacity
         base = .allocate(byteCount: capacity, alignment: 1)
+    }
+
+    private static let firstCapacity = 512
+    /// A larger buffer is given away with the bytes in it, a smaller one is kept and its bytes are copied.
+    private static let largestKept = 1 << 16
+
+    mutating func takeData() -> Data {
+        guard capacity > Self.largestKept else { return Data(bytes: base, count: count) }
+        let data = Data(bytesNoCopy: base, count: count, deallocator: .custom { bytes, _ in bytes.deallocate() })
+        self = CBORWriter()
+        return data
     }
 
     func deallocate() {
