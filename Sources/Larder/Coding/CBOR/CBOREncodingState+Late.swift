@@ -96,7 +96,7 @@ extension CBOREncodingState {
             writer.pointee.reserve(growth)
             memmove(base + offset + length + growth, base + offset + length, count - offset - length)
             count += growth
-            if !detached.isEmpty { shiftDetached(from: offset + length, by: growth, inserting: nil) }
+            if !detached.isEmpty { shift(from: offset + length, by: growth, inserting: nil) }
         }
         let end = count
         count = offset
@@ -150,7 +150,7 @@ extension CBOREncodingState {
     /// Corrects the detached containers for what came in, or went, at `offset`.
     ///
     /// A container that ends just there grows if it is `owner` or lies around it; one inside it does not.
-    func shiftDetached(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
+    private func shiftDetached(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
         for frame in detached {
             let isAround = owner.map { frame.header <= $0.header } ?? false
             if frame.end > offset || (frame.end == offset && isAround) { frame.end += length }
