@@ -22,7 +22,11 @@ let package = Package(
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .testTarget(name: "LarderSQLiteTests", dependencies: ["LarderSQLite"], path: "Tests/LarderSQLite"),
-        .testTarget(name: "LarderTests", dependencies: ["Larder"], path: "Tests/Larder"),
+        .testTarget(
+            name: "LarderTests", dependencies: ["Larder", "larder-test-keys"], path: "Tests/Larder"),
+        // Programs that tests and scripts run: another process, another language.
+        .executableTarget(name: "larder-test-keys", dependencies: ["Larder"], path: "Tests/Programs/KeyPrinter"),
+        .executableTarget(name: "larder-test-cbor", dependencies: ["Larder"], path: "Tests/Programs/CBOREcho"),
     ],
     swiftLanguageModes: [.v6])
 

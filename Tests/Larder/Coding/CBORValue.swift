@@ -1,7 +1,7 @@
 import Foundation
 
 /// Any CBOR that our types can hold, by way of `Codable` alone: what a program with no fixed types would write.
-enum CBORValue: Hashable {
+enum CBORValue: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int128)

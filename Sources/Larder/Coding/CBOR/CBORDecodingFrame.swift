@@ -59,7 +59,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     var singleEnd = -1
 
 
-    let slot: Int
+    /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
+    var slot: Int
     /// The frame that the next value below took last.
     var nextFrame: CBORDecodingFrame?
 

@@ -134,6 +134,7 @@ final class CBORDecodingState: CBORReusableState {
             handles.append(CBORDecodingHandle(frame))
         } else if !frames[top].areBoxesOurs() {
             mayBeKept = true
+            frames[top].slot = -1
             frames[top] = CBORDecodingFrame(state: self, slot: top)
             handles[top] = CBORDecodingHandle(frames[top])
         }

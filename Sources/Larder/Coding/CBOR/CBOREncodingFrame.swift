@@ -10,7 +10,8 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     let state: CBOREncodingState
     /// The state's, at hand.
     let writer: UnsafeMutablePointer<CBORWriter>
-    let slot: Int
+    /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
+    var slot: Int
     /// The slot while the frame is open on the stack, else `closed`.
     var openSlot = CBOREncodingFrame.closed
     static let closed = -2
@@ -71,6 +72,7 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     /// Makes the frame refuse whatever comes.
     func retire() {
         openSlot = CBOREncodingFrame.closed
+        slot = -1
         isDetached = false
         serial &+= 1
         removeBoxes()

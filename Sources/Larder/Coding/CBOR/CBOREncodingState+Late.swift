@@ -87,6 +87,7 @@ extension CBOREncodingState {
         frame.detachedPath = path
         detached.append(frame)
         frames[frame.slot] = CBOREncodingFrame(state: self, slot: frame.slot)
+        frame.slot = -1
     }
 
     /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.

@@ -34,7 +34,10 @@ extension CBORWriter {
         let seconds = value.timeIntervalSinceReferenceDate
         let epoch = seconds + CBORFormat.secondsTo2001
         guard epoch - CBORFormat.secondsTo2001 == seconds else {
-            if rules.contains(.identity), seconds.isNaN { throw CBORRefusal(value, "A date that is NaN cannot be part of a key.") }
+            if rules.contains(.identity), seconds.isNaN {
+                // Its number, not the date: Foundation traps where it is to describe a date that is NaN.
+                throw CBORRefusal(seconds, "A date that is NaN cannot be part of a key.")
+            }
             write(head: CBORFormat.Major.tag, CBORFormat.Tag.referenceDate)
             return try write(seconds)
         }
