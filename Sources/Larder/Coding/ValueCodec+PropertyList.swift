@@ -43,7 +43,8 @@ private struct PropertyListItem<Value: Codable & Sendable>: Codable {
         if let container = Self.ownContainer(decoder) {
             value = try container.decode(Value.self, forKey: .value)
         } else {
-            value = try Value(from: decoder)
+            // By way of a container, which knows the types that a property list has itself.
+            value = try decoder.singleValueContainer().decode(Value.self)
         }
     }
 
