@@ -265,7 +265,8 @@ struct CBORContainerTests {
                 #expect(throws: DecodingError.self) { try container.decodeNil(forKey: .d) }
             }
         }
-        _ = try CBORDecoder().decode([Backwards].self, from: Data(hex: "82 a3616101 6162f6 616303 bf616101 6162f6 616303ff"))
+        _ = try CBORDecoder().decode(
+            [Backwards].self, from: Data(hex: "82 a3616101 6162f6 616303 bf616101 6162f6 616303ff"))
     }
 
     @Test func `integer keys of other encoders are found by their number`() throws {
@@ -305,7 +306,8 @@ struct CBORContainerTests {
             #expect(try kept[number * 2].keyed.decode(Int.self, forKey: .a) == number)
             let late = try kept[number * 2].decoder.container(keyedBy: Key.self)
             #expect(try late.decode(Int.self, forKey: .b) == number + 1)
-            #expect(try kept[number * 2 + 1].decoder.singleValueContainer().decode([String: Int].self) == ["a": 8, "b": 9])
+            #expect(
+                try kept[number * 2 + 1].decoder.singleValueContainer().decode([String: Int].self) == ["a": 8, "b": 9])
         }
     }
 

@@ -47,7 +47,9 @@ struct CBORGeneratedTests {
         switch kind {
         case 0: return .integer(Int(truncatingIfNeeded: random.next()) >> Int.random(in: 0..<64, using: &random))
         case 1: return .wide(Int128(truncatingIfNeeded: random.next()) << 60, random.next())
-        case 2: return .double(Double(bitPattern: random.next() & ~(0x7FF << 52) | UInt64.random(in: 0..<2047, using: &random) << 52))
+        case 2:
+            return .double(
+                Double(bitPattern: random.next() & ~(0x7FF << 52) | UInt64.random(in: 0..<2047, using: &random) << 52))
         case 3: return .text(text(&random))
         case 4: return .data(Data((0..<count * 9).map { _ in UInt8.random(in: 0...255, using: &random) }))
         case 5: return .date(Date(timeIntervalSinceReferenceDate: Double.random(in: -1e9...1e9, using: &random)))
@@ -62,7 +64,8 @@ struct CBORGeneratedTests {
         case 11:
             return .record(
                 Record(
-                    flag: count % 2 == 0, maybe: (0..<count).map { $0 % 2 == 0 ? nil : node(&random, depth: depth - 1) },
+                    flag: count % 2 == 0,
+                    maybe: (0..<count).map { $0 % 2 == 0 ? nil : node(&random, depth: depth - 1) },
                     decimal: Decimal(Int(truncatingIfNeeded: random.next() >> 16)) / 1000, small: [1, 2],
                     next: count == 0 ? nil : node(&random, depth: depth - 1), pairs: [[0.5, .pi], []]))
         default: return .nothing

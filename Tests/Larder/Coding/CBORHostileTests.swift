@@ -16,9 +16,11 @@ struct CBORHostileTests {
     }
 
     @Test(arguments: [
-        "", "18", "19ff", "1aff", "1bffffffffffffff", "1c", "1f", "3f", "41", "5bffffffffffffffff", "5f", "5f41", "5f6161ff",
+        "", "18", "19ff", "1aff", "1bffffffffffffff", "1c", "1f", "3f", "41", "5bffffffffffffffff", "5f", "5f41",
+        "5f6161ff",
         "5f5f4100ffff", "61", "63e6b0", "7f", "7f4161ff", "81", "8201",
-        "9bffffffffffffffff", "9f", "9f01", "a1", "a16161", "bbffffffffffffffff", "bf", "bf6161", "bf6161ff", "c1", "df",
+        "9bffffffffffffffff", "9f", "9f01", "a1", "a16161", "bbffffffffffffffff", "bf", "bf6161", "bf6161ff", "c1",
+        "df",
         "f8", "f800", "f81f", "f9", "f900", "fa00", "fb00", "fc", "ff", "0000", "8181", "d9", "dbffffffffffffffff",
         "9a7fffffff00", "ba7fffffff616100",
     ])
@@ -35,7 +37,9 @@ struct CBORHostileTests {
     func `text that is not UTF-8 is an error where somebody asks for it`(hex: String) {
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(String.self, from: Data(hex: hex)) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode([String].self, from: Data(hex: "81" + hex)) }
-        #expect(throws: DecodingError.self) { try CBORDecoder().decode([String: Int].self, from: Data(hex: "a1\(hex)00")) }
+        #expect(throws: DecodingError.self) {
+            try CBORDecoder().decode([String: Int].self, from: Data(hex: "a1\(hex)00"))
+        }
     }
 
     struct Item: Codable, Equatable {
@@ -88,12 +92,16 @@ struct CBORHostileTests {
         #expect(path("a3 \(list) 82 a1616101 a16161 6178") == "list.Index 1.a")
         #expect(path("a3 \(list) 81 a1616205") == "list.Index 0")
         #expect(path("a3 \(list) 80 \(byName) a1 6178 81 a2616101616203") == "byName.x.Index 0.b")
-        #expect(path("a3 \(list) 80 \(byName) a0 \(pair) a1 \(both) a2 \(left) 01 \(right) a16161f5") == "pair.both.right.a")
-        #expect(path("a3 \(list) 80 \(byName) a0 \(pair) a1 \(both) a2 \(left) f4 \(right) a1616101") == "pair.both.left")
+        #expect(
+            path("a3 \(list) 80 \(byName) a0 \(pair) a1 \(both) a2 \(left) 01 \(right) a16161f5") == "pair.both.right.a"
+        )
+        #expect(
+            path("a3 \(list) 80 \(byName) a0 \(pair) a1 \(both) a2 \(left) f4 \(right) a1616101") == "pair.both.left")
         #expect(path("a3 \(list) 80 \(byName) 05") == "byName")
         #expect(path("05") == "")
         // The keys in another order than asked for.
-        #expect(path("a3 \(pair) a1 \(both) a2 \(right) a1616101 \(left) 6178 \(list) 80 \(byName) a0") == "pair.both.left")
+        #expect(
+            path("a3 \(pair) a1 \(both) a2 \(right) a1616101 \(left) 6178 \(list) 80 \(byName) a0") == "pair.both.left")
     }
 
     @Test func `errors of the encoder name the path`() throws {
@@ -118,7 +126,9 @@ struct CBORHostileTests {
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(Int.self, from: Data(hex: "f93c00")) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(Int8.self, from: Data(hex: "1880")) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(UInt.self, from: Data(hex: "20")) }
-        #expect(throws: DecodingError.self) { try CBORDecoder().decode(Double.self, from: Data(hex: "1b0020000000000001")) }
+        #expect(throws: DecodingError.self) {
+            try CBORDecoder().decode(Double.self, from: Data(hex: "1b0020000000000001"))
+        }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(Date.self, from: Data(hex: "05")) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(UUID.self, from: Data(hex: "d8254101")) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(URL.self, from: Data(hex: "d82060")) }
@@ -183,7 +193,9 @@ struct CBORHostileTests {
     @Test func `skipped content may be as deep as it likes`() throws {
         struct Empty: Decodable {}
         let depth = 200_000
-        for (open, close) in [([0x81], []), ([0x9F], [0xFF]), ([0xBF, 0x00], [0xFF]), ([0xC1], []), ([0xA1, 0x00], [])] {
+        for (open, close) in [
+            ([0x81], []), ([0x9F], [0xFF]), ([0xBF, 0x00], [0xFF]), ([0xC1], []), ([0xA1, 0x00], []),
+        ] {
             var bytes = Data([0xA1, 0x61, 0x78])
             for _ in 0..<depth { bytes.append(contentsOf: open.map(UInt8.init)) }
             bytes.append(0)

@@ -36,7 +36,9 @@ struct CBORRoundTripTests {
     }
 
     @Test func `floating-point numbers come back to the bit`() throws {
-        for value in [0.0, -0.0, 1.5, 0.1, .pi, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude] {
+        for value in [
+            0.0, -0.0, 1.5, 0.1, .pi, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
+        ] {
             let back = try CBORDecoder().decode(Double.self, from: CBOREncoder().encode(value))
             #expect(back.bitPattern == value.bitPattern)
         }
@@ -54,8 +56,11 @@ struct CBORRoundTripTests {
 
     @Test func `a date comes back to the last bit`() throws {  // case 189
         var random = SystemRandomNumberGenerator()
-        var dates = [Date(), .distantPast, .distantFuture, Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: -0.5)]
-        dates += (0..<2_000).map { _ in Date(timeIntervalSinceReferenceDate: .random(in: -1e10...1e10, using: &random)) }
+        var dates = [
+            Date(), .distantPast, .distantFuture, Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: -0.5),
+        ]
+        dates += (0..<2_000).map { _ in Date(timeIntervalSinceReferenceDate: .random(in: -1e10...1e10, using: &random))
+        }
         dates += (0..<200).map { _ in Date(timeIntervalSinceReferenceDate: .random(in: -1...1, using: &random)) }
         for date in dates {
             let back = try CBORDecoder().decode(Date.self, from: CBOREncoder().encode(date))
@@ -66,8 +71,10 @@ struct CBORRoundTripTests {
     }
 
     @Test func `a decimal comes back`() throws {  // case 189
-        let texts = ["0", "1", "-1", "0.1", "-123.4500", "3.14159265358979323846264338327950288419", "1e127", "1e-128",
-            "340282366920938463463374607431768211455", "-340282366920938463463374607431768211455e20", "100000"]
+        let texts = [
+            "0", "1", "-1", "0.1", "-123.4500", "3.14159265358979323846264338327950288419", "1e127", "1e-128",
+            "340282366920938463463374607431768211455", "-340282366920938463463374607431768211455e20", "100000",
+        ]
         let decimals = try texts.map { try #require(Decimal(string: $0)) }
         for decimal in decimals { try check(decimal) }
         try check(decimals)

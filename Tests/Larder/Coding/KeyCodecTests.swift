@@ -45,10 +45,12 @@ struct KeyCodecTests {
         #expect(try hex(stored(1.0)) == "f93c00")
         #expect(try hex(stored(Data([1, 2]))) == "420102")
         #expect(try hex(stored([UInt8]([1, 2]))) == "420102")
-        #expect(try hex(stored(try #require(UUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))))
-            == "d82550e621e1f8c36c495a93fc0c247a3e6e5f")
-        #expect(try hex(stored(try #require(URL(string: "http://www.example.com"))))
-            == "d82076687474703a2f2f7777772e6578616d706c652e636f6d")
+        #expect(
+            try hex(stored(try #require(UUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))))
+                == "d82550e621e1f8c36c495a93fc0c247a3e6e5f")
+        #expect(
+            try hex(stored(try #require(URL(string: "http://www.example.com"))))
+                == "d82076687474703a2f2f7777772e6578616d706c652e636f6d")
         #expect(try hex(stored(Date(timeIntervalSince1970: 1_363_896_240))) == "c11a514b67b0")
         #expect(try hex(stored(Place.at(x: 1, y: 2))) == "a1626174a26178016179" + "02")
         #expect(try hex(stored(Place.home)) == "a164686f6d65a0")
@@ -58,7 +60,9 @@ struct KeyCodecTests {
     }
 
     @Test func `large integers are blobs in the order of their values`() throws {
-        let numbers: [UInt128] = [1 << 63, 1 << 63 + 1, UInt128(UInt64.max), 1 << 64, 1 << 64 + 1, 1 << 72, 1 << 120, .max]
+        let numbers: [UInt128] = [
+            1 << 63, 1 << 63 + 1, UInt128(UInt64.max), 1 << 64, 1 << 64 + 1, 1 << 72, 1 << 120, .max,
+        ]
         let blobs = try numbers.map { number in
             guard case .blob(let bytes) = try stored(number) else { return Data() }
             return bytes
@@ -122,7 +126,9 @@ struct KeyCodecTests {
             }
         }
         #expect(throws: CacheError.self) { try KeyCodec<Double>().stored(.nan, cache: "c") }
-        #expect(throws: CacheError.self) { try KeyCodec<[Date]>().stored([Date(timeIntervalSince1970: .nan)], cache: "c") }
+        #expect(throws: CacheError.self) {
+            try KeyCodec<[Date]>().stored([Date(timeIntervalSince1970: .nan)], cache: "c")
+        }
         #expect(throws: CacheError.self) { try KeyCodec<Decimal>().stored(.nan, cache: "c") }
     }
 

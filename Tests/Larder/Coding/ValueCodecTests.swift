@@ -29,7 +29,9 @@ struct ValueCodecTests {
 
     @Test func `every built-in format brings a value back`() throws {  // case 189
         let article = try Self.article()
-        for codec in [ValueCodec<Article>.cbor, .json, .propertyList, .json(encoder: JSONEncoder(), decoder: JSONDecoder())] {
+        for codec in [
+            ValueCodec<Article>.cbor, .json, .propertyList, .json(encoder: JSONEncoder(), decoder: JSONDecoder()),
+        ] {
             #expect(try roundTrip(article, codec) == article, "\(codec.identifier)")
         }
     }
@@ -171,7 +173,8 @@ struct ValueCodecTests {
             }.identifier
         }
         let names = [
-            name("a", "b", "c"), name("a+b", "c"), name("a", "b+c"), name("a\\", "b"), name("a\\+b"), name("a"), name("a", ""),
+            name("a", "b", "c"), name("a+b", "c"), name("a", "b+c"), name("a\\", "b"), name("a\\+b"), name("a"),
+            name("a", ""),
         ]
         #expect(Set(names).count == names.count)
     }

@@ -99,7 +99,9 @@ enum EchoValue: Codable {
 
     static func random(_ random: inout some RandomNumberGenerator, depth: Int) -> EchoValue {
         let count = Int.random(in: 0..<6, using: &random)
-        func text() -> String { (0..<count * 5).map { _ in "aé漢😀\0z".randomElement(using: &random).map(String.init) ?? "" }.joined() }
+        func text() -> String {
+            (0..<count * 5).map { _ in "aé漢😀\0z".randomElement(using: &random).map(String.init) ?? "" }.joined()
+        }
         switch Int.random(in: 0..<(depth > 0 ? 12 : 9), using: &random) {
         case 0: return .null
         case 1: return .bool(count % 2 == 0)
@@ -113,7 +115,9 @@ enum EchoValue: Codable {
         case 9, 10: return .array((0..<count).map { _ in .random(&random, depth: depth - 1) })
         default:
             return .map(
-                Dictionary((0..<count * 2).map { ("\($0)" + text(), .random(&random, depth: depth - 1)) }) { first, _ in first })
+                Dictionary((0..<count * 2).map { ("\($0)" + text(), .random(&random, depth: depth - 1)) }) { first, _ in
+                    first
+                })
         }
     }
 }

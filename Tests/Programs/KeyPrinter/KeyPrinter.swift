@@ -23,7 +23,8 @@ struct KeyPrinter {
         let key = Key(
             set: Set((0..<50).map { "element \($0)" }), points: Set((0..<20).map { Point(x: $0, y: -$0) }),
             nested: Set((0..<10).map { Set(0..<$0) }),
-            byPoint: Dictionary(uniqueKeysWithValues: (0..<20).map { (Point(x: $0, y: 1), ["a": $0, "b": 1, "c": 2]) }),
+            byPoint: Dictionary(
+                uniqueKeysWithValues: (0..<20).map { (Point(x: $0, y: 1), ["a": $0, "b": 1, "c": 2]) }),
             byNumber: Dictionary(uniqueKeysWithValues: (0..<40).map { ($0, "n") }),
             byName: Dictionary(uniqueKeysWithValues: (0..<40).map { ("name \($0)", Point(x: $0, y: 0)) }),
             optional: [1.5, 2.5, -0.0])

@@ -58,7 +58,6 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// Where the item ends, known from a single value; else -1.
     var singleEnd = -1
 
-
     /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
     var slot: Int
     /// The frame that the next value below took last.
@@ -152,6 +151,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         if form == .map {
             if hasIndex { return index.end }
             if remaining == 0, !needsCheck { return cursor }
+            if count == 1, !needsCheck { return try endOfOnlyPair() }
             try makeIndex()
             return index.end
         }
@@ -215,8 +215,23 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     }
 
     func allKeys<Key: CodingKey>(_ type: Key.Type) throws(CBORFault) -> [Key] {
+        // An enum with associated values: one pair, one key, and no need for an index.
+        if count == 1, !hasIndex {
+            var reader = input.pointee.at(first)
+            if try reader.peek() & 0xE0 == CBORFormat.Major.text {
+                guard let key = Key(stringValue: try reader.string()) else { return [] }
+                return [key]
+            }
+        }
         if !hasIndex { try makeIndex() }
         return index.keys(type, input.pointee)
+    }
+
+    private func endOfOnlyPair() throws(CBORFault) -> Int {
+        var reader = input.pointee.at(first)
+        try reader.skip()
+        try reader.skip()
+        return reader.offset
     }
 
     // MARK: Elements

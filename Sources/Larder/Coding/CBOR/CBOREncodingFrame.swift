@@ -65,7 +65,9 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     /// The frame for a value below this one, if it is the right one for this depth and free.
     @inline(__always)
     func child(_ depth: Int) -> CBOREncodingFrame? {
-        guard let nextFrame, nextFrame.slot == depth, !nextFrame.isDetached, nextFrame.areBoxesOurs() else { return nil }
+        guard let nextFrame, nextFrame.slot == depth, !nextFrame.isDetached, nextFrame.areBoxesOurs() else {
+            return nil
+        }
         return nextFrame
     }
 

@@ -55,7 +55,8 @@ extension CBOREncodingState {
             Self.self,
             EncodingError.Context(
                 codingPath: frame.codingPath,
-                debugDescription: "A single-value container takes one value, and none where another container was made."))
+                debugDescription: "A single-value container takes one value, and none where another container was made."
+            ))
     }
 
     /// The path of the element that the innermost frame is at.

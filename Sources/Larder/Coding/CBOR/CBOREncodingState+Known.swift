@@ -51,7 +51,9 @@ extension CBOREncodingState {
             try map(value as! [String: String]) { try $0.write(checked: $1) }
             return true
         }
-        if T.self == [String: Int].self { try map(value as! [String: Int]) { $0.write(signed: Int64($1)) }; return true }
+        if T.self == [String: Int].self {
+            try map(value as! [String: Int]) { $0.write(signed: Int64($1)) }; return true
+        }
         if T.self == [String: Double].self { try map(value as! [String: Double]) { try $0.write($1) }; return true }
         if T.self == [String: Bool].self { try map(value as! [String: Bool]) { $0.write($1) }; return true }
         if T.self == [String: Date].self { try map(value as! [String: Date]) { try $0.write($1) }; return true }

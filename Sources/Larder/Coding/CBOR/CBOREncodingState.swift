@@ -104,7 +104,8 @@ extension CBOREncodingState {
         guard top < CBORFormat.maximumDepth else {
             throw CBORRefusal(String(describing: T.self), "Nested more than \(CBORFormat.maximumDepth) levels deep.")
         }
-        if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self) {
+        if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self)
+        {
             return
         }
         let frame = parent?.child(top) ?? nextFrame(for: parent)
@@ -117,9 +118,13 @@ extension CBOREncodingState {
             throw converted
         }
         if frame.form == .undecided {
-            if isRoot { throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.") }
+            if isRoot {
+                throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.")
+            }
             writer.pointee.write(byte: CBORFormat.emptyMap)
         }
+        // Most often nothing else is open.
+        if top == frame.slot &+ 1, detached.isEmpty { return end(frame) }
         close(downTo: frame.slot)
     }
 
@@ -132,7 +137,7 @@ extension CBOREncodingState {
 
     @inline(__always)
     private func open(_ frame: CBOREncodingFrame, _ role: CBOREncodingFrame.Role, layers: Int) {
-        frame.open(role, at: count, layers: layers, detachedBase: detached.count)
+        frame.open(role, at: count, layers: layers, detachedBase: detached.isEmpty ? 0 : detached.count)
         writer.pointee.top &+= 1
     }
 
@@ -164,6 +169,7 @@ extension CBOREncodingState {
     }
 
     /// Ends the innermost frame: its head gets its count.
+    @inline(__always)
     func end(_ frame: CBOREncodingFrame) {
         if frame.form == .undecided, frame.role == .nested { writer.pointee.write(byte: CBORFormat.emptyMap) }
         finishHead(frame)

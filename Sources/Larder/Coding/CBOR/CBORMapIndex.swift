@@ -14,6 +14,8 @@ struct CBORMapIndex {
     private var order: [Int32] = []
     /// Where the next key is expected.
     private var next = 0
+    /// A bit for each print, where there are few: most keys that are not there are told by it.
+    private var mask: UInt64 = .max
     /// Where the map ends.
     private(set) var end = 0
 
@@ -38,12 +40,16 @@ struct CBORMapIndex {
         try entries.count <= Self.small ? checkFew(reader) : checkMany(reader)
     }
 
-    private func checkFew(_ reader: CBORReader) throws(CBORFault) {
+    private static func bit(_ print: UInt64) -> UInt64 {
+        1 << ((print &* 0x9E37_79B9_7F4A_7C15) >> 58)
+    }
+
+    private mutating func checkFew(_ reader: CBORReader) throws(CBORFault) {
         // A bit for each print: only where two meet is there anything to compare.
         var seen: UInt64 = 0
         for index in entries.indices {
             let entry = entries[index]
-            let bit: UInt64 = 1 << ((entry.print &* 0x9E37_79B9_7F4A_7C15) >> 58)
+            let bit = Self.bit(entry.print)
             if seen & bit != 0 {
                 for other in entries[..<index]
                 where other.print == entry.print && reader.isSameKey(other.key, entry.key) {
@@ -52,9 +58,11 @@ struct CBORMapIndex {
             }
             seen |= bit
         }
+        mask = seen
     }
 
     private mutating func checkMany(_ reader: CBORReader) throws(CBORFault) {
+        mask = .max
         for index in entries.indices {
             let entry = entries[index]
             entries[index].print = reader.hash(of: entry.key..<entry.value)
@@ -86,6 +94,7 @@ struct CBORMapIndex {
     /// The pair with this print whose key, at the offset given, matches: most often the one behind that found last.
     @inline(__always)
     private mutating func find(_ print: UInt64, _ matches: (Int) -> Bool) -> Entry? {
+        if mask & Self.bit(print) == 0 { return nil }
         if next < entries.count, entries[next].print == print, matches(entries[next].key) {
             next += 1
             return entries[next - 1]

@@ -81,7 +81,9 @@ struct CBORMapSorter {
     static func permute(_ state: CBOREncodingState, from start: Int, _ ranges: [Range<Int>]) -> Int {
         var copy = Data()
         copy.reserveCapacity(ranges.reduce(0) { $0 + $1.count })
-        for range in ranges { copy.append(contentsOf: UnsafeRawBufferPointer(start: state.base + range.lowerBound, count: range.count)) }
+        for range in ranges {
+            copy.append(contentsOf: UnsafeRawBufferPointer(start: state.base + range.lowerBound, count: range.count))
+        }
         copy.withUnsafeBytes { bytes in
             if let source = bytes.baseAddress { (state.base + start).copyMemory(from: source, byteCount: bytes.count) }
         }
@@ -94,7 +96,8 @@ struct CBORMapSorter {
 
     /// Compares bytes; of two where one begins the other, the shorter is less.
     private static func compare(_ state: CBOREncodingState, _ left: Range<Int>, _ right: Range<Int>) -> Int {
-        let order = Int(memcmp(state.base + left.lowerBound, state.base + right.lowerBound, min(left.count, right.count)))
+        let order = Int(
+            memcmp(state.base + left.lowerBound, state.base + right.lowerBound, min(left.count, right.count)))
         return order == 0 ? left.count - right.count : order
     }
 

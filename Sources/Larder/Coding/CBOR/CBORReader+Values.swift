@@ -256,7 +256,8 @@ extension CBORReader {
         case CBORFormat.Major.array:
             offset = start
             var whole = Bytes()
-            try elements { (reader: inout CBORReader) throws(CBORFault) in whole.append(try reader.integer(UInt8.self)) }
+            try elements { (reader: inout CBORReader) throws(CBORFault) in whole.append(try reader.integer(UInt8.self))
+            }
             return whole
         default: throw mismatch(at: start)
         }

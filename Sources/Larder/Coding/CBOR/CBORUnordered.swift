@@ -17,7 +17,9 @@ extension Set: CBORUnordered {
 extension Dictionary: CBORUnordered {
     func writeSorted(_ state: CBOREncodingState) throws -> Bool {
         // Those become maps, which are sorted by the last pass.
-        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type { return false }
+        if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
+            return false
+        }
         guard Key.self is any Encodable.Type, Value.self is any Encodable.Type else { return false }
         try state.writeSorted(self, itemsPerElement: 2) { element in
             if let key = element.key as? any Encodable { try state.encode(key) }

@@ -198,7 +198,9 @@ struct CBORWriter {
             throw CBORRefusal(value, "JSON has no number for \(value).")
         }
         if rules.contains(.identity) {
-            if value.isNaN { throw CBORRefusal(value, "A NaN equals nothing, itself included, so it cannot be part of a key.") }
+            if value.isNaN {
+                throw CBORRefusal(value, "A NaN equals nothing, itself included, so it cannot be part of a key.")
+            }
             if value == 0 { value = 0 }
         }
         if value.isNaN {
