@@ -9,7 +9,13 @@
 class CBORContainerBoxes {
     private final var firstType: ObjectIdentifier?
     private final var first: AnyObject?
-    private final var others: [(type: ObjectIdentifier, box: AnyObject)] = []
+    // An enum with associated values has a type of key for each of its cases, so there are some more.
+    private final var secondType: ObjectIdentifier?
+    private final var second: AnyObject?
+    private final var thirdType: ObjectIdentifier?
+    private final var third: AnyObject?
+    private final var fourthType: ObjectIdentifier?
+    private final var fourth: AnyObject?
     /// A container that could not be kept was handed out, so nobody knows who holds one.
     private final var isLeaky = false
 
@@ -20,8 +26,9 @@ class CBORContainerBoxes {
     }
 
     private final func otherBox(_ type: ObjectIdentifier) -> AnyObject? {
-        for entry in others where entry.type == type { return entry.box }
-        return nil
+        if secondType == type { return second }
+        if thirdType == type { return third }
+        return fourthType == type ? fourth : nil
     }
 
     /// Keeps `container`, which is for keys of `type`.
@@ -32,12 +39,15 @@ class CBORContainerBoxes {
         }
         let box = unsafeBitCast(container, to: AnyObject.self)
         if first == nil {
-            firstType = type
-            first = box
-        } else if others.count < 3 {
-            others.append((type, box))
+            (firstType, first) = (type, box)
+        } else if second == nil {
+            (secondType, second) = (type, box)
+        } else if third == nil {
+            (thirdType, third) = (type, box)
         } else {
-            isLeaky = true
+            // The last place goes from one to the next; who holds a box that is pushed out is not known any more.
+            if fourth != nil, !isKnownUniquelyReferenced(&fourth) { isLeaky = true }
+            (fourthType, fourth) = (type, box)
         }
     }
 
@@ -46,17 +56,19 @@ class CBORContainerBoxes {
     final func areBoxesOurs() -> Bool {
         if isLeaky { return false }
         if first != nil, !isKnownUniquelyReferenced(&first) { return false }
-        return others.isEmpty || areOthersOurs()
+        return second == nil || areOthersOurs()
     }
 
     private final func areOthersOurs() -> Bool {
-        for index in others.indices where !isKnownUniquelyReferenced(&others[index].box) { return false }
-        return true
+        if !isKnownUniquelyReferenced(&second) { return false }
+        if third != nil, !isKnownUniquelyReferenced(&third) { return false }
+        return fourth == nil || isKnownUniquelyReferenced(&fourth)
     }
 
     final func removeBoxes() {
-        firstType = nil
-        first = nil
-        others = []
+        (firstType, first) = (nil, nil)
+        (secondType, second) = (nil, nil)
+        (thirdType, third) = (nil, nil)
+        (fourthType, fourth) = (nil, nil)
     }
 }

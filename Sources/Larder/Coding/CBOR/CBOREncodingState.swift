@@ -129,8 +129,9 @@ extension CBOREncodingState {
     }
 
     /// A frame for the next depth.
-    func push(_ role: CBOREncodingFrame.Role, layers: Int = 0) -> CBOREncodingFrame {
-        let frame = nextFrame(for: nil)
+    func push(_ role: CBOREncodingFrame.Role, in parent: CBOREncodingFrame? = nil, layers: Int = 0) -> CBOREncodingFrame
+    {
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
         open(frame, role, layers: layers)
         return frame
     }
