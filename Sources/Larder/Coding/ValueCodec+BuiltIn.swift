@@ -55,7 +55,9 @@ extension ValueCodec where Value: Codable & Sendable {
 }
 
 extension CBOREncoder {
-    /// Throws where `rules` refuse a part of `value`. The bytes are not wanted; it costs a tenth of what JSON does.
+    /// Throws where `rules` refuse a part of `value`.
+    ///
+    /// The bytes are not wanted; it costs a tenth of what JSON does.
     func check<T: Encodable>(_ value: T, _ rules: CBOREncodingRules) throws {
         _ = try encode(value, rules: rules)
     }

@@ -51,6 +51,7 @@ func attempt<T: Codable>(_ type: T.Type, _ data: Data, _ decoder: CBORDecoder, _
     }
 }
 
+/// What libFuzzer calls with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let data = start.map { Data(bytes: $0, count: count) } ?? Data()

@@ -87,7 +87,8 @@ struct CBORRoundTripTests {
         try check(base)
         try check(try #require(URL(string: "b?c=d#e", relativeTo: base)))
         try check(URL(fileURLWithPath: "/tmp/a b/ü"))
-        try check([try #require(URL(string: "../x", relativeTo: try #require(URL(string: "y/", relativeTo: base))))])
+        let middle = URL(string: "y/", relativeTo: base)
+        try check([try #require(URL(string: "../x", relativeTo: middle))])
     }
 
     @Test func `Foundation's other values come back`() throws {  // case 189

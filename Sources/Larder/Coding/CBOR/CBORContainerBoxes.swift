@@ -9,6 +9,8 @@
 class CBORContainerBoxes {
     private final var firstType: ObjectIdentifier?
     private final var first: AnyObject?
+    /// Where `first` is: to read it costs no reference count.
+    private final var firstAddress: UnsafeRawPointer?
     // An enum with associated values has a type of key for each of its cases, so there are some more.
     private final var secondType: ObjectIdentifier?
     private final var second: AnyObject?
@@ -19,16 +21,20 @@ class CBORContainerBoxes {
     /// A container that could not be kept was handed out, so nobody knows who holds one.
     private final var isLeaky = false
 
-    /// The box of the kept container for keys of `type`.
+    /// The address of the box of the kept container for keys of `type`; this object holds the box.
     @inline(__always)
-    final func box(_ type: ObjectIdentifier) -> AnyObject? {
-        firstType == type ? first : otherBox(type)
+    final func box(_ type: ObjectIdentifier) -> UnsafeRawPointer? {
+        firstType == type ? firstAddress : otherBox(type)
     }
 
-    private final func otherBox(_ type: ObjectIdentifier) -> AnyObject? {
-        if secondType == type { return second }
-        if thirdType == type { return third }
-        return fourthType == type ? fourth : nil
+    private final func otherBox(_ type: ObjectIdentifier) -> UnsafeRawPointer? {
+        if secondType == type { return Self.address(second) }
+        if thirdType == type { return Self.address(third) }
+        return fourthType == type ? Self.address(fourth) : nil
+    }
+
+    private static func address(_ box: AnyObject?) -> UnsafeRawPointer? {
+        box.map { UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque()) }
     }
 
     /// Keeps `container`, which is for keys of `type`.
@@ -39,7 +45,7 @@ class CBORContainerBoxes {
         }
         let box = unsafeBitCast(container, to: AnyObject.self)
         if first == nil {
-            (firstType, first) = (type, box)
+            (firstType, first, firstAddress) = (type, box, Self.address(box))
         } else if second == nil {
             (secondType, second) = (type, box)
         } else if third == nil {
@@ -66,7 +72,7 @@ class CBORContainerBoxes {
     }
 
     final func removeBoxes() {
-        (firstType, first) = (nil, nil)
+        (firstType, first, firstAddress) = (nil, nil, nil)
         (secondType, second) = (nil, nil)
         (thirdType, third) = (nil, nil)
         (fourthType, fourth) = (nil, nil)

@@ -5,8 +5,10 @@ import Foundation
 /// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
 /// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
 final class CBORDecodingState: CBORReusableState {
-    /// A reader at the start of the bytes, behind a pointer that frames have at hand. They hold the state, so the
-    /// pointer is good for as long as they are, and to read through it costs no reference count.
+    /// A reader at the start of the bytes, behind a pointer that frames have at hand.
+    ///
+    /// They hold the state, so the pointer is good for as long as they are, and to read through it costs no reference
+    /// count.
     let input: UnsafeMutablePointer<CBORReader>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 

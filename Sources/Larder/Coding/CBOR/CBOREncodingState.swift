@@ -11,7 +11,9 @@ final class CBOREncodingState: CBORReusableState {
     let writer: UnsafeMutablePointer<CBORWriter>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// Frames by depth. Those from `top` on are not in use and wait to be used again, with their boxes.
+    /// Frames by depth.
+    ///
+    /// Those from `top` on are not in use and wait to be used again, with their boxes.
     var frames: [CBOREncodingFrame] = []
     /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
     var detached: [CBOREncodingFrame] = []
@@ -57,7 +59,9 @@ final class CBOREncodingState: CBORReusableState {
         writer.pointee.takeData()
     }
 
-    /// Forgets the value that was encoded. Frames and boxes stay for the next.
+    /// Forgets the value that was encoded.
+    ///
+    /// Frames and boxes stay for the next.
     func reset() {
         writer.pointee.count = 0
         writer.pointee.mayHaveDuplicates = false

@@ -11,12 +11,16 @@ extension Optional: CBOROptional {
 }
 
 enum CBOROptionals {
-    /// Whether `value` is an optional, and nil. A failed cast is slow: ask only where it is rare.
+    /// Whether `value` is an optional, and nil.
+    ///
+    /// A failed cast is slow: ask only where it is rare.
     static func isNil<T>(_ value: T) -> Bool {
         (value as? any CBOROptional)?.isNil ?? false
     }
 
-    /// Whether `type` is an optional's. Slow, like the other.
+    /// Whether `type` is an optional's.
+    ///
+    /// Slow, like the other.
     static func isOptional(_ type: Any.Type) -> Bool {
         type is any CBOROptional.Type
     }
