@@ -12,7 +12,7 @@ struct CBORSizeTests {
     struct Article: Codable {
         var id = 1_007
         var title = "An article about storage"
-        var summary = "Some text that is long enough to matter, but not more than that."
+        var summary = "Some text that is long enough to matter."
         var published = Date(timeIntervalSinceReferenceDate: 721_692_807.123456)
         var token = UUID()
         var link = URL(string: "https://example.com/articles/7")

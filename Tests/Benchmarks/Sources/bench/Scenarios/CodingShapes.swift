@@ -1,6 +1,6 @@
 import Foundation
 
-/// Ten fields, 440 bytes of JSON.
+/// Ten fields, about 410 bytes of JSON.
 struct CodingArticle: Codable {
     struct Author: Codable {
         var id = 7
@@ -10,7 +10,7 @@ struct CodingArticle: Codable {
 
     var id = 1_007
     var title = "An article about storage"
-    var summary = "Some text that is long enough to matter, but not more than that."
+    var summary = "Some text that is long enough to matter."
     var published = Date(timeIntervalSinceReferenceDate: 721_692_807.123456)
     var token = UUID()
     var link = URL(string: "https://example.com/articles/7")
