@@ -6,7 +6,7 @@ public import Foundation
 /// any width, half and single precision, integer keys, tags it does not know around content it does.
 ///
 /// The bytes may come from anywhere. Whatever they are, the decoder neither traps nor allocates by a length that the
-/// bytes do not hold, and values nested more than 512 levels deep are refused. Truncated or trailing bytes, text that
+/// bytes do not hold, and values nested more than 256 levels deep are refused. Truncated or trailing bytes, text that
 /// is not UTF-8, items of another type and keys that a map holds twice are errors that name the coding path and the
 /// offset. Content that nobody asks for is checked for being well-formed only.
 public struct CBORDecoder: Sendable {

@@ -44,7 +44,7 @@ enum CBORFormat {
     }
 
     /// Values nested more deeply than this are refused, both ways: recursion must end before the stack does.
-    static let maximumDepth = 512
+    static let maximumDepth = 256
 
     /// Seconds from 1970 to 2001, what Foundation's two ways to count a date differ by.
     static let secondsTo2001 = 978_307_200.0
