@@ -22,13 +22,17 @@ let package = Package(
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),
+        // Programs that tests and scripts run: another process, another language.
+        .executableTarget(name: "larder-test-keys", dependencies: ["Larder"], path: "Tests/Programs/KeyPrinter"),
+        .executableTarget(name: "larder-test-cbor", dependencies: ["Larder"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
             name: "larder-test-store", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
             path: "Tests/Programs/StoreProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(
-            name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport"],
+            name: "LarderTests",
+            dependencies: ["Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport", "larder-test-keys"],
             path: "Tests/Larder"),
         .testTarget(
             name: "DurabilityTests",

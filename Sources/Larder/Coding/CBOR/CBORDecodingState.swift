@@ -1,0 +1,180 @@
+import Foundation
+
+/// What one call of `decode` works on: the bytes, and the frames of the values that are being decoded.
+///
+/// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
+/// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
+final class CBORDecodingState: CBORReusableState {
+    /// A reader at the start of the bytes, behind a pointer that frames have at hand.
+    ///
+    /// They hold the state, so the pointer is good for as long as they are, and to read through it costs no reference
+    /// count.
+    let input: UnsafeMutablePointer<CBORReader>
+    private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    /// Frames by depth; those from `top` on wait to be used again, with their boxes.
+    private var frames: [CBORDecodingFrame] = []
+    /// What the decoders of those frames' values hold.
+    private var handles: [CBORDecodingHandle] = []
+    private var top = 0
+    /// Something was handed out of which nobody knows whether it was kept.
+    var mayBeKept = false
+    private var isFinished = false
+    private var ownBytes: UnsafeMutableRawPointer?
+
+    /// Where the item that was decoded last ends.
+    var end = 0
+
+    init() {
+        input = .allocate(capacity: 1)
+        input.initialize(to: .empty)
+    }
+
+    /// Makes ready for other bytes.
+    func begin(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
+        input.pointee = CBORReader(base: base, count: count, offset: 0)
+        if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+    }
+
+    /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
+    func reset() -> Bool {
+        if mayBeKept { return false }
+        for frame in frames where !frame.areBoxesOurs() { return false }
+        for index in handles.indices where !isKnownUniquelyReferenced(&handles[index]) { return false }
+        for frame in frames { frame.forget() }
+        input.pointee = .empty
+        if !userInfo.isEmpty { userInfo = [:] }
+        return true
+    }
+
+    deinit {
+        input.deinitialize(count: 1)
+        input.deallocate()
+        ownBytes?.deallocate()
+    }
+
+    var base: UnsafeRawPointer { input.pointee.base }
+    var count: Int { input.pointee.count }
+
+    @inline(__always)
+    func reader(at offset: Int) -> CBORReader {
+        input.pointee.at(offset)
+    }
+
+    /// Lets go of the frames, which hold the state.
+    func finish() {
+        for frame in frames { frame.letGo() }
+        frames = []
+        handles = []
+        top = 0
+        isFinished = true
+    }
+
+    /// Makes the state independent of the caller's memory.
+    func keepBytes() {
+        let copy = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 1)
+        copy.copyMemory(from: base, byteCount: count)
+        ownBytes = copy
+        input.pointee = CBORReader(base: UnsafeRawPointer(copy), count: count, offset: 0)
+    }
+
+    // MARK: Values
+
+    /// The value at `offset`, an element of `frame`'s value; `end` is where it ends.
+    ///
+    /// `layers` counts the single-value containers around it.
+    func decode<T: Decodable>(
+        _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int = 0
+    ) throws -> T {
+        guard offset < count else { throw failure(CBORFault(.truncated, offset), type, in: frame) }
+        // Each ends in `decodeCustom`: an optional result would cost a look-up of its type for each value.
+        switch base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
+        case CBORFormat.Major.map: return try decodeMap(type, at: offset, in: frame, layers: layers)
+        case CBORFormat.Major.array: return try decodeArray(type, at: offset, in: frame, layers: layers)
+        default: return try decodeScalar(type, at: offset, in: frame, layers: layers)
+        }
+    }
+
+    /// Lets a value read itself.
+    func decodeCustom<T: Decodable>(
+        _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
+    ) throws -> T {
+        guard top < CBORFormat.maximumDepth else { throw failure(CBORFault(.tooDeep, offset), type, in: parent) }
+        let depth = top
+        let frame = push(at: offset, in: parent, layers: layers)
+        frame.type = type
+        defer { top = depth }
+        let handle = frame.slot < 0 ? CBORDecodingHandle(frame) : handles[frame.slot]
+        let value = try T(
+            from: CBORDecoding(handle: handle, item: offset, serial: frame.serial, layers: UInt32(layers)))
+        do throws(CBORFault) {
+            end = try frame.finish()
+        } catch {
+            throw failure(error, type, in: parent)
+        }
+        return value
+    }
+
+    /// A frame for the next depth, one used before where nobody can still hold its containers.
+    ///
+    /// It stays taken until the value whose decoding is going on has ended.
+    @inline(__always)
+    func push(at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0) -> CBORDecodingFrame {
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        top &+= 1
+        frame.open(at: offset, in: parent, layers: layers)
+        return frame
+    }
+
+    @inline(never)
+    private func nextFrame(for parent: CBORDecodingFrame?) -> CBORDecodingFrame {
+        // After the end frames would be kept for nothing, and keep the state.
+        if isFinished { return CBORDecodingFrame(state: self, slot: -1) }
+        if top == frames.count {
+            let frame = CBORDecodingFrame(state: self, slot: top)
+            frames.append(frame)
+            handles.append(CBORDecodingHandle(frame))
+        } else if !frames[top].areBoxesOurs() {
+            mayBeKept = true
+            frames[top].slot = -1
+            frames[top] = CBORDecodingFrame(state: self, slot: top)
+            handles[top] = CBORDecodingHandle(frames[top])
+        }
+        parent?.nextFrame = frames[top]
+        return frames[top]
+    }
+
+    // MARK: Errors
+
+    /// The error for `fault`, met while the current element of `frame` was read.
+    func failure(_ fault: CBORFault, _ type: Any.Type, in frame: CBORDecodingFrame?) -> DecodingError {
+        let path = frame.map { $0.codingPath + $0.elementPath } ?? []
+        switch fault.kind {
+        case .mismatch:
+            let found = CBORReader.name(ofItemAt: fault.offset, in: self)
+            return .typeMismatch(type, context(path, "Expected \(type), found \(found)", fault))
+        case .null: return .valueNotFound(type, context(path, "Expected \(type), found null", fault))
+        default: return .dataCorrupted(context(path, fault.description, fault))
+        }
+    }
+
+    private func context(_ path: [any CodingKey], _ text: String, _ fault: CBORFault) -> DecodingError.Context {
+        DecodingError.Context(codingPath: path, debugDescription: "\(text), at byte \(fault.offset) of \(count).")
+    }
+}
+
+extension CBORReader {
+    /// What stands at `offset`, for a message.
+    fileprivate static func name(ofItemAt offset: Int, in state: CBORDecodingState) -> String {
+        guard offset < state.count else { return "nothing" }
+        switch state.base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
+        case CBORFormat.Major.unsigned, CBORFormat.Major.negative: return "an integer"
+        case CBORFormat.Major.bytes: return "a byte string"
+        case CBORFormat.Major.text: return "text"
+        case CBORFormat.Major.array: return "an array"
+        case CBORFormat.Major.map: return "a map"
+        case CBORFormat.Major.tag: return "a tagged item"
+        default: return "a simple value or a floating-point number"
+        }
+    }
+}

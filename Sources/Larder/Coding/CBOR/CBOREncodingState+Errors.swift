@@ -1,0 +1,99 @@
+/// A step of a coding path that was read back from bytes.
+struct CBORPathKey: CodingKey {
+    static let superclass = CBORPathKey(text: "super")
+
+    let stringValue: String
+    let intValue: Int?
+
+    init(text: String) {
+        stringValue = text
+        intValue = nil
+    }
+
+    init(index: Int) {
+        stringValue = "Index \(index)"
+        intValue = index
+    }
+
+    init(number: Int) {
+        stringValue = "\(number)"
+        intValue = number
+    }
+
+    init?(stringValue: String) {
+        self.init(text: stringValue)
+    }
+
+    init?(intValue: Int) {
+        self.init(number: intValue)
+    }
+}
+
+// No path is kept while values are written. Where one is asked for, it is read back: each open map knows where its
+// latest key stands in the bytes, each open array how many elements it has.
+
+extension CBOREncodingState {
+    /// An error about what is being written just now.
+    func error(_ value: Any, _ description: String) -> EncodingError {
+        .invalidValue(value, EncodingError.Context(codingPath: currentPath, debugDescription: description))
+    }
+
+    func outlived() -> EncodingError {
+        error(Self.self, "A container was used after the value it belongs to was encoded.")
+    }
+
+    /// `error`, with the path if it is the writer's.
+    func converted(_ error: any Error, path: [any CodingKey]? = nil) -> any Error {
+        guard let refusal = error as? CBORRefusal else { return error }
+        return EncodingError.invalidValue(
+            refusal.value,
+            EncodingError.Context(codingPath: path ?? currentPath, debugDescription: refusal.description))
+    }
+
+    func alreadyEncoded(_ frame: CBOREncodingFrame) -> EncodingError {
+        .invalidValue(
+            Self.self,
+            EncodingError.Context(
+                codingPath: frame.codingPath,
+                debugDescription: "A single-value container takes one value, and none where another container was made."
+            ))
+    }
+
+    /// The path of the element that the innermost frame is at.
+    private var currentPath: [any CodingKey] {
+        guard top > 0 else { return [] }
+        let frame = frames[top - 1]
+        return frame.codingPath + frame.elementPath
+    }
+
+    /// The text whose head stands at `offset`.
+    fileprivate func text(at offset: Int) -> String {
+        var reader = CBORReader(base: UnsafeRawPointer(base), count: count, offset: offset)
+        do {
+            return try reader.string()
+        } catch {
+            return ""
+        }
+    }
+}
+
+extension CBOREncodingFrame {
+    /// What led to this value or container.
+    var codingPath: [any CodingKey] {
+        if isDetached { return detachedPath }
+        guard openSlot >= 0 else { return [] }
+        var path: [any CodingKey] = []
+        for frame in state.frames[..<openSlot] { path += frame.elementPath }
+        return path
+    }
+
+    /// The step to the element that is being written, or was last.
+    fileprivate var elementPath: [any CodingKey] {
+        guard count > 0 else { return [] }
+        switch form {
+        case .map: return [CBORPathKey(text: state.text(at: element))]
+        case .array: return [CBORPathKey(index: count - 1)]
+        case .undecided, .single: return []
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import Foundation
+
+// Containers may be filled in any order: a nested one after its parent went on, two siblings by turns, an encoder for
+// the superclass at the very end. Bytes go in order, so a nested container whose parent writes again is closed, and, if
+// somebody still holds it, detached: it knows where it stands in the bytes, and what it gets later is moved there.
+// Everything behind moves back, so this is slow; hardly a program does it.
+
+extension CBOREncodingState {
+    /// Writes into a container that is not the innermost: its nested ones end here, or it is a detached one itself.
+    func writeAside(
+        _ frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
+    ) throws {
+        if frame.isDetached { return try insert(into: frame, key: key, body) }
+        guard frame.openSlot >= 0 else { throw outlived() }
+        guard makeInnermost(frame) else {
+            throw error(Self.self, "A container was written to while one of its elements was being encoded.")
+        }
+        frame.element = count
+        frame.count += 1
+        if let key { writer.pointee.write(key) }
+        do {
+            try body(self)
+        } catch {
+            let converted = converted(error)
+            rollBack(frame)
+            throw converted
+        }
+    }
+
+    /// Opens a container inside one that is not the innermost, or not open at all.
+    func openAside(_ frame: CBOREncodingFrame, key: String?) -> CBOREncodingFrame {
+        let child = CBOREncodingFrame(state: self, slot: -1)
+        guard frame.isDetached else { return child }
+        let path = frame.detachedPath + [key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)]
+        do {
+            try insert(into: frame, key: key) { $0.writer.pointee.write(byte: CBORFormat.emptyMap) }
+        } catch {
+            // A byte can always be written.
+            return child
+        }
+        child.header = frame.end - 1
+        child.end = frame.end
+        child.isDetached = true
+        child.isShared = true
+        child.detachedPath = path
+        detached.append(child)
+        return child
+    }
+
+    /// Gives a detached super encoder its one value, in the place of the empty map that stood for it.
+    func replaceAside(_ frame: CBOREncodingFrame, _ body: (CBOREncodingState) throws -> Void) throws {
+        let start = count
+        do {
+            try body(self)
+        } catch {
+            let converted = converted(error, path: frame.detachedPath)
+            count = start
+            throw converted
+        }
+        frame.form = .single
+        let length = count - start
+        move(from: start, to: frame.end)
+        shift(from: frame.end, by: length, inserting: frame)
+        // The placeholder goes.
+        memmove(base + frame.header, base + frame.header + 1, count - frame.header - 1)
+        count -= 1
+        shift(from: frame.header + 1, by: -1, inserting: frame)
+    }
+
+    /// Closes the nested containers above `frame`; false where a value is still being encoded there.
+    func makeInnermost(_ frame: CBOREncodingFrame) -> Bool {
+        guard frame.openSlot >= 0 else { return false }
+        for above in frames[(frame.openSlot + 1)..<top] where above.role == .value { return false }
+        while top - 1 > frame.openSlot { closeOrDetach(frames[top - 1]) }
+        return true
+    }
+
+    private func closeOrDetach(_ frame: CBOREncodingFrame) {
+        let isHeld = frame.isShared || !frame.areBoxesOurs()
+        let path = isHeld ? frame.codingPath : []
+        let serial = frame.serial
+        end(frame)
+        guard isHeld else { return }
+        frame.serial = serial
+        frame.isDetached = true
+        frame.end = count
+        frame.detachedPath = path
+        detached.append(frame)
+        frames[frame.slot] = CBOREncodingFrame(state: self, slot: frame.slot)
+        frame.slot = -1
+    }
+
+    /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.
+    func resizeHead(at offset: Int, from length: Int, major: UInt8, elements: Int) {
+        let growth = CBORWriter.headLength(elements) - length
+        if growth > 0 {
+            writer.pointee.reserve(growth)
+            memmove(base + offset + length + growth, base + offset + length, count - offset - length)
+            count += growth
+            if !detached.isEmpty { shift(from: offset + length, by: growth, inserting: nil) }
+        }
+        let end = count
+        count = offset
+        writer.pointee.write(head: major, UInt64(elements))
+        count = end
+    }
+
+    /// Adds an element to a detached container.
+    private func insert(
+        into frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
+    ) throws {
+        if frame.form == .undecided { frame.beginMap() }
+        let step = key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)
+        let start = count
+        if let key { writer.pointee.write(key) }
+        do {
+            try body(self)
+        } catch {
+            let converted = converted(error, path: frame.detachedPath + [step])
+            count = start
+            throw converted
+        }
+        let length = count - start
+        move(from: start, to: frame.end)
+        shift(from: frame.end, by: length, inserting: frame)
+        frame.count += 1
+        resizeHead(
+            at: frame.header, from: CBORWriter.headLength(frame.count - 1),
+            major: frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array, elements: frame.count)
+    }
+
+    /// Moves the end of the buffer, from `start` on, to where `target` is.
+    private func move(from start: Int, to target: Int) {
+        guard target < start else { return }
+        let moved = Data(bytes: base + start, count: count - start)
+        memmove(base + target + moved.count, base + target, start - target)
+        moved.withUnsafeBytes { bytes in
+            if let source = bytes.baseAddress { (base + target).copyMemory(from: source, byteCount: bytes.count) }
+        }
+    }
+
+    /// Corrects what is remembered of places behind `offset`.
+    private func shift(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
+        for frame in frames[..<top] {
+            if frame.header >= offset { frame.header += length }
+            if frame.element >= offset { frame.element += length }
+        }
+        shiftDetached(from: offset, by: length, inserting: owner)
+    }
+
+    /// Corrects the detached containers for what came in, or went, at `offset`.
+    ///
+    /// A container that ends just there grows if it is `owner` or lies around it; one inside it does not.
+    private func shiftDetached(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
+        for frame in detached {
+            let isAround = owner.map { frame.header <= $0.header } ?? false
+            if frame.end > offset || (frame.end == offset && isAround) { frame.end += length }
+            if frame.header >= offset, frame !== owner { frame.header += length }
+        }
+    }
+}

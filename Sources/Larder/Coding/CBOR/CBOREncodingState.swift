@@ -1,0 +1,208 @@
+import Foundation
+
+/// What one call of `encode` works on: the bytes so far, and the containers that are open.
+///
+/// Containers are written as they are filled, straight into one growing buffer. A container's head is one byte at first
+/// and is patched when it closes. `frames` holds, from the outermost inwards, a frame for each value whose `encode(to:)`
+/// runs and for each nested container that is still filled.
+///
+/// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
+final class CBOREncodingState: CBORReusableState {
+    let writer: UnsafeMutablePointer<CBORWriter>
+    private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+
+    /// Frames by depth.
+    ///
+    /// Those from `top` on are not in use and wait to be used again, with their boxes.
+    var frames: [CBOREncodingFrame] = []
+    /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
+    var detached: [CBOREncodingFrame] = []
+
+    var rules: CBOREncodingRules { writer.pointee.rules }
+    var top: Int { writer.pointee.top }
+    var base: UnsafeMutableRawPointer { writer.pointee.base }
+    var count: Int {
+        get { writer.pointee.count }
+        set { writer.pointee.count = newValue }
+    }
+
+    init() {
+        writer = .allocate(capacity: 1)
+        writer.initialize(to: CBORWriter())
+    }
+
+    /// Makes ready for another value.
+    func begin(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
+        writer.pointee.rules = rules
+        if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+    }
+
+    deinit {
+        writer.pointee.deallocate()
+        writer.deinitialize(count: 1)
+        writer.deallocate()
+    }
+
+    func encode<T: Encodable>(root value: T) throws {
+        do {
+            try encode(value, isRoot: true)
+        } catch {
+            throw converted(error)
+        }
+        if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
+            CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
+        }
+    }
+
+    /// The bytes.
+    func takeData() -> Data {
+        writer.pointee.takeData()
+    }
+
+    /// Forgets the value that was encoded.
+    ///
+    /// Frames and boxes stay for the next.
+    func reset() {
+        writer.pointee.count = 0
+        writer.pointee.mayHaveDuplicates = false
+        if !userInfo.isEmpty { userInfo = [:] }
+    }
+
+    /// Lets go of the frames, which hold the state.
+    func finish() {
+        for frame in frames { frame.retire() }
+        for frame in detached { frame.retire() }
+        frames = []
+        detached = []
+        writer.pointee.top = 0
+    }
+}
+
+// MARK: - Values and their frames
+
+extension CBOREncodingState {
+    /// Writes a value of any type.
+    ///
+    /// `layers` counts the single-value containers around it: a nil below some of them is written so that it differs
+    /// from a nil of the outermost.
+    func encode<T: Encodable>(_ value: T, layers: Int = 0, isRoot: Bool = false) throws {
+        if try writeKnown(value) { return }
+        try encodeCustom(value, layers: layers, isRoot: isRoot)
+    }
+
+    /// Writes an element of the innermost container, `frame`.
+    @inline(__always)
+    func encode<T: Encodable>(_ value: T, in frame: CBOREncodingFrame) throws {
+        let type = ObjectIdentifier(T.self)
+        if frame.customType != type {
+            if try writeKnown(value) { return }
+            frame.customType = type
+        }
+        try encodeCustom(value, layers: 0, in: frame)
+    }
+
+    /// Lets a value write itself, into a frame of its own.
+    func encodeCustom<T: Encodable>(
+        _ value: T, layers: Int, in parent: CBOREncodingFrame? = nil, isRoot: Bool = false
+    ) throws {
+        guard top < CBORFormat.maximumDepth else {
+            throw CBORRefusal(String(describing: T.self), "Nested more than \(CBORFormat.maximumDepth) levels deep.")
+        }
+        if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self)
+        {
+            return
+        }
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        open(frame, .value, layers: layers)
+        do {
+            try value.encode(to: CBOREncoding(frame: frame, serial: frame.serial))
+        } catch {
+            let converted = converted(error)
+            close(downTo: frame.slot)
+            throw converted
+        }
+        if frame.form == .undecided {
+            if isRoot {
+                throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.")
+            }
+            writer.pointee.write(byte: CBORFormat.emptyMap)
+        }
+        // Most often nothing else is open.
+        if top == frame.slot &+ 1, detached.isEmpty { return end(frame) }
+        close(downTo: frame.slot)
+    }
+
+    /// A frame for the next depth.
+    func push(_ role: CBOREncodingFrame.Role, in parent: CBOREncodingFrame? = nil, layers: Int = 0) -> CBOREncodingFrame
+    {
+        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        open(frame, role, layers: layers)
+        return frame
+    }
+
+    @inline(__always)
+    private func open(_ frame: CBOREncodingFrame, _ role: CBOREncodingFrame.Role, layers: Int) {
+        frame.open(role, at: count, layers: layers, detachedBase: detached.isEmpty ? 0 : detached.count)
+        writer.pointee.top &+= 1
+    }
+
+    /// A frame used before where nobody can still hold its container, else a new one.
+    @inline(never)
+    private func nextFrame(for parent: CBOREncodingFrame?) -> CBOREncodingFrame {
+        let top = top
+        if top == frames.count {
+            frames.append(CBOREncodingFrame(state: self, slot: top))
+        } else if !frames[top].areBoxesOurs() {
+            frames[top].retire()
+            frames[top] = CBOREncodingFrame(state: self, slot: top)
+        }
+        parent?.nextFrame = frames[top]
+        return frames[top]
+    }
+
+    /// Ends the frame in `slot` and all above it.
+    @inline(__always)
+    func close(downTo slot: Int) {
+        while top > slot {
+            let frame = frames[top &- 1]
+            if detached.count > frame.detachedBase {
+                for late in detached[frame.detachedBase...] { late.retire() }
+                detached.removeSubrange(frame.detachedBase...)
+            }
+            end(frame)
+        }
+    }
+
+    /// Ends the innermost frame: its head gets its count.
+    @inline(__always)
+    func end(_ frame: CBOREncodingFrame) {
+        if frame.form == .undecided, frame.role == .nested { writer.pointee.write(byte: CBORFormat.emptyMap) }
+        finishHead(frame)
+        frame.openSlot = CBOREncodingFrame.closed
+        frame.serial &+= 1
+        writer.pointee.top -= 1
+    }
+
+    /// Puts the number of elements into a container's head, which was left one byte long.
+    private func finishHead(_ frame: CBOREncodingFrame) {
+        let major: UInt8
+        switch frame.form {
+        case .map: major = CBORFormat.Major.map
+        case .array: major = CBORFormat.Major.array
+        case .undecided, .single: return
+        }
+        if frame.count < 24 {
+            base.storeBytes(of: major | UInt8(frame.count), toByteOffset: frame.header, as: UInt8.self)
+        } else {
+            resizeHead(at: frame.header, from: 1, major: major, elements: frame.count)
+        }
+    }
+
+    /// Throws away what was written from `mark` on, with all that is open above `frame`.
+    func rollBack(_ frame: CBOREncodingFrame) {
+        guard frame.openSlot >= 0 else { return }
+        close(downTo: frame.openSlot + 1)
+        count = frame.element
+        frame.count -= 1
+    }
+}

@@ -1,0 +1,115 @@
+import Foundation
+
+/// The last pass over what was written: sorts maps by their encoded keys, and keeps the later of two equal keys.
+///
+/// It reads only what the encoder wrote: well-formed, definite lengths, maps and arrays no deeper than the values were.
+struct CBORMapSorter {
+    /// Whether maps are sorted; equal keys are always thinned out.
+    let sorts: Bool
+
+    /// Arranges the items from `start` to the end, in place.
+    func arrange(_ state: CBOREncodingState, from start: Int) {
+        var offset = start
+        while offset < state.count { offset = arrangeItem(state, at: offset) }
+    }
+
+    /// Arranges the item at `offset`; returns where it ends afterwards.
+    private func arrangeItem(_ state: CBOREncodingState, at offset: Int) -> Int {
+        let (major, number, start) = Self.head(state, at: offset)
+        switch major {
+        case CBORFormat.Major.bytes, CBORFormat.Major.text: return start + Int(number)
+        case CBORFormat.Major.array:
+            var end = start
+            for _ in 0..<number { end = arrangeItem(state, at: end) }
+            return end
+        case CBORFormat.Major.map: return arrangeMap(state, at: offset, pairs: Int(number), from: start)
+        case CBORFormat.Major.tag: return arrangeItem(state, at: start)
+        default: return start
+        }
+    }
+
+    private struct Pair {
+        var key: Range<Int>
+        var end: Int
+    }
+
+    private func arrangeMap(_ state: CBOREncodingState, at header: Int, pairs count: Int, from start: Int) -> Int {
+        var pairs: [Pair] = []
+        pairs.reserveCapacity(count)
+        var end = start
+        for _ in 0..<count {
+            let valueStart = arrangeItem(state, at: end)
+            let key = end..<valueStart
+            end = arrangeItem(state, at: valueStart)
+            pairs.append(Pair(key: key, end: end))
+        }
+        // Stable where it matters: of two equal keys the earlier one stands first.
+        let order = pairs.indices.sorted { left, right in
+            let comparison = Self.compare(state, pairs[left].key, pairs[right].key)
+            return comparison == 0 ? left < right : comparison < 0
+        }
+        let kept = zip(order, order.dropFirst().map(Optional.some) + [nil]).filter { index, next in
+            next.map { Self.compare(state, pairs[index].key, pairs[$0].key) != 0 } ?? true
+        }.map(\.0)
+        let final = sorts ? kept : kept.sorted()
+        if final.count == count, zip(final, final.dropFirst()).allSatisfy({ $0 < $1 }) { return end }
+
+        let ranges = final.map { pairs[$0].key.lowerBound..<pairs[$0].end }
+        let newEnd = Self.permute(state, from: start, ranges)
+        return close(state, gapFrom: newEnd, to: end, header: header, from: start, count: final.count)
+    }
+
+    /// Closes the gap that dropped pairs left behind, and makes the head say how many remain.
+    private func close(
+        _ state: CBOREncodingState, gapFrom newEnd: Int, to end: Int, header: Int, from start: Int, count: Int
+    ) -> Int {
+        guard newEnd < end else { return end }
+        let headLength = CBORWriter.headLength(count)
+        let contents = newEnd - start
+        memmove(state.base + header + headLength, state.base + start, contents)
+        let mapEnd = header + headLength + contents
+        memmove(state.base + mapEnd, state.base + end, state.count - end)
+        let total = state.count - (end - mapEnd)
+        state.count = header
+        state.writer.pointee.write(head: CBORFormat.Major.map, UInt64(count))
+        state.count = total
+        return mapEnd
+    }
+
+    /// Puts the pieces `ranges`, in this order, where the bytes from `start` on were; returns their end.
+    @discardableResult
+    static func permute(_ state: CBOREncodingState, from start: Int, _ ranges: [Range<Int>]) -> Int {
+        var copy = Data()
+        copy.reserveCapacity(ranges.reduce(0) { $0 + $1.count })
+        for range in ranges {
+            copy.append(contentsOf: UnsafeRawBufferPointer(start: state.base + range.lowerBound, count: range.count))
+        }
+        copy.withUnsafeBytes { bytes in
+            if let source = bytes.baseAddress { (state.base + start).copyMemory(from: source, byteCount: bytes.count) }
+        }
+        return start + copy.count
+    }
+
+    static func isLess(_ state: CBOREncodingState, _ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        compare(state, left, right) < 0
+    }
+
+    /// Compares bytes; of two where one begins the other, the shorter is less.
+    private static func compare(_ state: CBOREncodingState, _ left: Range<Int>, _ right: Range<Int>) -> Int {
+        let order = Int(
+            memcmp(state.base + left.lowerBound, state.base + right.lowerBound, min(left.count, right.count)))
+        return order == 0 ? left.count - right.count : order
+    }
+
+    private static func head(_ state: CBOREncodingState, at offset: Int) -> (major: UInt8, number: UInt64, start: Int) {
+        let first = state.base.load(fromByteOffset: offset, as: UInt8.self)
+        let info = Int(first & 0x1F)
+        if info < 24 { return (first & 0xE0, UInt64(info), offset + 1) }
+        let length = 1 << (info - 24)
+        var number: UInt64 = 0
+        for index in 1...length {
+            number = number << 8 | UInt64(state.base.load(fromByteOffset: offset + index, as: UInt8.self))
+        }
+        return (first & 0xE0, number, offset + 1 + length)
+    }
+}

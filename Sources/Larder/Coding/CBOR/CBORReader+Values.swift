@@ -1,0 +1,333 @@
+import Foundation
+
+extension CBORReader {
+    // MARK: Simple values
+
+    /// Whether the next item is null, or undefined; stays where it is.
+    ///
+    /// A null that says it is the nil of an inner optional counts only below so many single-value containers.
+    func isNil(layers: Int) throws(CBORFault) -> Bool {
+        let first = try peek()
+        if first == CBORFormat.null || first == CBORFormat.undefined { return true }
+        guard first & 0xE0 == CBORFormat.Major.tag else { return false }
+        var reader = self
+        var wrappings = 0
+        while try reader.peek() & 0xE0 == CBORFormat.Major.tag {
+            if try reader.head().number == CBORFormat.Tag.wrappedNil { wrappings += 1 }
+        }
+        let content = try reader.peek()
+        guard content == CBORFormat.null || content == CBORFormat.undefined else { return false }
+        return wrappings <= layers
+    }
+
+    /// Where the null behind the tags that are next ends, if it is one.
+    var endOfTaggedNull: Int? {
+        var reader = self
+        do throws(CBORFault) {
+            guard try reader.isNil(layers: 0) else { return nil }
+            try reader.skip()
+        } catch {
+            return nil
+        }
+        return reader.offset
+    }
+
+    mutating func bool() throws(CBORFault) -> Bool {
+        if try peek() & 0xE0 == CBORFormat.Major.tag { try skipTags() }
+        switch try peek() {
+        case CBORFormat.true: offset += 1; return true
+        case CBORFormat.false: offset += 1; return false
+        default: throw mismatch(at: offset)
+        }
+    }
+
+    // MARK: Numbers
+
+    @inline(__always)
+    mutating func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws(CBORFault) -> Number {
+        let start = offset
+        let head = try head()
+        if head.major == CBORFormat.Major.unsigned {
+            guard let value = Number(exactly: head.number) else { throw CBORFault(.overflow, start) }
+            return value
+        }
+        if head.major == CBORFormat.Major.negative, let number = Int64(exactly: head.number) {
+            guard let value = Number(exactly: ~number) else { throw CBORFault(.overflow, start) }
+            return value
+        }
+        offset = start
+        return try wideInteger(type)
+    }
+
+    /// Integers beyond 64 bits, and those with a tag.
+    private mutating func wideInteger<Number: FixedWidthInteger>(_ type: Number.Type) throws(CBORFault) -> Number {
+        let start = offset
+        switch try magnitude() {
+        case (let number, isNegative: false):
+            if let value = Number(exactly: number) { return value }
+        case (let number, isNegative: true):
+            // The number is -1 - number, and ~number where it fits.
+            if number <= UInt128(Int128.max), let value = Number(exactly: ~Int128(number)) { return value }
+        }
+        throw CBORFault(.overflow, start)
+    }
+
+    /// An integer of up to 128 bits and a sign: `-1 - number` where it is negative.
+    mutating func magnitude() throws(CBORFault) -> (UInt128, isNegative: Bool) {
+        let start = offset
+        let first = try peek()
+        var tag: UInt64?
+        while try peek() & 0xE0 == CBORFormat.Major.tag { tag = try head().number }
+        let itemStart = offset
+        let head = try head()
+        switch head.major {
+        case CBORFormat.Major.unsigned: return (UInt128(head.number), false)
+        case CBORFormat.Major.negative: return (UInt128(head.number), true)
+        case CBORFormat.Major.bytes where tag == CBORFormat.Tag.positiveBignum || tag == CBORFormat.Tag.negativeBignum:
+            offset = itemStart
+            var number: UInt128 = 0
+            for byte in try bytes(as: [UInt8].self) {
+                guard number.leadingZeroBitCount >= 8 else { throw CBORFault(.overflow, start) }
+                number = number << 8 | UInt128(byte)
+            }
+            return (number, tag == CBORFormat.Tag.negativeBignum)
+        default:
+            offset = start
+            throw mismatch(at: first & 0xE0 == CBORFormat.Major.tag ? start : itemStart)
+        }
+    }
+
+    /// A floating-point number of any width, or an integer that `Double` holds exactly.
+    @inline(__always)
+    mutating func double() throws(CBORFault) -> Double {
+        if try peek() == CBORFormat.double { return Double(bitPattern: try head().number) }
+        return try otherDouble()
+    }
+
+    private mutating func otherDouble() throws(CBORFault) -> Double {
+        try skipTagsButBignums()
+        let start = offset
+        let first = try peek()
+        switch first {
+        case CBORFormat.double: return Double(bitPattern: try head().number)
+        case CBORFormat.single: return Double(Float(bitPattern: UInt32(truncatingIfNeeded: try head().number)))
+        case CBORFormat.half: return CBORHalf.double(bits: UInt16(truncatingIfNeeded: try head().number))
+        default:
+            switch first & 0xE0 {
+            case CBORFormat.Major.unsigned, CBORFormat.Major.negative, CBORFormat.Major.tag:
+                let (number, isNegative) = try magnitude()
+                let (size, overflow) = isNegative ? number.addingReportingOverflow(1) : (number, false)
+                guard !overflow, let value = Double(exactly: size) else { throw CBORFault(.overflow, start) }
+                return isNegative ? -value : value
+            default: throw mismatch(at: start)
+            }
+        }
+    }
+
+    /// A number as a `Float`, rounded if it has to be, but not to infinity.
+    mutating func float() throws(CBORFault) -> Float {
+        let start = offset
+        if try peek() == CBORFormat.single {
+            // Taken as it is: the way through Double would quiet a signalling NaN.
+            return Float(bitPattern: UInt32(truncatingIfNeeded: try head().number))
+        }
+        let wide = try double()
+        let value = Float(wide)
+        if value.isInfinite, wide.isFinite { throw CBORFault(.overflow, start) }
+        return value
+    }
+
+    private mutating func skipTagsButBignums() throws(CBORFault) {
+        while try peek() & 0xE0 == CBORFormat.Major.tag {
+            let start = offset
+            let tag = try head().number
+            if tag == CBORFormat.Tag.positiveBignum || tag == CBORFormat.Tag.negativeBignum {
+                offset = start
+                return
+            }
+        }
+    }
+
+    // MARK: Text and bytes
+
+    @inline(__always)
+    mutating func string() throws(CBORFault) -> String {
+        let start = offset
+        let head = try head()
+        guard head.major == CBORFormat.Major.text, !head.isIndefinite else {
+            offset = start
+            return try otherString()
+        }
+        let length = try length(head, at: start)
+        let text = try Self.text(UnsafeRawBufferPointer(start: base + offset, count: length), at: start)
+        offset &+= length
+        return text
+    }
+
+    /// Text behind tags, or in pieces.
+    private mutating func otherString() throws(CBORFault) -> String {
+        try skipTags()
+        let start = offset
+        guard try peek() & 0xE0 == CBORFormat.Major.text else { throw mismatch(at: start) }
+        let head = try head()
+        guard head.isIndefinite else {
+            offset = start
+            return try string()
+        }
+        var whole = ""
+        while try !skipStop() {
+            let chunkStart = offset
+            let chunk = try self.head()
+            guard chunk.major == CBORFormat.Major.text, !chunk.isIndefinite else {
+                throw CBORFault(.wrongChunk, chunkStart)
+            }
+            let length = try length(chunk, at: chunkStart)
+            // Each piece is text by itself: a character never spans two.
+            whole += try Self.text(UnsafeRawBufferPointer(start: base + offset, count: length), at: chunkStart)
+            offset += length
+        }
+        return whole
+    }
+
+    /// `String(decoding:)` repairs what is not UTF-8, so its result is compared with what it was made of.
+    @inline(__always)
+    private static func text(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(CBORFault) -> String {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let isSame = text.utf8.withContiguousStorageIfAvailable { utf8 in
+            guard utf8.count == bytes.count else { return false }
+            guard let ours = utf8.baseAddress, let theirs = bytes.baseAddress else { return true }
+            return isEqual(ours, theirs, bytes.count)
+        }
+        guard isSame ?? text.utf8.elementsEqual(bytes) else { throw CBORFault(.invalidText, offset) }
+        return text
+    }
+
+    /// Whether `count` bytes are the same; without the call that `memcmp` is, for they are few.
+    @inline(__always)
+    static func isEqual(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ count: Int) -> Bool {
+        if count >= 8 {
+            guard count <= 64 else { return memcmp(one, other, count) == 0 }
+            var offset = 0
+            while offset &+ 8 <= count {
+                if load(one, offset, UInt64.self) != load(other, offset, UInt64.self) { return false }
+                offset &+= 8
+            }
+            return load(one, count &- 8, UInt64.self) == load(other, count &- 8, UInt64.self)
+        }
+        if count >= 4 {
+            return load(one, 0, UInt32.self) == load(other, 0, UInt32.self)
+                && load(one, count &- 4, UInt32.self) == load(other, count &- 4, UInt32.self)
+        }
+        for offset in 0..<count where load(one, offset, UInt8.self) != load(other, offset, UInt8.self) { return false }
+        return true
+    }
+
+    @inline(__always)
+    private static func load<Number: FixedWidthInteger>(
+        _ base: UnsafeRawPointer, _ offset: Int, _ type: Number.Type
+    ) -> Number {
+        base.loadUnaligned(fromByteOffset: offset, as: type)
+    }
+
+    /// A byte string, or an array of numbers that are bytes.
+    mutating func bytes<Bytes: RangeReplaceableCollection>(as type: Bytes.Type) throws(CBORFault) -> Bytes
+    where Bytes.Element == UInt8 {
+        try skipTags()
+        let start = offset
+        let head = try head()
+        switch head.major {
+        case CBORFormat.Major.bytes where !head.isIndefinite:
+            let length = try length(head, at: start)
+            defer { offset += length }
+            return Bytes(UnsafeRawBufferPointer(start: base + offset, count: length))
+        case CBORFormat.Major.bytes:
+            var whole = Bytes()
+            while try !skipStop() {
+                let chunkStart = offset
+                let chunk = try self.head()
+                guard chunk.major == CBORFormat.Major.bytes, !chunk.isIndefinite else {
+                    throw CBORFault(.wrongChunk, chunkStart)
+                }
+                let length = try length(chunk, at: chunkStart)
+                whole.append(contentsOf: UnsafeRawBufferPointer(start: base + offset, count: length))
+                offset += length
+            }
+            return whole
+        case CBORFormat.Major.array:
+            offset = start
+            var whole = Bytes()
+            try elements { (reader: inout CBORReader) throws(CBORFault) in whole.append(try reader.integer(UInt8.self))
+            }
+            return whole
+        default: throw mismatch(at: start)
+        }
+    }
+
+    // MARK: Containers
+
+    /// Reads each element of the array that is next.
+    @inline(__always)
+    mutating func elements(
+        reserving: (Int) -> Void = { _ in }, _ body: (inout CBORReader) throws(CBORFault) -> Void
+    ) throws(CBORFault) {
+        try skipTags()
+        let start = offset
+        let head = try head()
+        guard head.major == CBORFormat.Major.array else { throw mismatch(at: start) }
+        if head.isIndefinite {
+            while try !skipStop() { try body(&self) }
+        } else {
+            let length = try length(head, at: start)
+            reserving(length)
+            for _ in 0..<length { try body(&self) }
+        }
+    }
+
+    /// Reads each pair of the map that is next; `body` reads the value.
+    @inline(__always)
+    mutating func pairs(
+        reserving: (Int) -> Void = { _ in }, _ body: (String, Int, inout CBORReader) throws(CBORFault) -> Void
+    ) throws(CBORFault) {
+        try skipTags()
+        let start = offset
+        let head = try head()
+        guard head.major == CBORFormat.Major.map else { throw mismatch(at: start) }
+        var left = head.isIndefinite ? -1 : try length(head, at: start, itemsPerElement: 2)
+        reserving(max(left, 0))
+        while left != 0 {
+            if head.isIndefinite {
+                if try skipStop() { return }
+            } else {
+                left &-= 1
+            }
+            let keyStart = offset
+            try body(try key(), keyStart, &self)
+        }
+    }
+
+    /// A map's key as text: integers are read as their digits.
+    @inline(__always)
+    private mutating func key() throws(CBORFault) -> String {
+        if try peek() & 0xE0 == CBORFormat.Major.text { return try string() }
+        return try otherKey()
+    }
+
+    private mutating func otherKey() throws(CBORFault) -> String {
+        try skipTags()
+        switch try peek() & 0xE0 {
+        case CBORFormat.Major.unsigned, CBORFormat.Major.negative: return String(try integer(Int128.self))
+        default: return try string()
+        }
+    }
+
+    // MARK: Errors
+
+    /// The fault of an item that is of another type than asked for.
+    func mismatch(at start: Int) -> CBORFault {
+        guard start < count else { return CBORFault(.truncated, start) }
+        let first = base.load(fromByteOffset: start, as: UInt8.self)
+        if first == CBORFormat.stop { return CBORFault(.strayStop, start) }
+        let isNull = first == CBORFormat.null || first == CBORFormat.undefined
+        return CBORFault(isNull ? .null : .mismatch, start)
+    }
+}

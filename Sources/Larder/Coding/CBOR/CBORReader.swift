@@ -1,0 +1,105 @@
+import Foundation
+
+/// A place in bytes that nobody vouches for, and how to read on from there.
+///
+/// No length is believed before it was compared with the bytes that are left, and nothing here recurses.
+struct CBORReader {
+    let base: UnsafeRawPointer
+    let count: Int
+    var offset: Int
+
+    /// A reader of nothing: its pointer is no place in memory, and a count of 0 keeps everybody from it.
+    static var empty: CBORReader {
+        CBORReader(base: UnsafeRawPointer(nowhere), count: 0, offset: 0)
+    }
+
+    /// A reader of the same bytes at another place.
+    @inline(__always)
+    func at(_ offset: Int) -> CBORReader {
+        CBORReader(base: base, count: count, offset: offset)
+    }
+
+    private static var nowhere: UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(bitPattern: 16).unsafelyUnwrapped
+    }
+
+    // MARK: Heads
+
+    /// The first byte of the next item.
+    @inline(__always)
+    func peek() throws(CBORFault) -> UInt8 {
+        guard offset < count else { throw CBORFault(.truncated, offset) }
+        return base.load(fromByteOffset: offset, as: UInt8.self)
+    }
+
+    /// The next item's first byte and its number; `isIndefinite` where it has a length that only its end tells.
+    struct Head {
+        var first: UInt8
+        var number: UInt64
+        var isIndefinite: Bool
+
+        @inline(__always)
+        var major: UInt8 { first & 0xE0 }
+    }
+
+    @inline(__always)
+    mutating func head() throws(CBORFault) -> Head {
+        let first = try peek()
+        let info = first & 0x1F
+        if info < 24 {
+            offset &+= 1
+            return Head(first: first, number: UInt64(info), isIndefinite: false)
+        }
+        return try longHead(first)
+    }
+
+    private mutating func longHead(_ first: UInt8) throws(CBORFault) -> Head {
+        let number: UInt64
+        switch first & 0x1F {
+        case 24: number = UInt64(try load(UInt8.self))
+        case 25: number = UInt64(try load(UInt16.self))
+        case 26: number = UInt64(try load(UInt32.self))
+        case 27: number = try load(UInt64.self)
+        case 31:
+            switch first & 0xE0 {
+            case CBORFormat.Major.bytes, CBORFormat.Major.text, CBORFormat.Major.array, CBORFormat.Major.map:
+                offset += 1
+                return Head(first: first, number: 0, isIndefinite: true)
+            case CBORFormat.Major.simple: throw CBORFault(.strayStop, offset)
+            default: throw CBORFault(.reserved, offset)
+            }
+        default: throw CBORFault(.reserved, offset)
+        }
+        // A simple value below 32 has one encoding, and it is not this one.
+        if first == 0xF8, number < 32 { throw CBORFault(.reserved, offset) }
+        offset += 1 + (1 << Int(first & 0x1F - 24))
+        return Head(first: first, number: number, isIndefinite: false)
+    }
+
+    /// The big-endian number behind the first byte.
+    @inline(__always)
+    private func load<Number: FixedWidthInteger>(_ type: Number.Type) throws(CBORFault) -> Number {
+        guard count - offset > MemoryLayout<Number>.size else { throw CBORFault(.truncated, offset) }
+        return Number(bigEndian: base.loadUnaligned(fromByteOffset: offset + 1, as: Number.self))
+    }
+
+    /// A length that fits into what is left.
+    @inline(__always)
+    func length(_ head: Head, at start: Int, itemsPerElement: UInt64 = 1) throws(CBORFault) -> Int {
+        guard head.number <= UInt64(count &- offset) / itemsPerElement else { throw CBORFault(.truncated, start) }
+        return Int(truncatingIfNeeded: head.number)
+    }
+
+    /// Steps over tags, whichever they are.
+    @inline(__always)
+    mutating func skipTags() throws(CBORFault) {
+        while try peek() & 0xE0 == CBORFormat.Major.tag { _ = try head() }
+    }
+
+    /// Whether the stop code of an indefinite container is next; steps over it if so.
+    mutating func skipStop() throws(CBORFault) -> Bool {
+        guard try peek() == CBORFormat.stop else { return false }
+        offset += 1
+        return true
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+
+extension CBORWriter {
+    @inline(__always)
+    mutating func write<Element>(array: [Element], _ body: (inout CBORWriter, Element) throws -> Void) rethrows {
+        write(head: CBORFormat.Major.array, UInt64(array.count))
+        for element in array { try body(&self, element) }
+    }
+
+    @inline(__always)
+    mutating func write<Value>(map: [String: Value], _ body: (inout CBORWriter, Value) throws -> Void) rethrows {
+        write(head: CBORFormat.Major.map, UInt64(map.count))
+        for (key, value) in map {
+            write(key)
+            try body(&self, value)
+        }
+    }
+
+    // MARK: Foundation's values
+
+    mutating func write(_ value: Data) {
+        value.withUnsafeBytes { write(string: $0, CBORFormat.Major.bytes) }
+    }
+
+    mutating func write(_ value: UUID) {
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.uuid)
+        withUnsafeBytes(of: value.uuid) { write(string: $0, CBORFormat.Major.bytes) }
+    }
+
+    /// Tag 1, seconds since 1970, where that comes back as the same date; else the number that a `Date` holds.
+    ///
+    /// A date counts from 2001. To count it from 1970 rounds away the last bits of about half of all dates.
+    mutating func write(_ value: Date) throws {
+        let seconds = value.timeIntervalSinceReferenceDate
+        let epoch = seconds + CBORFormat.secondsTo2001
+        guard epoch - CBORFormat.secondsTo2001 == seconds else {
+            if rules.contains(.identity), seconds.isNaN {
+                // Its number, not the date: Foundation traps where it is to describe a date that is NaN.
+                throw CBORRefusal(seconds, "A date that is NaN cannot be part of a key.")
+            }
+            write(head: CBORFormat.Major.tag, CBORFormat.Tag.referenceDate)
+            return try write(seconds)
+        }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.epochDate)
+        if let whole = Int64(exactly: epoch), whole.magnitude < 1 << 53 {
+            write(signed: whole)
+        } else {
+            try write(epoch)
+        }
+    }
+
+    mutating func write(_ value: URL) throws {
+        guard let base = value.baseURL else {
+            write(head: CBORFormat.Major.tag, CBORFormat.Tag.url)
+            return write(value.relativeString)
+        }
+        if rules.contains(.likeJSON) { throw CBORRefusal(value, "JSON holds a URL without its base.") }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.relativeURL)
+        write(head: CBORFormat.Major.array, 2)
+        write(value.relativeString)
+        try write(base)
+    }
+
+    /// Tag 4: the exponent of ten and the digits, without zeros at their end, so that equal numbers are equal bytes.
+    mutating func write(_ value: Decimal) throws {
+        guard value.isFinite, var digits = UInt128(value.significand.magnitude.description) else {
+            if rules.contains(.identity) || rules.contains(.likeJSON) {
+                throw CBORRefusal(value, "A decimal that is not a number cannot be encoded here.")
+            }
+            write(byte: CBORFormat.half)
+            return write(bigEndian: 0x7E00 as UInt16)
+        }
+        var exponent = digits == 0 ? 0 : value.exponent
+        while digits != 0, exponent < CBORDecimal.exponents.upperBound, digits.isMultiple(of: 10) {
+            digits /= 10
+            exponent += 1
+        }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.decimalFraction)
+        write(head: CBORFormat.Major.array, 2)
+        write(signed: Int64(exponent))
+        if value.isSignMinus {
+            if digits <= UInt128(Int128.max) {
+                write(wide: -Int128(digits))
+            } else {
+                write(bignum: digits - 1, tag: CBORFormat.Tag.negativeBignum)
+            }
+        } else {
+            write(wide: digits)
+        }
+    }
+}
+
+/// What a `Decimal` can be.
+enum CBORDecimal {
+    static let exponents = -128...127
+}

@@ -1,0 +1,262 @@
+import Foundation
+
+/// Why a value cannot be written; the containers turn it into an `EncodingError`, with the coding path.
+struct CBORRefusal: Error {
+    let value: any Sendable
+    let description: String
+
+    init(_ value: any Sendable, _ description: String) {
+        self.value = value
+        self.description = description
+    }
+
+    static var nestedNil: CBORRefusal {
+        CBORRefusal(Int?.none, "A nil inside an optional that is not nil itself would come back as the outer one.")
+    }
+}
+
+/// The bytes so far, and how items are added to them.
+///
+/// It lies behind a pointer that its state owns. Containers hold their frame, the frame the state, so the pointer is
+/// good for as long as they are; and what they write costs neither a reference count nor a check for exclusive access.
+struct CBORWriter {
+    private(set) var base: UnsafeMutableRawPointer
+    var count = 0
+    private var capacity: Int
+    var rules: CBOREncodingRules = []
+    /// How many frames are open.
+    var top = 0
+    /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
+    var mayHaveDuplicates = false
+
+    init() {
+        capacity = Self.firstCapacity
+        base = .allocate(byteCount: capacity, alignment: 1)
+    }
+
+    private static let firstCapacity = 512
+    /// A larger buffer is given away with the bytes in it, a smaller one is kept and its bytes are copied.
+    private static let largestKept = 1 << 16
+
+    mutating func takeData() -> Data {
+        guard capacity > Self.largestKept else { return Data(bytes: base, count: count) }
+        let data = Data(bytesNoCopy: base, count: count, deallocator: .custom { bytes, _ in bytes.deallocate() })
+        self = CBORWriter()
+        return data
+    }
+
+    func deallocate() {
+        base.deallocate()
+    }
+
+    // MARK: Room
+
+    @inline(__always)
+    mutating func reserve(_ more: Int) {
+        if capacity &- count < more { grow(more) }
+    }
+
+    @inline(never)
+    private mutating func grow(_ more: Int) {
+        let newCapacity = max(capacity * 2, count + more)
+        let newBase = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: 1)
+        newBase.copyMemory(from: base, byteCount: count)
+        base.deallocate()
+        base = newBase
+        capacity = newCapacity
+    }
+
+    // MARK: Heads
+
+    @inline(__always)
+    mutating func write(byte: UInt8) {
+        reserve(1)
+        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    /// The first byte of an item, and its number in the shortest form.
+    @inline(__always)
+    mutating func write(head major: UInt8, _ number: UInt64) {
+        if number < 24 {
+            write(byte: major | UInt8(truncatingIfNeeded: number))
+        } else {
+            writeLong(head: major, number)
+        }
+    }
+
+    private mutating func writeLong(head major: UInt8, _ number: UInt64) {
+        if number <= 0xFF {
+            write(byte: major | 24)
+            write(byte: UInt8(truncatingIfNeeded: number))
+        } else if number <= 0xFFFF {
+            write(byte: major | 25)
+            write(bigEndian: UInt16(truncatingIfNeeded: number))
+        } else if number <= 0xFFFF_FFFF {
+            write(byte: major | 26)
+            write(bigEndian: UInt32(truncatingIfNeeded: number))
+        } else {
+            write(byte: major | 27)
+            write(bigEndian: number)
+        }
+    }
+
+    @inline(__always)
+    mutating func write<Number: FixedWidthInteger>(bigEndian number: Number) {
+        let size = MemoryLayout<Number>.size
+        reserve(size)
+        base.storeBytes(of: number.bigEndian, toByteOffset: count, as: Number.self)
+        count &+= size
+    }
+
+    /// How long a head for `number` is.
+    static func headLength(_ number: Int) -> Int {
+        if number < 24 { return 1 }
+        if number <= 0xFF { return 2 }
+        if number <= 0xFFFF { return 3 }
+        return number <= 0xFFFF_FFFF ? 5 : 9
+    }
+
+    // MARK: Scalars
+
+    @inline(__always)
+    mutating func write(signed value: Int64) {
+        if value >= 0 {
+            write(head: CBORFormat.Major.unsigned, UInt64(bitPattern: value))
+        } else {
+            write(head: CBORFormat.Major.negative, UInt64(bitPattern: ~value))
+        }
+    }
+
+    @inline(__always)
+    mutating func write(unsigned value: UInt64) {
+        write(head: CBORFormat.Major.unsigned, value)
+    }
+
+    mutating func write(wide value: Int128) {
+        if value >= 0 {
+            write(wide: UInt128(value))
+        } else if let number = UInt64(exactly: ~value) {
+            write(head: CBORFormat.Major.negative, number)
+        } else {
+            write(bignum: UInt128(~value), tag: CBORFormat.Tag.negativeBignum)
+        }
+    }
+
+    mutating func write(wide value: UInt128) {
+        if let number = UInt64(exactly: value) {
+            write(unsigned: number)
+        } else {
+            write(bignum: value, tag: CBORFormat.Tag.positiveBignum)
+        }
+    }
+
+    mutating func write(bignum value: UInt128, tag: UInt64) {
+        write(head: CBORFormat.Major.tag, tag)
+        let length = 16 - value.leadingZeroBitCount / 8
+        write(head: CBORFormat.Major.bytes, UInt64(length))
+        for index in (0..<length).reversed() {
+            write(byte: UInt8(truncatingIfNeeded: value >> UInt128(index * 8)))
+        }
+    }
+
+    mutating func write(_ value: Bool) {
+        write(byte: value ? CBORFormat.true : CBORFormat.false)
+    }
+
+    /// A null; below `layers` single-value containers it says so.
+    mutating func writeNil(layers: Int) throws {
+        if layers > 0 {
+            if rules.imitates { throw CBORRefusal.nestedNil }
+            for _ in 0..<layers { write(head: CBORFormat.Major.tag, CBORFormat.Tag.wrappedNil) }
+        }
+        write(byte: CBORFormat.null)
+    }
+
+    mutating func write(_ value: Double) throws {
+        if !rules.isEmpty { return try writeByRules(value) }
+        let narrow = Float(value)
+        // Bits are compared, not numbers: a NaN keeps its payload, and zero its sign.
+        if Double(narrow).bitPattern == value.bitPattern {
+            write(byte: CBORFormat.single)
+            write(bigEndian: narrow.bitPattern)
+        } else {
+            write(byte: CBORFormat.double)
+            write(bigEndian: value.bitPattern)
+        }
+    }
+
+    mutating func write(_ value: Float) throws {
+        if !rules.isEmpty { return try writeByRules(Double(value)) }
+        write(byte: CBORFormat.single)
+        write(bigEndian: value.bitPattern)
+    }
+
+    private mutating func writeByRules(_ value: Double) throws {
+        var value = value
+        if rules.contains(.likeJSON), !value.isFinite {
+            throw CBORRefusal(value, "JSON has no number for \(value).")
+        }
+        if rules.contains(.identity) {
+            if value.isNaN {
+                throw CBORRefusal(value, "A NaN equals nothing, itself included, so it cannot be part of a key.")
+            }
+            if value == 0 { value = 0 }
+        }
+        if value.isNaN {
+            write(byte: CBORFormat.half)
+            write(bigEndian: 0x7E00 as UInt16)
+        } else if let bits = CBORHalf.bits(exactly: value) {
+            write(byte: CBORFormat.half)
+            write(bigEndian: bits)
+        } else if Double(Float(value)) == value {
+            write(byte: CBORFormat.single)
+            write(bigEndian: Float(value).bitPattern)
+        } else {
+            write(byte: CBORFormat.double)
+            write(bigEndian: value.bitPattern)
+        }
+    }
+
+    // MARK: Text and bytes
+
+    @inline(__always)
+    mutating func write(_ text: String) {
+        if rules.contains(.identity) { return writeText(CBORText.normalized(text)) }
+        writeText(text)
+    }
+
+    /// Text that is a value, not a key.
+    @inline(__always)
+    mutating func write(checked text: String) throws {
+        if rules.contains(.likePropertyList), text == "$null" {
+            throw CBORRefusal(text, "A property list holds this text in the place of nil.")
+        }
+        write(text)
+    }
+
+    @inline(__always)
+    mutating func writeText(_ text: String) {
+        let done: Void? = text.utf8.withContiguousStorageIfAvailable { utf8 in
+            write(string: UnsafeRawBufferPointer(utf8), CBORFormat.Major.text)
+        }
+        if done == nil { writeForeign(text) }
+    }
+
+    /// Text that lies in the memory of another runtime.
+    @inline(never)
+    private mutating func writeForeign(_ text: String) {
+        var text = text
+        text.withUTF8 { write(string: UnsafeRawBufferPointer($0), CBORFormat.Major.text) }
+    }
+
+    @inline(__always)
+    mutating func write(string bytes: UnsafeRawBufferPointer, _ major: UInt8) {
+        reserve(bytes.count &+ 9)
+        write(head: major, UInt64(truncatingIfNeeded: bytes.count))
+        if let start = bytes.baseAddress {
+            (base + count).copyMemory(from: start, byteCount: bytes.count)
+            count &+= bytes.count
+        }
+    }
+}

@@ -1,0 +1,26 @@
+public import Foundation
+
+/// A step between the bytes that a codec makes and those that are stored: compression, encryption.
+///
+/// Steps are chained with ``ValueCodec/then(_:)``, applied in the order in which they were chained and undone in
+/// reverse.
+public struct DataTransform: Sendable {
+    /// The name of the step: a sub-cache opened with another one is purged.
+    public let identifier: String
+
+    let apply: @Sendable (Data) throws -> Data
+    let undo: @Sendable (Data) throws -> Data
+
+    /// A step whose `undo` gives back what `apply` was given.
+    ///
+    /// - Parameter identifier: a name that no other step has, and that changes whenever what `apply` makes does.
+    public init(
+        identifier: String,
+        apply: @escaping @Sendable (Data) throws -> Data,
+        undo: @escaping @Sendable (Data) throws -> Data
+    ) {
+        self.identifier = identifier
+        self.apply = apply
+        self.undo = undo
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+
+/// How keys become what is stored, and keys again.
+///
+/// A key that encodes as a text or an integer is stored as one, whatever its type is: a `String`, an `Int8`, an enum with
+/// raw values, a struct around a single of these. Every other key is a blob of deterministic CBOR. Text is in NFC
+/// everywhere in a key, zero has no sign, and a NaN is refused.
+///
+/// An integer above `Int64.max` is a blob of eight bytes behind `0x1B`, the most significant first. SQLite sorts blobs
+/// after integers, and these by their bytes, so keys of type `UInt64` are in the order of their values; those of
+/// `UInt128` too, for a number beyond 64 bits begins with `0xC2` and its length. Only an `Int128` below `Int64.min` is
+/// listed after all others.
+package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
+    private let encoder = CBOREncoder()
+    private let decoder = CBORDecoder()
+
+    package init() {}
+
+    /// The form in which `key` is stored; `cache` is for the message of an error.
+    @inline(__always)
+    package func stored(_ key: Key, cache: @autoclosure () -> String) throws(CacheError) -> StoredKey {
+        if Key.self == Int.self { return .integer(Int64(key as! Int)) }
+        if Key.self == String.self { return .text(CBORText.normalized(key as! String)) }
+        return try encoded(key, cache())
+    }
+
+    private func encoded(_ key: Key, _ cache: String) throws(CacheError) -> StoredKey {
+        do {
+            return Self.form(try encoder.encode(key, rules: .key))
+        } catch {
+            throw CacheError(
+                .encodingFailed,
+                "A key of type \(Key.self) cannot be encoded for cache \"\(cache)\". Use a key whose parts can all be"
+                    + " encoded and equal themselves.",
+                underlying: error)
+        }
+    }
+
+    /// Text and integers as such, anything else as the bytes it is.
+    private static func form(_ bytes: Data) -> StoredKey {
+        bytes.withUnsafeBytes { buffer in
+            guard let base = buffer.baseAddress else { return .blob(bytes) }
+            var reader = CBORReader(base: base, count: buffer.count, offset: 0)
+            do throws(CBORFault) {
+                switch try reader.peek() & 0xE0 {
+                case CBORFormat.Major.text: return .text(try reader.string())
+                case CBORFormat.Major.unsigned, CBORFormat.Major.negative:
+                    return .integer(try reader.integer(Int64.self))
+                default: return .blob(bytes)
+                }
+            } catch {
+                // An integer that is wider.
+                return .blob(bytes)
+            }
+        }
+    }
+
+    /// The key that `stored` is the form of.
+    package func key(_ stored: StoredKey, cache: @autoclosure () -> String) throws(CacheError) -> Key {
+        do {
+            switch stored {
+            case .text(let text):
+                if Key.self == String.self { return text as! Key }
+                return try decoder.decode(Key.self, from: try encoder.encode(text))
+            case .integer(let number):
+                if Key.self == Int.self { return Int(number) as! Key }
+                return try decoder.decode(Key.self, from: try encoder.encode(number))
+            case .blob(let bytes):
+                return try decoder.decode(Key.self, from: bytes)
+            }
+        } catch {
+            throw CacheError(
+                .undecodable,
+                "The stored key \(stored) in cache \"\(cache())\" does not decode as \(Key.self). Open the cache under"
+                    + " another version when the type of its keys has changed.",
+                underlying: error)
+        }
+    }
+}

@@ -1,0 +1,64 @@
+public import Foundation
+
+extension ValueCodec where Value == Data {
+    /// The bytes as they are.
+    public static var data: ValueCodec {
+        ValueCodec(identifier: "data", encode: { $0 }, decode: { $0 })
+    }
+}
+
+extension ValueCodec where Value: Codable & Sendable {
+    /// CBOR, compact and fast: the standard codec.
+    public static var cbor: ValueCodec {
+        let encoder = CBOREncoder()
+        let decoder = CBORDecoder()
+        return ValueCodec(
+            identifier: "cbor",
+            encode: { try encoder.encode($0) },
+            decode: { try decoder.decode(Value.self, from: $0) },
+            decodeLent: { try decoder.decode(Value.self, from: $0) })
+    }
+
+    /// What a plain `JSONEncoder` writes.
+    ///
+    /// JSON has no NaN and no infinities, no nil inside an optional that is not nil itself, and holds a URL without its
+    /// base. Such values are refused with `.encodingFailed` wherever they are written as what they are. A value that
+    /// turns itself into something else, a number into text for instance, is beyond that check.
+    public static var json: ValueCodec {
+        let limits = CBOREncoder()
+        let encoder = JSONEncoder()
+        let decoder = JSONDecoder()
+        return ValueCodec(
+            identifier: "json",
+            encode: { value in
+                try limits.check(value, .likeJSON)
+                return try encoder.encode(value)
+            },
+            decode: { try decoder.decode(Value.self, from: $0) })
+    }
+
+    /// JSON by an encoder and a decoder of your own, with the strategies they are set to.
+    ///
+    /// Set them up before, and leave them alone afterwards. The strategies are no part of the identifier: when you change
+    /// them, open the sub-cache under another version. What JSON cannot hold is refused where the encoder refuses it.
+    public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ValueCodec {
+        ValueCodec(
+            identifier: "json-custom",
+            encode: { try encoder.encode($0) },
+            decode: { try decoder.decode(Value.self, from: $0) })
+    }
+
+    /// The codec that is used where none is named: raw bytes for `Data`, CBOR for everything else.
+    package static var standard: ValueCodec {
+        ValueCodec<Data>.data as? ValueCodec ?? .cbor
+    }
+}
+
+extension CBOREncoder {
+    /// Throws where `rules` refuse a part of `value`.
+    ///
+    /// The bytes are not wanted; it costs a tenth of what JSON does.
+    func check<T: Encodable>(_ value: T, _ rules: CBOREncodingRules) throws {
+        _ = try encode(value, rules: rules)
+    }
+}

@@ -1,0 +1,120 @@
+public import Foundation
+
+/// How values become bytes and values again.
+///
+/// A sub-cache opened with a codec of another identifier is purged, like one opened under another version.
+public struct ValueCodec<Value>: Sendable {
+    /// The name of the format, followed by those of the transforms, with a plus sign before each.
+    ///
+    /// A plus sign or a backslash in a name is escaped with a backslash, so that different chains have different names.
+    public let identifier: String
+
+    private let encode: @Sendable (Value) throws -> Data
+    private let decode: @Sendable (Data) throws -> Value
+    /// Decodes from bytes that need to be there for the time of the call only; nil where `decode` needs its own.
+    private let decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
+    private let transforms: [DataTransform]
+
+    /// A codec of your own.
+    ///
+    /// What the closures throw arrives as the cause of a ``CacheError`` that names the cache and the key. They are called
+    /// from any thread, and no lock is held meanwhile.
+    ///
+    /// - Parameter identifier: a name that no other codec has, and that changes whenever the format does.
+    public init(
+        identifier: String,
+        encode: @escaping @Sendable (Value) throws -> Data,
+        decode: @escaping @Sendable (Data) throws -> Value
+    ) {
+        self.init(identifier: identifier, encode: encode, decode: decode, decodeLent: nil)
+    }
+
+    init(
+        identifier: String,
+        encode: @escaping @Sendable (Value) throws -> Data,
+        decode: @escaping @Sendable (Data) throws -> Value,
+        decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
+    ) {
+        self.init(
+            joined: Self.escaped(identifier), encode: encode, decode: decode, decodeLent: decodeLent, transforms: [])
+    }
+
+    private init(
+        joined identifier: String,
+        encode: @escaping @Sendable (Value) throws -> Data,
+        decode: @escaping @Sendable (Data) throws -> Value,
+        decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?,
+        transforms: [DataTransform]
+    ) {
+        self.identifier = identifier
+        self.encode = encode
+        self.decode = decode
+        self.decodeLent = decodeLent
+        self.transforms = transforms
+    }
+
+    /// This codec with a transform behind it: applied after those that are there, and undone before them.
+    public func then(_ transform: DataTransform) -> ValueCodec<Value> {
+        ValueCodec(
+            joined: identifier + "+" + Self.escaped(transform.identifier),
+            encode: encode, decode: decode, decodeLent: decodeLent, transforms: transforms + [transform])
+    }
+
+    private static func escaped(_ name: String) -> String {
+        name.replacing("\\", with: "\\\\").replacing("+", with: "\\+")
+    }
+}
+
+// MARK: - For the cache
+
+extension ValueCodec {
+    /// The bytes to store.
+    ///
+    /// `cache` and `key` are for the message of an error.
+    package func encode(
+        _ value: Value, cache: String, key: @autoclosure () -> String
+    ) throws(CacheError) -> Data {
+        do {
+            return try transforms.reduce(try encode(value)) { try $1.apply($0) }
+        } catch {
+            throw CacheError(
+                .encodingFailed,
+                "The value for key \(key()) in cache \"\(cache)\" cannot be encoded by the codec \"\(identifier)\"."
+                    + " Nothing was stored; change the value, or choose a codec that holds it.",
+                underlying: error)
+        }
+    }
+
+    /// The value in stored bytes.
+    package func decode(
+        _ data: Data, cache: String, key: @autoclosure () -> String
+    ) throws(CacheError) -> Value {
+        do {
+            return try decode(transforms.reversed().reduce(data) { try $1.undo($0) })
+        } catch {
+            throw undecodable(cache, key(), error)
+        }
+    }
+
+    /// The value in stored bytes that are lent for the time of the call.
+    ///
+    /// The standard codec reads them where they are; others get a copy.
+    package func decode(
+        _ bytes: UnsafeRawBufferPointer, cache: String, key: @autoclosure () -> String
+    ) throws(CacheError) -> Value {
+        guard transforms.isEmpty, let decodeLent else { return try decode(Data(bytes), cache: cache, key: key()) }
+        do {
+            return try decodeLent(bytes)
+        } catch {
+            throw undecodable(cache, key(), error)
+        }
+    }
+
+    private func undecodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
+        CacheError(
+            .undecodable,
+            "What is stored for key \(key) in cache \"\(cache)\" does not decode as \(Value.self) by the codec"
+                + " \"\(identifier)\". Open the cache under another version when the type has changed.",
+            underlying: cause)
+    }
+}
