@@ -5,7 +5,24 @@ extension Connection {
     ///
     /// The mark is in the main file before there is a log, so that a file of ours is known by its first hundred bytes
     /// whatever happens to the log. Each step may be repeated after a crash.
-    package mutating func prepareEmptyDatabase(applicationID: Int32) throws(SQLiteError) {
+    ///
+    /// - Returns: False, and nothing has changed, if it is not empty: somebody filled it since one looked.
+    package mutating func prepareEmptyDatabase(applicationID: Int32) throws(SQLiteError) -> Bool {
+        // From here on nobody else can begin to use it: in this mode the lock outlives the transaction.
+        try execute("PRAGMA locking_mode = EXCLUSIVE")
+        try execute("BEGIN EXCLUSIVE")
+        let mark = try self.applicationID()
+        let isTaken = try hasTables()
+        let isEmpty = mark == 0 && !isTaken
+        try execute("ROLLBACK")
+        if isEmpty { try giveForm(applicationID) }
+        try execute("PRAGMA locking_mode = NORMAL")
+        // The lock goes with the next access.
+        _ = try hasTables()
+        return isEmpty
+    }
+
+    private mutating func giveForm(_ applicationID: Int32) throws(SQLiteError) {
         try execute("PRAGMA journal_mode = DELETE")
         try execute("PRAGMA page_size = \(Self.pageSize)")
         try execute("PRAGMA auto_vacuum = INCREMENTAL")

@@ -117,7 +117,9 @@ struct HouseRulesTests {
     @Test func `the clock is read in one place, and so is every interval`() throws {
         try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
         try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
-        try expect(#"asyncAfter|makeTimerSource"#, onlyIn: ["Sources/Larder/Support/Timekeeper.swift"], of: sources)
+        try expect(
+            #"asyncAfter|makeTimerSource|DispatchTime"#, onlyIn: ["Sources/Larder/Support/TimerThread.swift"],
+            of: sources)
         try expect(#"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
     }
 
