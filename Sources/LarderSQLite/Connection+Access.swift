@@ -6,6 +6,11 @@ extension Connection {
         sqlite3_db_readonly(handle, "main") != 0
     }
 
+    /// Whether every page is as it should be, which takes reading them all.
+    package mutating func isSound() throws(SQLiteError) -> Bool {
+        try text("PRAGMA quick_check(1)") == "ok"
+    }
+
     /// Whether there is a table, an index, a view or a trigger.
     package mutating func hasTables() throws(SQLiteError) -> Bool {
         try text("SELECT count(*) FROM sqlite_schema") != "0"

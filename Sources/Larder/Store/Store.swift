@@ -132,7 +132,7 @@ extension Store {
                 return try body(database)
             } catch {
                 failures += 1
-                guard failures < 4, try helps(database, after: error) else {
+                guard failures < 5, try helps(database, after: error, isRepeated: failures > 1) else {
                     throw CacheError("\(action) \(opening.name)", error)
                 }
             }
@@ -145,14 +145,16 @@ extension Store {
     }
 
     /// Opens another database instead of `database` if that is what `error` calls for.
-    private func helps(_ database: Database, after error: SQLiteError) throws(CacheError) -> Bool {
+    private func helps(
+        _ database: Database, after error: SQLiteError, isRepeated: Bool
+    ) throws(CacheError) -> Bool {
         // Nobody is left who may make or move files.
         guard isWritable.load(ordering: .relaxed) || opening.isReadOnly else { return false }
         if error.isCorruption {
             // A file that is not ours any more may well look damaged.
             guard !database.isInPlace || opening.replacesDamaged else { return false }
             let isOurs = database.isInPlace
-            try reopen(database, damage: isOurs ? error : nil)
+            try reopen(database, damage: isOurs ? error : nil, isCertain: isRepeated)
             return true
         }
         // Closed: somebody opens another one at this moment, or could not and left it to the next caller.
@@ -161,13 +163,16 @@ extension Store {
         return true
     }
 
-    private func reopen(_ database: Database, damage: SQLiteError?) throws(CacheError) {
+    private func reopen(
+        _ database: Database, damage: SQLiteError?, isCertain: Bool = false
+    ) throws(CacheError) {
         let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
             guard self.database === database else { return [] }
             // Our own connections go first, so that nobody here works on files that are about to be moved.
             database.close()
             let loss = StoreLoss(
-                identity: database.identity, logIdentity: database.logIdentity, damage: damage)
+                identity: database.identity, logIdentity: database.logIdentity, damage: damage,
+                isCertain: isCertain)
             let opened = try opening.open(after: loss)
             state.withLock { $0 = opened.database }
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices

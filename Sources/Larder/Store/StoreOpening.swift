@@ -33,4 +33,7 @@ package struct StoreLoss: Sendable {
     ///
     /// If it was moved or deleted instead, its log is, where another database stands now.
     package let damage: SQLiteError?
+
+    /// Whether the damage was met again after an opening that could not find it.
+    package let isCertain: Bool
 }

@@ -43,7 +43,7 @@ struct ForeignFileTests {
 
     @Test func `a database whose first transaction is under way is not overwritten`() throws {
         try Data().write(to: url)
-        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 5000))
         try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7; CREATE TABLE theirs (x)")
         let url = url
         let failure = Mutex<CacheError?>(nil)

@@ -15,26 +15,39 @@ extension StoreOpener {
         var trouble: Trouble?
         let current = try FileSystem.status(name)?.identity
         if let loss, let current, current == loss.identity {
-            trouble = loss.damage.map(Trouble.damaged)
+            if let damage = loss.damage, try loss.isCertain || isDamaged(current) { trouble = .damaged(damage) }
         } else if let log = loss?.logIdentity, try FileSystem.status(location.logs[0])?.identity == log {
             // Another file was put in the old one's place, which is not what the old one's log is to be applied to.
             try setAside.moveLog()
         }
+        var isSecondLook = false
         // Twice replaced and still no good: something else is wrong.
-        for _ in 0..<3 {
+        for _ in 0..<6 {
             if let trouble { notices += try replace(trouble) }
             do {
                 return Opened(database: try build(), notices: notices)
             } catch let found as Trouble {
                 trouble = found
             } catch let error as SQLiteError where error.isCorruption {
-                trouble = .damaged(error)
+                // A fault of the moment, of the disk or of the memory, does not come twice on fresh connections.
+                trouble = isSecondLook ? .damaged(error) : nil
+                isSecondLook.toggle()
             }
         }
         throw refusal(.corrupt, "what was made anew there is damaged again; check the volume")
     }
 
     private var setAside: SetAside { SetAside(location: location, vfs: settings.vfs) }
+
+    /// Whether a look at every page finds the damage that was met; what cannot be read for another cause is thrown.
+    private func isDamaged(_ identity: FileIdentity) throws(SQLiteError) -> Bool {
+        do {
+            var connection = try connect(.writer, to: identity)
+            return try !connection.isSound()
+        } catch  where error.isCorruption {
+            return true
+        }
+    }
 
     /// Opens the file and gives it what it lacks.
     private func build() throws -> Database {
