@@ -12,7 +12,7 @@ struct MemoryOpener: StoreOpening {
         try CacheError.translating("cannot open \(name)") {
             try StoreOpener.checkLibrary()
             var connection = try Connection.open(.memory, settings.options(.writer))
-            _ = try connection.prepareEmptyDatabase(applicationID: Schema.applicationID)
+            _ = try connection.claimEmptyDatabase(applicationID: Schema.applicationID)
             try Schema.migrate(&connection)
             return Opened(database: Database(memory: connection))
         }

@@ -68,10 +68,11 @@ extension StoreOpener {
         if mark != Schema.applicationID {
             // A new file, one that somebody made for us, or our own unfinished one; unless another program began to use
             // it since we looked.
-            guard try writer.prepareEmptyDatabase(applicationID: Schema.applicationID) else { throw foreign }
+            guard try writer.claimEmptyDatabase(applicationID: Schema.applicationID) else { throw foreign }
         }
-        guard try writer.enableLog() else { throw noSharedMemory }
         let version = try writer.userVersion()
+        if version == 0 { try writer.giveForm() }
+        guard try writer.enableLog() else { throw noSharedMemory }
         if version > Schema.current { throw Trouble.newer(version) }
         try Schema.migrate(&writer)
         try Schema.check(&writer)
