@@ -125,7 +125,7 @@ static inline int larder_wal_header_equals(const volatile void *region, larder_w
 static inline uint32_t larder_wal_header_changes(larder_wal_header header) { return (uint32_t)header.words[1]; }
 
 // What a reader needs to know of the log itself: its frames, and how many of them are in the main file. The first stands
-// in the header, the second behind the header's two copies. Little-endian or not, both are words of the machine's.
+// in the header, the second behind the header's two copies. Both are in the machine's byte order.
 static inline uint32_t larder_wal_frames(const volatile void *region) { return ((const volatile uint32_t *)region)[4]; }
 static inline uint32_t larder_wal_moved(const volatile void *region) { return ((const volatile uint32_t *)region)[24]; }
 
