@@ -25,7 +25,9 @@ struct LogLengthTests {
         try manager.close()
         try child.goOn()
         #expect(try child.finish().lines.last?.hasPrefix("read ") == true)
-        #expect(longest < 16 << 20, "\(longest >> 10) KiB")
+        // 5 to 8 MiB on a quiet machine, 17 MiB seen on a busy one: a reader that is not given the processor in the
+        // middle of a read stands in the log meanwhile.
+        #expect(longest < 48 << 20, "\(longest >> 10) KiB")
     }
 
     private func logLength(_ url: URL) throws -> Int {
