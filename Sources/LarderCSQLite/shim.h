@@ -63,6 +63,25 @@ static inline sqlite3_int64 larder_read_head(sqlite3 *database, void *bytes, int
     return code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? size : -1;
 }
 
+// Takes the errno that `file`'s last failure left behind, so that a later failure does not find it again: a read behind
+// the end is short, which the VFS notes as no error of the system. 0 where there is none.
+static inline int larder_take_errno(sqlite3_file *file) {
+    int code = 0;
+    char byte;
+    if (file == 0 || file->pMethods == 0) return 0;
+    if (file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &code) != SQLITE_OK || code == 0) return 0;
+    file->pMethods->xRead(file, &byte, 1, (sqlite3_int64)1 << 40);
+    return code;
+}
+static inline int larder_take_main_errno(sqlite3 *database) { return larder_take_errno(larder_main_file(database)); }
+
+// The same of the write-ahead log's file.
+static inline int larder_take_log_errno(sqlite3 *database) {
+    sqlite3_file *file = 0;
+    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return 0;
+    return larder_take_errno(file);
+}
+
 // Maps the page at `region` a second time, so that it can be read after SQLite has unmapped its own; 0 where that cannot
 // be done.
 static inline void *larder_map_again(volatile void *region) {
@@ -104,5 +123,10 @@ static inline int larder_wal_header_equals(const volatile void *region, larder_w
 }
 // The word that rises by one with each commit.
 static inline uint32_t larder_wal_header_changes(larder_wal_header header) { return (uint32_t)header.words[1]; }
+
+// What a reader needs to know of the log itself: its frames, and how many of them are in the main file. The first stands
+// in the header, the second behind the header's two copies. Both are in the machine's byte order.
+static inline uint32_t larder_wal_frames(const volatile void *region) { return ((const volatile uint32_t *)region)[4]; }
+static inline uint32_t larder_wal_moved(const volatile void *region) { return ((const volatile uint32_t *)region)[24]; }
 
 #endif

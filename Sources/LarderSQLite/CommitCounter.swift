@@ -31,10 +31,24 @@ package final class CommitCounter: Sendable {
         CommitStamp(header: larder_wal_header_read(page))
     }
 
+    /// How far the log has grown and been copied, which the stamp does not tell: no commit, no change of it.
+    func log() -> LogState {
+        LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))
+    }
+
     /// Whether nobody has committed since `stamp` was taken.
     package func stands(at stamp: CommitStamp) -> Bool {
         larder_wal_header_equals(page, stamp.header) != 0
     }
+}
+
+/// How many frames the log has, and how many of them are in the main file too.
+struct LogState: Sendable, Equatable {
+    let frames: UInt32
+    let moved: UInt32
+
+    /// Whether a reader that begins now needs nothing from the log, and so lets a writer start it anew.
+    var isMoved: Bool { moved == frames }
 }
 
 /// The state of the log at one moment: equal stamps, equal contents.

@@ -65,6 +65,7 @@ extension Connection {
 
     /// The value of a pragma that is a number.
     package mutating func pragma(_ name: String) throws(SQLiteError) -> Int64 {
+        try requireTransaction()
         let statement = try prepare("PRAGMA \(name)", flags: 0)
         defer { sqlite3_finalize(statement) }
         switch sqlite3_step(statement) {
@@ -76,6 +77,7 @@ extension Connection {
 
     /// The first column of the first row as text.
     package mutating func text(_ sql: String) throws(SQLiteError) -> String? {
+        try requireTransaction()
         let statement = try prepare(sql, flags: 0)
         defer { sqlite3_finalize(statement) }
         switch sqlite3_step(statement) {
@@ -87,7 +89,11 @@ extension Connection {
 
     /// Runs every statement of `sql`, which are not kept.
     package mutating func execute(_ sql: String) throws(SQLiteError) {
+        try requireTransaction()
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
-        guard code == SQLITE_OK else { throw lastError(code, sql: sql) }
+        guard code != SQLITE_OK else { return }
+        let error = lastError(code, sql: sql)
+        noteFailure(error)
+        throw error
     }
 }

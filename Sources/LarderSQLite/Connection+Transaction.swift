@@ -8,6 +8,9 @@ extension Connection {
 
     /// Runs `body` in a transaction, or in a savepoint when one is open: committed when it returns, rolled back when it
     /// throws.
+    ///
+    /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled back all levels: everything that is asked of the
+    /// connection then throws that failure until the outer level ends, and so does the outer level, whoever caught it.
     package mutating func transaction<R>(
         _ kind: TransactionKind = .writing, _ body: (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
@@ -16,14 +19,31 @@ extension Connection {
         depth += 1
         do {
             let result = try body(&self)
+            try requireTransaction()
             try run(isOuter ? .commit : .release)
             depth -= 1
             return result
         } catch {
             depth -= 1
+            if isOuter { lostTransaction = nil } else { noteFailure(error) }
             rollBack(outer: isOuter)
             throw error
         }
+    }
+
+    /// Throws if the transaction that the caller believes to be in is gone: statements would commit one by one.
+    func requireTransaction() throws(SQLiteError) {
+        guard depth > 0 else { return }
+        if let lostTransaction { throw lostTransaction }
+        guard isInAutocommit else { return }
+        // Whoever saw the failure kept it inside the loan of a statement.
+        throw SQLiteError(code: .error, message: "the transaction was rolled back by a failure inside it")
+    }
+
+    /// Keeps `error` if it took the open transaction with it.
+    mutating func noteFailure(_ error: SQLiteError) {
+        guard depth > 0, lostTransaction == nil, isInAutocommit else { return }
+        lostTransaction = error
     }
 
     /// Undoes what the failed level did.

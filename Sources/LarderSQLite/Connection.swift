@@ -13,6 +13,9 @@ package struct Connection: ~Copyable {
     /// How many transactions and savepoints are open.
     var depth = 0
 
+    /// What made SQLite roll back the open transaction by itself; nothing more may run until its outer level ends.
+    var lostTransaction: SQLiteError?
+
     /// Where the log hook leaves the number of pages in the log.
     private let pagesInLog: UnsafeMutablePointer<Int32>
 

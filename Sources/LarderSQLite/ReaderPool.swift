@@ -3,7 +3,9 @@ import Synchronization
 /// The connections that read: opened when first needed, each with its read transaction kept open between reads.
 ///
 /// A read costs no lock calls while nobody commits. The transaction is renewed when the commit counter has moved, and
-/// let go of when asked (by a checkpoint, on idleness), since it pins the log.
+/// let go of when asked (by a checkpoint, on idleness), since it pins the log. Checkpoints of other processes cannot ask,
+/// so a reader also keeps out of the way of those: it keeps its transaction open only from the second read between two
+/// commits on, renews it when the log has been copied, and keeps none while a long log has not been.
 package final class ReaderPool: Sendable {
     /// Opens one more reader.
     package typealias Opener = @Sendable () throws(SQLiteError) -> Connection
@@ -27,8 +29,8 @@ package final class ReaderPool: Sendable {
     ///
     /// - Parameters:
     ///   - willRenew: Called before a transaction begins that is kept open, and may refuse it. Under a slot's lock.
-    ///   - scheduleLettingGo: Called when one began and nobody is going to end it yet: sees to it that `letGo` is called
-    ///     after a while. Under a slot's lock.
+    ///   - scheduleLettingGo: Called when one is kept open and nobody is going to end it yet, or could not be ended: sees
+    ///     to it that `letGo` is called after a while. May be under a slot's lock.
     package init(
         count: Int, counter: CommitCounter?, open: @escaping Opener,
         willRenew: @escaping @Sendable () throws(SQLiteError) -> Void,
@@ -65,22 +67,51 @@ package final class ReaderPool: Sendable {
             let now = epoch.load(ordering: .acquiring)
             // Taken before the snapshot: at worst one renewal too many.
             let stamp = counter.stamp()
-            if state.held?.epoch != now || state.held?.stamp != stamp {
+            // A snapshot from before the copying stands in the log, one from after it does not.
+            let isMoved = counter.log().isMoved
+            let standing = state.held
+            if standing?.epoch != now || standing?.stamp != stamp || (isMoved && standing?.isMoved == false) {
                 state.held = nil
                 try willRenew()
                 try state.connection!.holdSnapshot()
-                state.held = (stamp, now)
-                if !isLetGoScheduled.exchange(true, ordering: .relaxed) { scheduleLettingGo(self) }
+                state.held = (stamp, isMoved, now)
             }
         }
+        defer { releaseUnlessUseful(&state) }
         return try body(&state.connection!)
     }
 
-    /// Ends every read transaction that is kept open: of idle readers now, of busy ones at their next read.
+    /// Decides whether the transaction that `state` holds stays open until the next read.
+    private func releaseUnlessUseful(_ state: inout Slot.State) {
+        guard let counter, let held = state.held else { return }
+        // Where somebody else commits between any two reads, keeping it would gain nothing, and pin the log meanwhile.
+        let isFirst = state.seen != held.stamp
+        if isFirst { state.seen = held.stamp }
+        // A long log that is not copied: some process tries to, and may have failed for our sake.
+        let log = counter.log()
+        let isInTheWay = log.frames > Self.longLog && !log.isMoved
+        if isFirst || isInTheWay || epoch.load(ordering: .acquiring) != held.epoch {
+            state.release()
+        } else if !isLetGoScheduled.load(ordering: .relaxed) {
+            scheduleOnce()
+        }
+    }
+
+    private func scheduleOnce() {
+        if !isLetGoScheduled.exchange(true, ordering: .relaxed) { scheduleLettingGo(self) }
+    }
+
+    /// The frames of a log that is past the time to copy it.
+    private static let longLog = UInt32(Connection.logSizeLimit / Connection.pageSize)
+
+    /// Ends every read transaction that is kept open: of idle readers now, of busy ones at the end of their read.
     package func letGo() {
         isLetGoScheduled.store(false, ordering: .relaxed)
         epoch.add(1, ordering: .acquiringAndReleasing)
-        for slot in slots { slot.state.withLockIfAvailable { $0.release() } }
+        var missedOne = false
+        for slot in slots where slot.state.withLockIfAvailable({ $0.release() }) == nil { missedOne = true }
+        // It may have looked at the epoch for the last time just before we raised it.
+        if missedOne { scheduleOnce() }
     }
 
     /// Closes every reader, waiting for those at work; later reads throw `.closed`.
@@ -117,11 +148,14 @@ extension ReaderPool {
     private final class Slot: Sendable {
         struct State: ~Copyable {
             var connection: Connection?
-            var held: (stamp: CommitStamp, epoch: Int)?
+            var held: (stamp: CommitStamp, isMoved: Bool, epoch: Int)?
+            /// What the counter said at the last read.
+            var seen: CommitStamp?
             var isClosed = false
 
             mutating func close() {
                 held = nil
+                seen = nil
                 connection = nil
             }
 

@@ -1,5 +1,13 @@
 internal import LarderCSQLite
 
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+
 /// A failure as SQLite reported it, captured at the failing call.
 package struct SQLiteError: Error, Sendable {
     /// The extended result code.
@@ -56,6 +64,9 @@ extension SQLiteError {
         /// The file system refuses the log's shared memory.
         package static let sharedMemory = Code(rawValue: SQLITE_IOERR | (21 << 8))
 
+        /// The device failed a read; SQLite names it for a corrupt file system.
+        package static let deviceFailure = Code(rawValue: SQLITE_IOERR | (33 << 8))
+
         package static func ~= (pattern: Code, value: Code) -> Bool {
             pattern == value || pattern == value.primary
         }
@@ -80,12 +91,30 @@ extension SQLiteError {
 
 extension SQLiteError {
     /// What the handle says of the call that just returned `code`.
+    ///
+    /// Inside a statement SQLite calls a read that the device failed (EIO, ENXIO or ERANGE) corruption. What the files
+    /// themselves remember tells the two apart: a disk that is out of reach for a moment must cost nobody the store.
     init(of handle: OpaquePointer, _ code: Int32, sql: String?) {
         let extended = sqlite3_extended_errcode(handle)
-        self.init(
-            code: Code(rawValue: extended & 0xff == code & 0xff ? extended : code),
-            message: String(cString: sqlite3_errmsg(handle)), sql: sql, systemCode: sqlite3_system_errno(handle))
+        var reported = Code(rawValue: extended & 0xff == code & 0xff ? extended : code)
+        var message = String(cString: sqlite3_errmsg(handle))
+        var systemCode = sqlite3_system_errno(handle)
+        switch reported.primary {
+        case .corrupt, .notADatabase, .inputOutput:
+            // Taken, even where it is not needed: left there, it would excuse real damage that is found later.
+            let taken = [larder_take_main_errno(handle), larder_take_log_errno(handle)]
+            guard reported.primary != .inputOutput else { break }
+            guard let failure = taken.first(where: Self.deviceFailures.contains) else { break }
+            reported = .deviceFailure
+            message = "the device failed a read (errno \(failure))"
+            systemCode = failure
+        default: break
+        }
+        self.init(code: reported, message: message, sql: sql, systemCode: systemCode)
     }
+
+    /// The failures of a read for which SQLite has the code `SQLITE_IOERR_CORRUPTFS`.
+    private static let deviceFailures = [EIO, ENXIO, ERANGE]
 }
 
 extension SQLiteError: CustomStringConvertible {

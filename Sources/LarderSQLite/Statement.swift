@@ -41,12 +41,18 @@ extension Connection {
     package mutating func with<R>(
         _ sql: SQL, _ body: (borrowing Statement) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
+        try requireTransaction()
         let handle = try prepared(sql)
         defer {
             sqlite3_reset(handle)
             sqlite3_clear_bindings(handle)
         }
-        return try body(Statement(handle: handle, database: self.handle))
+        do {
+            return try body(Statement(handle: handle, database: self.handle))
+        } catch {
+            noteFailure(error)
+            throw error
+        }
     }
 
     /// Runs `sql` once, with whatever `bind` gives it.

@@ -67,6 +67,55 @@ struct TransactionTests {
         #expect(connection.isInAutocommit == true)
         #expect(try connection.sum() == 0)
     }
+
+    /// Ways to use a connection inside a transaction.
+    private enum Use: CaseIterable {
+        case statement, text, transaction, nothing
+
+        func apply(to connection: inout Connection) throws(SQLiteError) {
+            switch self {
+            case .statement: try connection.insert(100)
+            case .text: try connection.execute("INSERT INTO t VALUES (100)")
+            case .transaction:
+                try connection.transaction { (connection) throws(SQLiteError) in try connection.insert(100) }
+            case .nothing: break
+            }
+        }
+    }
+
+    @Test(arguments: Use.allCases, [true, false])
+    private func `after a rollback of SQLite's own nothing more is stored, whoever caught the failure`(
+        use: Use, isNested: Bool
+    ) throws {
+        var connection = try open()
+        try connection.execute("CREATE TABLE u (x UNIQUE ON CONFLICT ROLLBACK)")
+        let failing = "INSERT INTO u VALUES (1); INSERT INTO u VALUES (1)"
+        let error = #expect(throws: SQLiteError.self) {
+            try connection.transaction { (connection) throws(SQLiteError) in
+                try connection.insert(1)
+                do throws(SQLiteError) {
+                    if isNested {
+                        try connection.transaction { (connection) throws(SQLiteError) in
+                            try connection.execute(failing)
+                        }
+                    } else {
+                        try connection.execute(failing)
+                    }
+                } catch {
+                    #expect(.constraint ~= error.code)
+                }
+                // Caught as well, so that the outer level has to speak for itself.
+                var wasRefused = false
+                do throws(SQLiteError) { try use.apply(to: &connection) } catch { wasRefused = true }
+                #expect(wasRefused == (use != .nothing))
+            }
+        }
+        #expect(error?.message == "UNIQUE constraint failed: u.x")
+        #expect(try connection.sum() == 0)
+        // The next transaction is a new one.
+        try connection.transaction { (connection) throws(SQLiteError) in try connection.insert(7) }
+        #expect(try connection.sum() == 7)
+    }
 }
 
 extension Connection {

@@ -32,6 +32,8 @@ struct StoreProgram {
         case "open-without-descriptors": try openWithoutDescriptors(arguments[0])
         case "make-many": try makeMany(arguments[0], prefix: arguments[1])
         case "open-full": try openFull(arguments[0])
+        case "read-and-write": readAndWrite(arguments[0])
+        case "read-on": try readOn(arguments[0], pauseMilliseconds: arguments[1])
         case "insert-until-full": try insertUntilFull(arguments[0])
         default: exit(2)
         }
@@ -118,6 +120,50 @@ struct StoreProgram {
             close(descriptor)
             if let rows = (try? manager.store().rowCount()) { return say("rows", rows) }
         }
+    }
+
+    /// Opens, reads and writes, and says what each came to.
+    private static func readAndWrite(_ path: String) {
+        func attempt(_ what: String, _ body: () throws -> Int) -> Bool {
+            do {
+                say(what, try body())
+                return true
+            } catch {
+                say(what, (error as? CacheError)?.code ?? "unknown")
+                return false
+            }
+        }
+        do {
+            let manager = try CacheManager(url: URL(fileURLWithPath: path))
+            for _ in 0..<2 where attempt("rows", { try manager.store().rowCount() }) { break }
+            for number in 0..<2 {
+                let done = attempt("wrote") {
+                    try manager.writableStore().insertRow(named: "new \(number)")
+                    return number
+                }
+                if done { break }
+            }
+            try manager.close()
+        } catch {
+            say("error", error.code)
+        }
+    }
+
+    /// Reads all the time, with a pause after each read, until it is told to stop.
+    private static func readOn(_ path: String, pauseMilliseconds pause: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        let store = try manager.store()
+        _ = try store.rowCount()
+        say("reading")
+        // Between two reads it waits for the word to stop.
+        var input = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+        var count = 0
+        while poll(&input, 1, Int32(pause) ?? 0) == 0 {
+            _ = try store.read { (connection) throws(SQLiteError) in try connection.userVersion() }
+            count += 1
+        }
+        say("read", count)
+        try manager.close()
     }
 
     /// Makes store after store and writes a few rows into each, until it is killed; reports what is acknowledged.
