@@ -38,7 +38,10 @@ extension Connection {
     /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.
     package mutating func shrinkLog() throws(SQLiteError) {
         try execute("PRAGMA journal_size_limit = 0")
-        try setUserVersion(try userVersion())
+        // In one transaction: a newer release may be migrating.
+        try transaction { (connection) throws(SQLiteError) in
+            try connection.setUserVersion(try connection.userVersion())
+        }
         try execute("PRAGMA journal_size_limit = \(Self.logSizeLimit)")
     }
 }
