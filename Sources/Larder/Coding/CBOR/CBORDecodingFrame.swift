@@ -33,6 +33,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// Tells one use of the frame from the next.
     private(set) var serial: UInt32 = 0
     private(set) var layers = 0
+    /// How many values and containers lie around this one.
+    private(set) var depth = 0
     var type: Any.Type = Never.self
     private(set) var form = Form.undecided
 
@@ -72,7 +74,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     func open(at offset: Int, in parent: CBORDecodingFrame?, layers: Int) {
         // Compared first: most often it is the same, and to assign costs a retain and a release.
         if self.parent !== parent { self.parent = parent }
-        step = parent?.element ?? CBORDecodingFrame.noStep
+        if let parent {
+            step = parent.element
+            depth = parent.depth &+ 1
+        } else {
+            step = CBORDecodingFrame.noStep
+            depth = 0
+        }
         element = CBORDecodingFrame.noStep
         item = offset
         self.layers = layers
@@ -135,6 +143,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         frame.owner = owner
         frame.parent = parent
         frame.step = step
+        frame.depth = depth
         frame.item = item
         frame.form = .array
         frame.count = head.isIndefinite ? -1 : try reader.length(head, at: start)

@@ -20,6 +20,7 @@ final class CBORDecodingState: CBORReusableState {
     /// Something was handed out of which nobody knows whether it was kept.
     var mayBeKept = false
     private var isFinished = false
+    private var stack = CBORStack()
     private var ownBytes: UnsafeMutableRawPointer?
 
     /// Where the item that was decoded last ends.
@@ -34,6 +35,8 @@ final class CBORDecodingState: CBORReusableState {
     func begin(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
         input.pointee = CBORReader(base: base, count: count, offset: 0)
         if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+        // The next thread may have a stack where that of one which ended was.
+        stack = CBORStack()
     }
 
     /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
@@ -42,9 +45,24 @@ final class CBORDecodingState: CBORReusableState {
         for frame in frames where !frame.areBoxesOurs() { return false }
         for index in handles.indices where !isKnownUniquelyReferenced(&handles[index]) { return false }
         for frame in frames { frame.forget() }
+        if frames.count > Self.mostKept { trim() }
         input.pointee = .empty
         if !userInfo.isEmpty { userInfo = [:] }
         return true
+    }
+
+    /// More frames than this are not kept: each call looks at them all.
+    private static let mostKept = 64
+
+    /// Lets go of the frames that a value with many containers side by side has left.
+    @inline(never)
+    private func trim() {
+        for frame in frames[Self.mostKept...] {
+            frame.letGo()
+            frame.slot = -1
+        }
+        frames.removeSubrange(Self.mostKept...)
+        handles.removeSubrange(Self.mostKept...)
     }
 
     deinit {
@@ -99,7 +117,7 @@ final class CBORDecodingState: CBORReusableState {
     func decodeCustom<T: Decodable>(
         _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
     ) throws -> T {
-        guard top < CBORFormat.maximumDepth else { throw failure(CBORFault(.tooDeep, offset), type, in: parent) }
+        if let parent { try checkDepth(type, at: offset, in: parent) }
         let depth = top
         let frame = push(at: offset, in: parent, layers: layers)
         frame.type = type
@@ -113,6 +131,14 @@ final class CBORDecodingState: CBORReusableState {
             throw failure(error, type, in: parent)
         }
         return value
+    }
+
+    /// Refuses what lies in `parent` if it lies too deep.
+    @inline(__always)
+    func checkDepth(_ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame) throws {
+        guard parent.depth < CBORStack.trustedDepth || stack.hasRoom(depth: parent.depth &+ 1) else {
+            throw failure(CBORFault(.tooDeep, offset), type, in: parent)
+        }
     }
 
     /// A frame for the next depth, one used before where nobody can still hold its containers.

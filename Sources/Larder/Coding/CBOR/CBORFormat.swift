@@ -43,8 +43,8 @@ enum CBORFormat {
         static let wrappedNil: UInt64 = 60163
     }
 
-    /// Values nested more deeply than this are refused, both ways: recursion must end before the stack does.
-    static let maximumDepth = 256
+    /// Values nested more deeply than this are refused, both ways, however large the stack is; see `CBORStack`.
+    static let maximumDepth = 512
 
     /// Seconds from 1970 to 2001, what Foundation's two ways to count a date differ by.
     static let secondsTo2001 = 978_307_200.0
