@@ -14,8 +14,6 @@ final class CBORDecodingState: CBORReusableState {
 
     /// Frames by depth; those from `top` on wait to be used again, with their boxes.
     private var frames: [CBORDecodingFrame] = []
-    /// What the decoders of those frames' values hold.
-    private var handles: [CBORDecodingHandle] = []
     private var top = 0
     /// Something was handed out of which nobody knows whether it was kept.
     var mayBeKept = false
@@ -42,8 +40,7 @@ final class CBORDecodingState: CBORReusableState {
     /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
     func reset() -> Bool {
         if mayBeKept { return false }
-        for frame in frames where !frame.areBoxesOurs() { return false }
-        for index in handles.indices where !isKnownUniquelyReferenced(&handles[index]) { return false }
+        for frame in frames where !frame.isOurs() { return false }
         for frame in frames { frame.forget() }
         if frames.count > Self.mostKept { trim() }
         input.pointee = .empty
@@ -62,7 +59,6 @@ final class CBORDecodingState: CBORReusableState {
             frame.slot = -1
         }
         frames.removeSubrange(Self.mostKept...)
-        handles.removeSubrange(Self.mostKept...)
     }
 
     deinit {
@@ -83,7 +79,6 @@ final class CBORDecodingState: CBORReusableState {
     func finish() {
         for frame in frames { frame.letGo() }
         frames = []
-        handles = []
         top = 0
         isFinished = true
     }
@@ -122,7 +117,7 @@ final class CBORDecodingState: CBORReusableState {
         let frame = push(at: offset, in: parent, layers: layers)
         frame.type = type
         defer { top = depth }
-        let handle = frame.slot < 0 ? CBORDecodingHandle(frame) : handles[frame.slot]
+        let handle = frame.handle ?? CBORDecodingHandle(frame)
         let value = try T(
             from: CBORDecoding(handle: handle, item: offset, serial: frame.serial, layers: UInt32(layers)))
         do throws(CBORFault) {
@@ -158,13 +153,14 @@ final class CBORDecodingState: CBORReusableState {
         if isFinished { return CBORDecodingFrame(state: self, slot: -1) }
         if top == frames.count {
             let frame = CBORDecodingFrame(state: self, slot: top)
+            frame.handle = CBORDecodingHandle(frame)
             frames.append(frame)
-            handles.append(CBORDecodingHandle(frame))
         } else if !frames[top].areBoxesOurs() {
             mayBeKept = true
             frames[top].slot = -1
+            frames[top].handle = nil
             frames[top] = CBORDecodingFrame(state: self, slot: top)
-            handles[top] = CBORDecodingHandle(frames[top])
+            frames[top].handle = CBORDecodingHandle(frames[top])
         }
         parent?.nextFrame = frames[top]
         return frames[top]

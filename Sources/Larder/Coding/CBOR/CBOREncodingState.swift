@@ -14,9 +14,10 @@ final class CBOREncodingState: CBORReusableState {
     /// Frames by depth.
     ///
     /// Those from `top` on are not in use and wait to be used again, with their boxes.
-    var frames: [CBOREncodingFrame] = []
+    /// No access to them spans code that is not ours, so nothing needs a check for exclusive access at run time.
+    @exclusivity(unchecked) var frames: [CBOREncodingFrame] = []
     /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
-    var detached: [CBOREncodingFrame] = []
+    @exclusivity(unchecked) var detached: [CBOREncodingFrame] = []
 
     var rules: CBOREncodingRules { writer.pointee.rules }
     var top: Int { writer.pointee.top }

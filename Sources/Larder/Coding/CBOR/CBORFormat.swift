@@ -25,7 +25,9 @@ enum CBORFormat {
 
     /// Standard tags, and three of our own that a reader who does not know them may skip.
     ///
-    /// Ours lie in the range that anybody may use; they are part of the storage format and never change their meaning.
+    /// The registry has no range for private use: tags from 32768 on go to whoever asks first. Ours are not registered.
+    /// They lie in a stretch that we know of no assignment in, between 55800 and 65535, which is never valid. They are
+    /// part of the storage format and never change their meaning; no other reader is meant to see them.
     enum Tag {
         static let dateText: UInt64 = 0
         static let epochDate: UInt64 = 1
