@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz bench-page-size docs clean
+.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz interop bench-page-size docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ bench: setup
 SECONDS_EACH ?= 60
 fuzz: setup
 	Tests/Fuzz/run.sh memory $(SECONDS_EACH)
+	SECONDS_BOUND=$(SECONDS_EACH) Tests/Fuzz/CBORDecoderFuzz/run.sh
+
+## make interop   CBOR to and from Python's cbor2, COUNT values each way; SEED= repeats the Python half
+COUNT ?= 3000
+interop: setup
+	COUNT=$(COUNT) Tests/Interop/run.sh
 
 ## make bench-page-size   what pages of 4, 8 and 16 KB and auto-vacuum cost, in plain SQLite
 bench-page-size: setup

@@ -1,17 +1,36 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Gives an empty database its page size, its incremental vacuum, our mark, and the write-ahead log.
+    /// Marks an empty database as ours, in one transaction with the look that finds it empty.
     ///
     /// The mark is in the main file before there is a log, so that a file of ours is known by its first hundred bytes
-    /// whatever happens to the log. Each step may be repeated after a crash.
-    package mutating func prepareEmptyDatabase(applicationID: Int32) throws(SQLiteError) {
+    /// whatever happens to the log.
+    ///
+    /// - Returns: False, and nothing has changed, if it is not empty: somebody filled it since one looked.
+    package mutating func claimEmptyDatabase(applicationID: Int32) throws(SQLiteError) -> Bool {
+        // What a file without a byte is made with; `giveForm` sees to the others.
+        try execute("PRAGMA page_size = \(Self.pageSize); PRAGMA auto_vacuum = INCREMENTAL; BEGIN EXCLUSIVE")
+        do {
+            let mark = try self.applicationID()
+            guard try !hasTables(), mark == 0 else {
+                try execute("ROLLBACK")
+                return false
+            }
+            try execute("PRAGMA user_version = 0; PRAGMA application_id = \(applicationID); COMMIT")
+            return true
+        } catch {
+            if !isInAutocommit { try execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Gives a database without tables our page size and incremental vacuum; may be repeated after a crash.
+    package mutating func giveForm() throws(SQLiteError) {
+        let pageSize = try pragma("page_size")
+        let vacuum = try pragma("auto_vacuum")
+        guard pageSize != Self.pageSize || vacuum != 2 else { return }
         try execute("PRAGMA journal_mode = DELETE")
-        try execute("PRAGMA page_size = \(Self.pageSize)")
-        try execute("PRAGMA auto_vacuum = INCREMENTAL")
-        try execute("VACUUM")
-        try execute("PRAGMA user_version = 0")
-        try execute("PRAGMA application_id = \(applicationID)")
+        try execute("PRAGMA page_size = \(Self.pageSize); PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
     }
 
     /// Turns the write-ahead log on; false where the file system cannot carry it.

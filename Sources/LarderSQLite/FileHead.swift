@@ -11,6 +11,8 @@ package struct FileHead: Sendable, Equatable {
     package let hasSQLiteHeader: Bool
     /// The mark at its place, whatever stands before it.
     package let applicationID: Int32
+    /// Whether it is meant to have a write-ahead log.
+    package let isInLogMode: Bool
     /// Whether the main file shows no table, index, view or trigger.
     package let hasNoTables: Bool
 
@@ -25,6 +27,7 @@ package struct FileHead: Sendable, Equatable {
         guard size >= 0 else { throw SQLiteError(code: .inputOutput, message: "the file's first bytes cannot be read") }
         hasSQLiteHeader = size >= 100 && bytes.starts(with: Array("SQLite format 3\0".utf8))
         applicationID = Int32(bitPattern: bytes[68..<72].reduce(0) { $0 << 8 | UInt32($1) })
+        isInLogMode = bytes[18] == 2 && bytes[19] == 2
         // Page 1 is the root of the schema's table: a leaf (13) with no cells has no rows.
         hasNoTables = bytes[100] == 13 && bytes[103] == 0 && bytes[104] == 0
     }

@@ -14,7 +14,7 @@ struct DatabaseFile {
         path = url.path
         try Data().write(to: url)
         var connection = try open(.writer)
-        try connection.prepareEmptyDatabase(applicationID: 42)
+        _ = try connection.claimEmptyDatabase(applicationID: 42)
         guard try connection.enableLog() else { throw SQLiteError(code: .error, message: "no log") }
         try connection.execute("CREATE TABLE t (x)")
     }

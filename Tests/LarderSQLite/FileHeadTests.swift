@@ -25,7 +25,7 @@ struct FileHeadTests {
         let path = folder("empty.sqlite").path
         try Data().write(to: folder("empty.sqlite"))
         var connection = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
-        try connection.prepareEmptyDatabase(applicationID: 0)
+        _ = try connection.claimEmptyDatabase(applicationID: 0)
         #expect(try FileHead(path: path).hasNoTables)
         #expect(try FileHead(path: path).hasSQLiteHeader)
     }

@@ -13,7 +13,10 @@ public struct DataTransform: Sendable {
 
     /// A step whose `undo` gives back what `apply` was given.
     ///
-    /// - Parameter identifier: a name that no other step has, and that changes whenever what `apply` makes does.
+    /// - Parameters:
+    ///   - identifier: A name that no other step has, and that changes whenever what `apply` makes does.
+    ///   - apply: Makes the bytes to store of those of the codec.
+    ///   - undo: Makes the bytes of the codec of those that were stored.
     public init(
         identifier: String,
         apply: @escaping @Sendable (Data) throws -> Data,

@@ -20,7 +20,10 @@ public struct ValueCodec<Value>: Sendable {
     /// What the closures throw arrives as the cause of a ``CacheError`` that names the cache and the key. They are called
     /// from any thread, and no lock is held meanwhile.
     ///
-    /// - Parameter identifier: a name that no other codec has, and that changes whenever the format does.
+    /// - Parameters:
+    ///   - identifier: A name that no other codec has, and that changes whenever the format does.
+    ///   - encode: Makes the bytes of a value.
+    ///   - decode: Makes the value of these bytes.
     public init(
         identifier: String,
         encode: @escaping @Sendable (Value) throws -> Data,

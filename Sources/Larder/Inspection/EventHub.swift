@@ -8,6 +8,7 @@ package final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]
         var nextListener = 0
+        var isFinished = false
         /// What happened before anybody listened: opening a store has no other way to tell.
         var early: [CacheEvent] = []
     }
@@ -30,6 +31,7 @@ package final class EventHub: Sendable {
             // Under the lock, so that they come before what is sent next.
             for event in state.early { continuation.yield(event) }
             state.early = []
+            if state.isFinished { continuation.finish() }
             state.listeners[state.nextListener] = Listener(continuation: continuation)
             return state.nextListener
         }
@@ -59,6 +61,7 @@ package final class EventHub: Sendable {
     /// Ends every stream, once what waits in it was taken.
     package func finish() {
         let listeners = state.withLock { state in
+            state.isFinished = true
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }

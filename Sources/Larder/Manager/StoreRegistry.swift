@@ -12,6 +12,8 @@ final class StoreRegistry: Sendable {
         struct State: Sendable {
             var store: Store?
             var users = 0
+            /// How many of them may change something; the others joined a store that was open for writing.
+            var writers = 0
         }
 
         let state = Mutex(State())
@@ -39,9 +41,11 @@ final class StoreRegistry: Sendable {
             let store = try place.state.withLock { state throws(CacheError) in
                 if state.store == nil { state.store = try openAlone(location, access, open) }
                 state.users += 1
+                state.writers += 1
+                if state.writers == 1 { _ = state.store!.setWritable(true) }
                 return state.store!
             }
-            return StoreLease(store: store) { [self] in leave(key, place, closing: true) }
+            return StoreLease(store: store) { [self] in leave(key, place, closing: true, writer: true) }
         } catch {
             _ = leave(key, place, closing: false)
             throw error
@@ -86,12 +90,15 @@ final class StoreRegistry: Sendable {
     }
 
     /// - Returns: What the closing of the store has to tell.
-    private func leave(_ key: Key, _ place: Place, closing: Bool) -> StoreNotice? {
+    private func leave(_ key: Key, _ place: Place, closing: Bool, writer: Bool = false) -> StoreNotice? {
         var notice: StoreNotice?
         if closing {
             notice = place.state.withLock { state in
                 state.users -= 1
-                guard state.users == 0 else { return nil }
+                if writer { state.writers -= 1 }
+                guard state.users == 0 else {
+                    return writer && state.writers == 0 ? state.store?.setWritable(false) : nil
+                }
                 defer { state.store = nil }
                 // Under the place's lock: who opens here next finds the files let go of.
                 return state.store?.close()

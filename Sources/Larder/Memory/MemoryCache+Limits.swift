@@ -44,7 +44,7 @@ extension MemoryCache {
 
     /// Removes every entry that is over, and returns how many there were.
     ///
-    /// - Complexity: O(n), in slices of ``entriesPerSlice`` under the lock.
+    /// - Complexity: O(n), in slices of 1,024 under the lock.
     @discardableResult
     public func removeExpired() -> Int {
         if rule.isUnlimited { return 0 }

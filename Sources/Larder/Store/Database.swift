@@ -34,6 +34,9 @@ package final class Database: Sendable {
     /// Which file it was when it was opened; nil in memory.
     package let identity: FileIdentity?
 
+    /// Which file its log was then, if it had one.
+    package let logIdentity: FileIdentity?
+
     /// How many pages stood in the log after the last commit here.
     private let logPages = Atomic(0)
 
@@ -44,12 +47,14 @@ package final class Database: Sendable {
     ///
     /// `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still stands at its path.
     package init(
-        identity: FileIdentity, writer: consuming sending Connection?, readers: ReaderPool, counter: CommitCounter?,
+        identity: FileIdentity, logIdentity: FileIdentity?, writer: consuming sending Connection?, readers: ReaderPool,
+        counter: CommitCounter?,
         verifiesReads: Bool = false, openGuardian: @escaping ReaderPool.Opener,
         isUnmoved: @escaping @Sendable () -> Bool
     ) {
         self.verifiesReads = verifiesReads
         self.identity = identity
+        self.logIdentity = logIdentity
         self.readers = .pool(readers)
         self.counter = counter
         self.openGuardian = openGuardian
@@ -64,6 +69,7 @@ package final class Database: Sendable {
     /// A database in memory.
     package init(memory connection: consuming sending Connection) {
         identity = nil
+        logIdentity = nil
         readers = .writer
         counter = nil
         verifiesReads = false

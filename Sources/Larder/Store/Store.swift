@@ -18,6 +18,9 @@ package final class Store: Sendable {
     /// Who wants to know what happens to the store, by a number of its own.
     private let listeners: Mutex<(next: Int, handlers: [Int: @Sendable (StoreNotice) -> Void])>
 
+    /// Whether any manager is left that may change anything.
+    private let isWritable = Atomic(true)
+
     /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
     private let untold: Mutex<[StoreNotice]>
 
@@ -28,7 +31,7 @@ package final class Store: Sendable {
         self.opening = opening
         self.timekeeper = timekeeper
         listeners = Mutex((0, [:]))
-        let opened = try opening.open(instead: nil)
+        let opened = try opening.open(after: nil)
         state = Mutex(opened.database)
         untold = Mutex(opened.notices)
     }
@@ -73,16 +76,28 @@ package final class Store: Sendable {
             guard let database else { return nil }
             state.withLock { $0 = nil }
             defer { database.close() }
-            do throws(SQLiteError) {
-                try database.tidyLog()
-                return nil
-            } catch {
-                return .backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error))
-            }
+            return tidy(database)
         }
     }
 
     private var database: Database? { state.withLock { $0 } }
+
+    /// The last manager that writes has come or gone; those that only read may share the store still.
+    ///
+    /// - Returns: What went wrong with the log, which the last writer leaves short.
+    package func setWritable(_ isWritable: Bool) -> StoreNotice? {
+        self.isWritable.store(isWritable, ordering: .relaxed)
+        return isWritable ? nil : database.flatMap(tidy)
+    }
+
+    private func tidy(_ database: Database) -> StoreNotice? {
+        do throws(SQLiteError) {
+            try database.tidyLog()
+            return nil
+        } catch {
+            return .backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error))
+        }
+    }
 
     /// The commit counter of the current database, if there is one.
     package var counter: CommitCounter? {
@@ -117,7 +132,7 @@ extension Store {
                 return try body(database)
             } catch {
                 failures += 1
-                guard failures < 4, try helps(database, after: error) else {
+                guard failures < 5, try helps(database, after: error, isRepeated: failures > 1) else {
                     throw CacheError("\(action) \(opening.name)", error)
                 }
             }
@@ -130,12 +145,16 @@ extension Store {
     }
 
     /// Opens another database instead of `database` if that is what `error` calls for.
-    private func helps(_ database: Database, after error: SQLiteError) throws(CacheError) -> Bool {
+    private func helps(
+        _ database: Database, after error: SQLiteError, isRepeated: Bool
+    ) throws(CacheError) -> Bool {
+        // Nobody is left who may make or move files.
+        guard isWritable.load(ordering: .relaxed) || opening.isReadOnly else { return false }
         if error.isCorruption {
             // A file that is not ours any more may well look damaged.
             guard !database.isInPlace || opening.replacesDamaged else { return false }
             let isOurs = database.isInPlace
-            try reopen(database, damage: isOurs ? StoreDamage(identity: database.identity, error: error) : nil)
+            try reopen(database, damage: isOurs ? error : nil, isCertain: isRepeated)
             return true
         }
         // Closed: somebody opens another one at this moment, or could not and left it to the next caller.
@@ -144,12 +163,17 @@ extension Store {
         return true
     }
 
-    private func reopen(_ database: Database, damage: StoreDamage?) throws(CacheError) {
+    private func reopen(
+        _ database: Database, damage: SQLiteError?, isCertain: Bool = false
+    ) throws(CacheError) {
         let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
             guard self.database === database else { return [] }
             // Our own connections go first, so that nobody here works on files that are about to be moved.
             database.close()
-            let opened = try opening.open(instead: damage)
+            let loss = StoreLoss(
+                identity: database.identity, logIdentity: database.logIdentity, damage: damage,
+                isCertain: isCertain)
+            let opened = try opening.open(after: loss)
             state.withLock { $0 = opened.database }
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }

@@ -4,12 +4,14 @@ package import LarderSQLite
 package protocol StoreOpening: Sendable {
     /// Opens the database, made or brought up to date as needed.
     ///
-    /// - Parameter damage: A database that was found damaged, with what SQLite said of it: its files are set aside if
-    ///   they still stand at their path.
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened
+    /// - Parameter loss: What is wrong with the one that was open before, if one was.
+    func open(after loss: StoreLoss?) throws(CacheError) -> Opened
 
     /// Whether a damaged database is replaced by a new one.
     var replacesDamaged: Bool { get }
+
+    /// Whether nothing is ever made or moved.
+    var isReadOnly: Bool { get }
 
     /// How errors name the store.
     var name: String { get }
@@ -21,8 +23,17 @@ package struct Opened: Sendable {
     package var notices: [StoreNotice] = []
 }
 
-/// Damage that was met after opening.
-package struct StoreDamage: Sendable {
+/// Why a database that was open has to be opened again.
+package struct StoreLoss: Sendable {
+    /// Which file it was, and which its log.
     package let identity: FileIdentity?
-    package let error: SQLiteError
+    package let logIdentity: FileIdentity?
+
+    /// What SQLite said, if it was found damaged: its files are set aside if they still stand at their path.
+    ///
+    /// If it was moved or deleted instead, its log is, where another database stands now.
+    package let damage: SQLiteError?
+
+    /// Whether the damage was met again after an opening that could not find it.
+    package let isCertain: Bool
 }

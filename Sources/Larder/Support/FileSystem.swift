@@ -28,6 +28,9 @@ package struct FileStatus: Sendable {
     package let kind: Kind
     package let size: Int64
     package let identity: FileIdentity
+
+    /// When contents, name or mode were last changed, in seconds and nanoseconds; nobody can set it.
+    package let changedAt: [Int]
 }
 
 /// The file system, for the parts of the library that may use it.
@@ -48,9 +51,15 @@ package enum FileSystem {
             case S_IFLNK: .link
             default: .other
             }
+        #if canImport(Darwin)
+        let changed = [Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec)]
+        #else
+        let changed = [Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec)]
+        #endif
         return FileStatus(
             kind: kind, size: Int64(status.st_size),
-            identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
+            identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
+            changedAt: changed)
     }
 
     /// Makes the folder at `path` and those above it that are missing.
@@ -59,7 +68,8 @@ package enum FileSystem {
         switch errno {
         case EEXIST: return
         case ENOENT:
-            let parent = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+            let bytes = Array(path.utf8)
+            let parent = String(decoding: bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)], as: UTF8.self)
             guard !parent.isEmpty else { throw failure("mkdir", path) }
             try makeFolders(parent)
             // Another process may have made it meanwhile.
@@ -107,13 +117,36 @@ package enum FileSystem {
 
     /// Deletes what stands at `path`, a folder with all that is in it; a link is deleted, not followed.
     package static func remove(_ path: String) throws(SystemError) {
-        guard let status = try status(path) else { return }
-        if status.kind == .folder {
-            for name in try names(in: path) { try remove(path + "/" + name) }
-            guard rmdir(path) == 0 || errno == ENOENT else { throw failure("rmdir", path) }
-        } else {
-            guard unlink(path) == 0 || errno == ENOENT else { throw failure("unlink", path) }
+        guard try status(path) != nil else { return }
+        try remove(path.utf8CString.map { $0 })
+    }
+
+    /// The same by bytes, since the names in a folder need not be text.
+    private static func remove(_ path: [CChar]) throws(SystemError) {
+        func fail(_ call: String) -> SystemError {
+            failure(call, String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
         }
+        if unlink(path) == 0 || errno == ENOENT { return }
+        // What Linux and POSIX say of a folder.
+        guard errno == EISDIR || errno == EPERM, let folder = opendir(path) else { throw fail("unlink") }
+        defer { closedir(folder) }
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                Array($0.prefix { $0 != 0 }).map(CChar.init(bitPattern:))
+            }
+            if name == [46] || name == [46, 46] { continue }
+            try remove(path.dropLast() + [47] + name + [0])
+        }
+        guard rmdir(path) == 0 || errno == ENOENT else { throw fail("rmdir") }
+    }
+
+    /// Makes sure that what was made, moved and deleted in the folder is on the disk.
+    package static func sync(_ folder: String) throws(SystemError) {
+        let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", folder) }
+        defer { close(descriptor) }
+        // Some file systems cannot, and then have nothing to sync.
+        guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure("fsync", folder) }
     }
 
     static func failure(_ call: String, _ path: String) -> SystemError {

@@ -1,5 +1,3 @@
-internal import Dispatch
-internal import Foundation
 internal import Synchronization
 
 /// The one place where the library learns the time: what it is now, and that some of it has passed.
@@ -25,15 +23,10 @@ package struct Timekeeper: Sendable {
         now: { SystemClock.now() },
         wake: { delay, action in
             let wakeup = Wakeup(action)
-            // The timer holds the wake-up until then, and a cancelled one holds nothing.
-            DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + seconds(of: delay)) { wakeup.fire() }
+            // It is held until then, but a cancelled one holds nothing.
+            TimerThread.shared.fire(wakeup, after: delay)
             return wakeup
         })
-
-    private static func seconds(of duration: Duration) -> Double {
-        let (seconds, attoseconds) = duration.components
-        return Double(seconds) + Double(attoseconds) / 1e18
-    }
 }
 
 /// An action that waits for its time.

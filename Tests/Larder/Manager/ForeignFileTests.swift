@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
+import Synchronization
 import Testing
 
 struct ForeignFileTests {
@@ -38,6 +39,31 @@ struct ForeignFileTests {
         var after = try folder.contents()
         after["store.sqlite.lock"] = nil
         #expect(after == before)
+    }
+
+    @Test func `a database whose first transaction is under way is not overwritten`() throws {
+        try Data().write(to: url)
+        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 5000))
+        try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7; CREATE TABLE theirs (x)")
+        let url = url
+        let failure = Mutex<CacheError?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            do throws(CacheError) {
+                _ = try CacheManager(url: url)
+            } catch {
+                failure.withLock { $0 = error }
+            }
+            done.signal()
+        }
+        // The lock file tells that it has looked at the file and found it empty.
+        while try !folder.names.contains("store.sqlite.lock") { sched_yield() }
+        try other.execute("INSERT INTO theirs VALUES (1); COMMIT")
+        done.wait()
+        #expect(failure.withLock { $0 }?.code == .foreignFile)
+        #expect(try other.userVersion() == 7)
+        #expect(try other.applicationID() == 0)
+        #expect(try other.text("SELECT group_concat(name) FROM sqlite_schema") == "theirs")
     }
 
     @Test(arguments: [

@@ -103,8 +103,19 @@ struct OpeningTests {
         #endif
     }
 
+    @Test func `two spellings of a name are two files, two stores and two sets`() throws {
+        let (composed, decomposed) = (folder("\u{e9}.sqlite"), folder("e\u{301}.sqlite"))
+        let (a, b) = (try CacheManager(url: composed), try CacheManager(url: decomposed))
+        #expect(try a.store() !== b.store())
+        try a.store().insertRow(named: "only in the first")
+        #expect(try b.store().rowCount() == 0)
+        #expect(try folder.names.count { $0.hasSuffix(".sqlite") } == 2)
+    }
+
     // case 305
-    @Test(arguments: ["", ".", "..", "a/b", "../x", "/etc/x", "a\0b", String(repeating: "n", count: 181)])
+    @Test(arguments: [
+        "", ".", "..", "a/b", "../x", "/etc/x", "a\0b", String(repeating: "n", count: 181), "..\u{2F}\u{301}x",
+    ])
     func `a name that cannot name a file is refused`(name: String) {
         let error = #expect(throws: CacheError.self) { try CacheManager(name: name) }
         #expect(error?.code == .invalidName)
@@ -171,6 +182,12 @@ struct OpeningTests {
     }
 
     // case 74
+    @Test func `a listener that comes after the closing is not kept waiting`() async throws {
+        let manager = try CacheManager(url: url)
+        try await manager.close()
+        for await event in manager.events { Issue.record("\(event)") }
+    }
+
     @Test func `with too many files open nothing is deleted, and closing some makes it work again`() throws {
         try CacheManager.makeStore(at: url, rows: 1)
         let lines = try ChildProcess("larder-test-store", ["open-without-descriptors", url.path]).finish().lines

@@ -106,6 +106,39 @@ struct ReadOnlyTests {
         #expect(try reader.store().rowCount() == 101)
     }
 
+    @Test func `a reader without a log notices a writer that came and went`() throws {
+        try CacheManager.makeStore(at: url, rows: 2)
+        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        let reader = try open()
+        #expect(try reader.store().rowCount() == 2)
+        // As the shell does: it copies and deletes the log when it closes.
+        do {
+            var writer = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+            var guardian = try Connection.open(.file(url.path), .init(role: .guardian, busyMilliseconds: 0))
+            try writer.insertRow(named: "new")
+            #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
+        }
+        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        #expect(try reader.store().rowCount() == 3)
+    }
+
+    @Test func `who only reads makes nothing anew when the last writer has gone`() throws {
+        let writer = try CacheManager(url: url)
+        try writer.store().insertRow(named: "a")
+        let reader = try open()
+        try writer.close()
+        for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
+        try Data(repeating: 120, count: 5000).write(to: url)
+        _ = #expect(throws: CacheError.self) {
+            // What is in its cache may still be read; the next renewal finds the file gone.
+            for _ in 0..<3 {
+                _ = try reader.store().rowCount()
+                _ = try reader.store().isIdle
+            }
+        }
+        #expect(try folder.names == ["store.sqlite"])
+    }
+
     @Test func `where there is nothing, nothing is made`() throws {
         let missing = #expect(throws: CacheError.self) { try open() }
         #expect(missing?.code == .storageUnavailable)

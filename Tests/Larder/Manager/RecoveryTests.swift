@@ -189,6 +189,57 @@ struct RecoveryTests {
         }
     }
 
+    @Test func `a file that is put in the place of an open one is not given the old one's log`() throws {
+        let backup = folder("backup.sqlite")
+        try CacheManager.makeStore(at: backup, rows: 7)
+        for ending in ["-wal", "-shm"] {
+            try FileManager.default.removeItem(at: folder("backup.sqlite" + ending))
+        }
+        let manager = try CacheManager(url: url)
+        let store = try manager.store()
+        for row in 0..<300 { try store.insertRow(named: "old \(row)") }
+        #expect(rename(backup.path, url.path) == 0)
+        try store.insertRow(named: "new")
+        #expect(try store.rowCount() == 8)
+        try manager.close()
+        #expect(try CacheManager.rowCount(at: url) == 8)
+    }
+
+    @Test func `a file cut to nothing beside its log is damage, and nothing is deleted`() throws {
+        do {
+            var manager: CacheManager? = try CacheManager(url: url)
+            for row in 0..<50 { try manager?.store().insertRow(named: "\(row)") }
+            manager = nil
+        }
+        var writer = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+        try writer.insertRow(named: "in the log")
+        let log = try Data(contentsOf: folder("store.sqlite-wal"))
+        let handle = try FileHandle(forUpdating: url)
+        try handle.truncate(atOffset: 0)
+        try handle.close()
+        let manager = try CacheManager(url: url)
+        #expect(try manager.store().rowCount() == 0)
+        let kept = try #require(try setAside().first { $0.hasSuffix("-wal") })
+        #expect(try Data(contentsOf: folder(kept)) == log)
+    }
+
+    @Test func `an older set that cannot be deleted is no reason not to open`() async throws {
+        for round in 0..<2 {
+            try make(rows: 10)
+            let files = folder.url.appendingPathComponent("store.files").path
+            try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+            // A name that is no text.
+            let descriptor = open(Array((files + "/").utf8).map(CChar.init) + [-1, -2, 0], O_CREAT | O_WRONLY, 0o600)
+            #expect(descriptor >= 0)
+            close(descriptor)
+            try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
+            try damage(at: 0, with: Array("no database here".utf8))
+            let manager = try CacheManager(url: url)
+            #expect(try manager.store().rowCount() == 0, "round \(round)")
+        }
+        #expect(try setAside().count { $0.hasSuffix(".files") } == 1)
+    }
+
     @Test func `what a crash left beside a missing database does not get into the new one`() throws {
         try make(rows: 5)
         do {

@@ -66,7 +66,7 @@ struct MigrationTests {
 
     @Test func `a step that fails leaves the schema where it was`() throws {
         var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
-        try connection.prepareEmptyDatabase(applicationID: Schema.applicationID)
+        _ = try connection.claimEmptyDatabase(applicationID: Schema.applicationID)
         // In the way of the second table of step 1.
         try connection.execute("CREATE TABLE entry (x)")
         do {

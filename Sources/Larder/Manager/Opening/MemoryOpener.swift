@@ -5,12 +5,14 @@ struct MemoryOpener: StoreOpening {
     let settings: OpeningSettings
 
     var name: String { "the store in memory" }
+    var isReadOnly: Bool { false }
     var replacesDamaged: Bool { false }
 
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened {
+    func open(after loss: StoreLoss?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
+            try StoreOpener.checkLibrary()
             var connection = try Connection.open(.memory, settings.options(.writer))
-            try connection.prepareEmptyDatabase(applicationID: Schema.applicationID)
+            _ = try connection.claimEmptyDatabase(applicationID: Schema.applicationID)
             try Schema.migrate(&connection)
             return Opened(database: Database(memory: connection))
         }

@@ -8,45 +8,56 @@ struct SetAside {
     let location: StoreLocation
     let vfs: String?
 
-    /// Milliseconds since 1970.
-    let now: Int64
-
-    /// Moves the store's files to names of their own beside it; returns the database's new path.
+    /// Moves the store's files to names of their own beside it.
     ///
     /// - Parameter isOurs: Whether the database carried our mark. Of those sets the newest is kept, the others go.
-    func callAsFunction(isOurs: Bool) throws(SystemError) -> String {
+    /// - Returns: The database's new path, and why an older set could not be deleted.
+    func callAsFunction(isOurs: Bool) throws(SystemError) -> (path: String, leftOver: CacheError?) {
         let target = location.path + (isOurs ? Self.ours : Self.others) + stamp()
         if try FileSystem.status(location.path) != nil { try FileSystem.move(location.path, to: target) }
-        try move(rests: target)
+        // In this order on the disk, too: the old log must not meet the new database.
+        try FileSystem.sync(location.folder)
+        try move(rests, to: target)
         ringOut(target)
-        if isOurs { try prune(except: target) }
-        return target
+        guard isOurs else { return (target, nil) }
+        do {
+            try prune(except: target)
+            return (target, nil)
+        } catch {
+            return (target, CacheError("cannot delete an older damaged store beside \(location.path)", error))
+        }
     }
 
     /// Moves what stands beside a database that is gone, if anything does.
-    func rests() throws(SystemError) {
-        let target = location.path + Self.others + stamp()
-        try move(rests: target)
+    func moveRests() throws(SystemError) {
+        try move(rests, to: location.path + Self.others + stamp())
+    }
+
+    /// Moves the log that belongs to a database which another one has taken the place of.
+    func moveLog() throws(SystemError) {
+        try move(rests.dropLast(), to: location.path + Self.others + stamp())
     }
 
     private static let ours = ".corrupt-"
     private static let others = ".corrupt-other-"
+    private static let endings = ["-wal", "-shm", ".files"]
 
-    private func move(rests target: String) throws(SystemError) {
-        for (path, target) in zip(rests(of: location.path, files: location.files), rests(of: target)) {
-            if try FileSystem.status(path) != nil { try FileSystem.move(path, to: target) }
-        }
+    private var rests: [(path: String, ending: String)] {
+        Array(zip(location.logs + [location.files], Self.endings))
     }
 
-    private func rests(of path: String, files: String? = nil) -> [String] {
-        [path + "-wal", path + "-shm", files ?? path + ".files"]
+    private func move(_ rests: some Sequence<(path: String, ending: String)>, to target: String) throws(SystemError) {
+        for (path, ending) in rests {
+            if try FileSystem.status(path) != nil { try FileSystem.move(path, to: target + ending) }
+        }
+        try FileSystem.sync(location.folder)
     }
 
     /// Milliseconds since 1970 and some random digits: names sort by age, and two never meet.
     private func stamp() -> String {
-        // Thirteen digits until the year 2286, more than that for a clock that is ahead.
-        let time = String(max(now, 0)).leftPadded(to: 13)
-        return time + "-" + String(UInt32.random(in: .min ... .max), radix: 16).leftPadded(to: 8)
+        // Thirteen digits until the year 2286.
+        String(max(SystemClock.now(), 0)).leftPadded(to: 13) + "-"
+            + String(UInt32.random(in: .min ... .max), radix: 16).leftPadded(to: 8)
     }
 
     /// Makes the commit counter move for the processes that still have the files open, so that they look where they are.
@@ -57,25 +68,33 @@ struct SetAside {
         do {
             guard try FileHead(path: path, vfs: vfs).applicationID == Schema.applicationID else { return }
             var connection = try Connection.open(.file(path, vfs: vfs), .init(role: .writer, busyMilliseconds: 100))
-            try connection.setUserVersion(try connection.userVersion())
+            try connection.transaction { (connection) throws(SQLiteError) in
+                try connection.setUserVersion(try connection.userVersion())
+            }
         } catch {
             return
         }
     }
 
     private func prune(except kept: String) throws(SystemError) {
-        let prefix = location.name + Self.ours
-        let kept = kept.split(separator: "/").last.map(String.init) ?? kept
-        for name in try FileSystem.names(in: location.folder) where name.hasPrefix(prefix) && !name.hasPrefix(kept) {
-            guard Self.isStamp(name.dropFirst(prefix.count)) else { continue }
+        let prefix = Array((location.name + Self.ours).utf8)
+        let kept = Array(kept.utf8.suffix(prefix.count + Self.stampCount))
+        for name in try FileSystem.names(in: location.folder) {
+            let bytes = Array(name.utf8)
+            guard bytes.starts(with: prefix), !bytes.starts(with: kept) else { continue }
+            guard Self.isStamp(bytes.dropFirst(prefix.count)) else { continue }
             try FileSystem.remove(location.folder + "/" + name)
         }
     }
 
-    /// Whether `text` is what `stamp` makes, with one of the endings of a set.
-    private static func isStamp(_ text: Substring) -> Bool {
-        guard let match = text.prefixMatch(of: /[0-9]{13,}-[0-9a-f]{8}/) else { return false }
-        return ["", "-wal", "-shm", ".files"].contains(String(text[match.range.upperBound...]))
+    private static let stampCount = 13 + 1 + 8
+
+    /// Whether `bytes` are what `stamp` makes, with one of the endings of a set.
+    private static func isStamp(_ bytes: ArraySlice<UInt8>) -> Bool {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let match = text.prefixMatch(of: /[0-9]{13}-[0-9a-f]{8}/) else { return false }
+        let ending = text[match.range.upperBound...]
+        return ending.isEmpty || endings.contains(String(ending))
     }
 }
 

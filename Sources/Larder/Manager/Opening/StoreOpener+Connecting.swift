@@ -10,7 +10,7 @@ extension StoreOpener {
     /// Opens a connection to the file that has `identity`, and to no other that took its place.
     func connect(_ role: Connection.Role, to identity: FileIdentity) throws(SQLiteError) -> Connection {
         let place = place(of: identity)
-        let connection: Connection
+        var connection: Connection
         do {
             connection = try Connection.open(.file(name, vfs: settings.vfs), settings.options(role))
         } catch {
@@ -18,14 +18,18 @@ extension StoreOpener {
             throw error
         }
         guard place.isUnmoved() else { throw .moved }
+        // SQLite opens what it may not write for reading, without a word.
+        if role != .reader, connection.isReadOnly() {
+            throw SQLiteError(code: .readOnly, message: "the file could be opened only for reading")
+        }
         return connection
     }
 
     /// The database behind an open writer.
-    func database(_ writer: consuming sending Connection, _ identity: FileIdentity) throws(SQLiteError) -> Database {
+    func database(_ writer: consuming sending Connection, _ identity: FileIdentity) throws -> Database {
         let counter = CommitCounter(of: writer)
         return Database(
-            identity: identity, writer: writer,
+            identity: identity, logIdentity: try FileSystem.status(location.logs[0])?.identity, writer: writer,
             readers: readers(counter, identity) { () throws(SQLiteError) in try connect(.reader, to: identity) },
             counter: counter,
             openGuardian: { () throws(SQLiteError) in try connect(.guardian, to: identity) },
@@ -62,8 +66,8 @@ extension StoreOpener {
             do {
                 return try FileSystem.status(path)?.identity == identity
             } catch {
-                // A path that cannot be looked at is not known to be the same; opening again says what is wrong.
-                return false
+                // That we may not look says nothing about the file, which we have open.
+                return true
             }
         }
     }

@@ -9,20 +9,28 @@ struct StoreOpener: StoreOpening {
     let timekeeper: Timekeeper
 
     var name: String { location.path }
+    var isReadOnly: Bool { settings.access == .readOnly }
     var replacesDamaged: Bool { settings.recovery == .recreate && settings.access == .readWrite }
 
-    func open(instead damage: StoreDamage?) throws(CacheError) -> Opened {
+    func open(after loss: StoreLoss?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
+            try Self.checkLibrary()
             if settings.access == .readWrite { try FileSystem.makeFolders(location.folder) }
             try refuseImpossiblePlaces()
             if settings.access == .readOnly { return Opened(database: try openSteadilyReadOnly()) }
-            if damage == nil, let database = try openIfReady() { return Opened(database: database) }
+            if loss == nil, let database = try openIfReady() { return Opened(database: database) }
             let result = try FileSystem.withLock(location.lock, waiting: settings.busyMilliseconds) {
-                Result { try openLocked(damage) }
+                Result { try openLocked(loss) }
             }
             guard let result else { throw refusal(.busy, "another process is setting it up; try again") }
             return try result.get()
         }
+    }
+
+    static func checkLibrary() throws(CacheError) {
+        guard SQLiteLibrary.version < SQLiteLibrary.oldest else { return }
+        throw CacheError(
+            .storageUnavailable, "this system's SQLite is too old (\(SQLiteLibrary.version)); 3.37 or later is needed")
     }
 
     /// Refuses paths that no database can stand at, whoever tries.
@@ -41,7 +49,8 @@ struct StoreOpener: StoreOpening {
         do {
             guard let status = try FileSystem.status(name), status.size > 0 else { return nil }
             let head = try head()
-            try refuseForeign(head)
+            // Without a mark it may be a store that another process makes at this moment.
+            if head.applicationID != 0 { try refuseForeign(head) }
             guard head.applicationID == Schema.applicationID else { return nil }
             var writer = try connect(.writer, to: status.identity)
             guard try writer.isLogging(), try writer.userVersion() == Schema.current else { return nil }
@@ -68,7 +77,11 @@ struct StoreOpener: StoreOpening {
         guard head.hasSQLiteHeader, head.applicationID != Schema.applicationID else { return }
         // Without a mark and without tables it is a database that nobody uses yet, unless its log says otherwise.
         if head.applicationID == 0, head.hasNoTables, try !hasLog() { return }
-        throw refusal(.foreignFile, "it is another program's database, and was left alone; choose another path")
+        throw foreign
+    }
+
+    var foreign: CacheError {
+        refusal(.foreignFile, "it is another program's database, and was left alone; choose another path")
     }
 
     /// Whether a log with something in it stands beside the database.

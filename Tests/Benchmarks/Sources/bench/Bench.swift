@@ -24,7 +24,9 @@ enum Bench {
             return
         }
         if let variant = options.sample {
-            print(chosen[0].variants[variant].sample())
+            let measurement = Measurement(rounds: options.rounds, warmUps: options.warmUps)
+            // The first is the one that was asked for, others may begin with its name.
+            for sample in measurement.run(chosen[0].variants[variant]) { print(sample) }
             return
         }
         var results: [Result] = []

@@ -1,6 +1,9 @@
 import Foundation
 
-/// Takes samples of all variants of a scenario in turn, so that a slow moment of the machine hits them alike.
+/// Takes samples of subject and yardstick in turn, so that a slow moment of the machine hits them alike.
+///
+/// What is only worth seeing beside them is sampled in processes of its own: what it leaves in the allocator would be
+/// charged to whoever comes next.
 struct Measurement {
     let rounds: Int
     let warmUps: Int
@@ -8,13 +11,22 @@ struct Measurement {
     func run(_ scenario: Scenario) -> Result {
         var samples = Array(repeating: [Double](), count: scenario.variants.count)
         for round in 0..<warmUps + rounds {
-            for (index, variant) in scenario.variants.enumerated() {
+            for (index, variant) in scenario.variants.enumerated() where variant.needsProcess || index < 2 {
                 Self.settle()
-                let sample = variant.needsProcess ? Self.sampleElsewhere(scenario, index) : variant.sample()
+                let sample = variant.needsProcess ? elsewhere(scenario, index, rounds: 1)[0] : variant.sample()
                 if round >= warmUps { samples[index].append(sample) }
             }
         }
+        for index in scenario.variants.indices where samples[index].isEmpty {
+            samples[index] = elsewhere(scenario, index, rounds: rounds)
+        }
         return Result(scenario: scenario, samples: samples)
+    }
+
+    /// Samples of one variant alone, in this process.
+    func run(_ variant: Variant) -> [Double] {
+        if variant.needsProcess { return [variant.sample()] }
+        return Array((0..<warmUps + rounds).map { _ in variant.sample() }.dropFirst(warmUps))
     }
 
     /// Lets the allocator merge what the last sample freed, so that the next one does not pay for it.
@@ -27,21 +39,22 @@ struct Measurement {
         block.deallocate()
     }
 
-    /// Runs this program once more, for one sample; see ``Options/sample``.
-    private static func sampleElsewhere(_ scenario: Scenario, _ variant: Int) -> Double {
+    /// Runs this program once more, for samples of one variant; see ``Options/sample``.
+    private func elsewhere(_ scenario: Scenario, _ variant: Int, rounds: Int) -> [Double] {
         let process = Process()
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-        process.arguments = ["--only", scenario.name, "--sample", "\(variant)"]
+        process.arguments = ["--only", scenario.name, "--sample", "\(variant)", "--rounds", "\(rounds)"]
         process.standardOutput = output
         do {
             try process.run()
         } catch {
-            return .nan
+            return [.nan]
         }
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        return Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) ?? .nan
+        let samples = text.split(separator: "\n").compactMap { Double($0) }
+        return samples.isEmpty ? [.nan] : samples
     }
 }
 

@@ -5,7 +5,7 @@ struct Options {
     var only: [String] = []
     var json: String?
     var lists = false
-    /// The variant of which one sample is printed and nothing else, as a process for one sample is asked.
+    /// The variant whose samples are printed and nothing else, as a process of its own is asked.
     var sample: Int?
     /// How many variants of each scenario are run; 2 is the subject and its yardstick alone.
     var variants = Int.max
