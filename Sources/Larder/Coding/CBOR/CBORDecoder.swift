@@ -6,9 +6,11 @@ public import Foundation
 /// any width, half and single precision, integer keys, tags it does not know around content it does.
 ///
 /// The bytes may come from anywhere. Whatever they are, the decoder neither traps nor allocates by a length that the
-/// bytes do not hold, and values nested more than 256 levels deep are refused. Truncated or trailing bytes, text that
-/// is not UTF-8, items of another type and keys that a map holds twice are errors that name the coding path and the
-/// offset. Content that nobody asks for is checked for being well-formed only.
+/// bytes do not hold. Values nested more than 512 levels deep are refused, and so are those for which the stack of the
+/// calling thread is too small: half a megabyte, what secondary threads have on Apple's systems, is enough for some 200
+/// levels in release mode and 100 in debug mode. Truncated or trailing bytes, text that is not UTF-8, items of another
+/// type and keys that a map holds twice are errors that name the coding path and the offset. Content that nobody asks
+/// for is checked for being well-formed only, at any depth.
 public struct CBORDecoder: Sendable {
     /// What the values that are decoded may ask for.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]

@@ -1,6 +1,7 @@
 /// What the decoder of a value holds to its frame by.
 ///
-/// The frame does not hold it, so when a call of `decode` ends it can be seen whether somebody kept a decoder.
+/// Only its frame holds it, and only while that is one of its state's, so when a call of `decode` ends it can be seen
+/// whether somebody kept a decoder.
 final class CBORDecodingHandle {
     let frame: CBORDecodingFrame
 
@@ -33,6 +34,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// Tells one use of the frame from the next.
     private(set) var serial: UInt32 = 0
     private(set) var layers = 0
+    /// How many values and containers lie around this one.
+    private(set) var depth = 0
     var type: Any.Type = Never.self
     private(set) var form = Form.undecided
 
@@ -49,7 +52,10 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     /// A key was read in order that `seenKeys` does not tell from others.
     private var needsCheck = false
     /// All pairs, once a key was not where it was expected.
-    private var index = CBORMapIndex()
+    ///
+    /// No access to it spans code that is not ours, so nothing needs a check at run time, which cost a tenth of the
+    /// time of a struct with optionals.
+    @exclusivity(unchecked) private var index = CBORMapIndex()
     private var hasIndex = false
     /// The array that was read from this item, to know its end.
     private var array: CBORDecodingFrame?
@@ -57,6 +63,9 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     private var owner: CBORDecodingHandle?
     /// Where the item ends, known from a single value; else -1.
     var singleEnd = -1
+
+    /// What the decoder of this value holds; nil where the frame is none of its state's.
+    var handle: CBORDecodingHandle?
 
     /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
     var slot: Int
@@ -72,7 +81,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     func open(at offset: Int, in parent: CBORDecodingFrame?, layers: Int) {
         // Compared first: most often it is the same, and to assign costs a retain and a release.
         if self.parent !== parent { self.parent = parent }
-        step = parent?.element ?? CBORDecodingFrame.noStep
+        if let parent {
+            step = parent.element
+            depth = parent.depth &+ 1
+        } else {
+            step = CBORDecodingFrame.noStep
+            depth = 0
+        }
         element = CBORDecodingFrame.noStep
         item = offset
         self.layers = layers
@@ -80,6 +95,11 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         form = .undecided
         singleEnd = -1
         if array != nil { array = nil }
+    }
+
+    /// Whether nobody else holds its containers or its decoder.
+    func isOurs() -> Bool {
+        areBoxesOurs() && (handle == nil || isKnownUniquelyReferenced(&handle))
     }
 
     /// The frame for a value below this one, if it is the right one for this depth and free.
@@ -96,6 +116,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     func letGo() {
         removeBoxes()
+        handle = nil
         nextFrame = nil
         parent = nil
         array = nil
@@ -135,6 +156,7 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         frame.owner = owner
         frame.parent = parent
         frame.step = step
+        frame.depth = depth
         frame.item = item
         frame.form = .array
         frame.count = head.isIndefinite ? -1 : try reader.length(head, at: start)
@@ -180,7 +202,9 @@ final class CBORDecodingFrame: CBORContainerBoxes {
             if remaining == 0, let bit = Self.bit(key), seenKeys & bit == 0, !needsCheck { return nil }
             try makeIndex()
         }
-        guard let entry = index.find(key, input.pointee) else { return nil }
+        var entry = index.find(key.stringValue, input.pointee)
+        if entry == nil, let number = key.intValue { entry = index.find(number, input.pointee) }
+        guard let entry else { return nil }
         element = entry.key
         return entry.value
     }
@@ -224,6 +248,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
             }
         }
         if !hasIndex { try makeIndex() }
+        // A copy: keys may be the user's code, which may come back here.
+        let index = index
         return index.keys(type, input.pointee)
     }
 

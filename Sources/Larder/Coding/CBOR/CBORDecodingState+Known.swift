@@ -215,6 +215,7 @@ extension Array: CBORArray where Element: Decodable {
 extension CBORDecodingState {
     /// The frame of the array at `offset`.
     fileprivate func openArray(at offset: Int, in frame: CBORDecodingFrame?) throws -> CBORDecodingFrame {
+        if let frame { try checkDepth([Any].self, at: offset, in: frame) }
         let item = CBORDecodingFrame(state: self, slot: -1)
         item.open(at: offset, in: frame, layers: 0)
         do throws(CBORFault) {

@@ -14,12 +14,11 @@ final class CBORDecodingState: CBORReusableState {
 
     /// Frames by depth; those from `top` on wait to be used again, with their boxes.
     private var frames: [CBORDecodingFrame] = []
-    /// What the decoders of those frames' values hold.
-    private var handles: [CBORDecodingHandle] = []
     private var top = 0
     /// Something was handed out of which nobody knows whether it was kept.
     var mayBeKept = false
     private var isFinished = false
+    private var stack = CBORStack()
     private var ownBytes: UnsafeMutableRawPointer?
 
     /// Where the item that was decoded last ends.
@@ -34,17 +33,32 @@ final class CBORDecodingState: CBORReusableState {
     func begin(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
         input.pointee = CBORReader(base: base, count: count, offset: 0)
         if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+        // The next thread may have a stack where that of one which ended was.
+        stack = CBORStack()
     }
 
     /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
     func reset() -> Bool {
         if mayBeKept { return false }
-        for frame in frames where !frame.areBoxesOurs() { return false }
-        for index in handles.indices where !isKnownUniquelyReferenced(&handles[index]) { return false }
+        for frame in frames where !frame.isOurs() { return false }
         for frame in frames { frame.forget() }
+        if frames.count > Self.mostKept { trim() }
         input.pointee = .empty
         if !userInfo.isEmpty { userInfo = [:] }
         return true
+    }
+
+    /// More frames than this are not kept: each call looks at them all.
+    private static let mostKept = 64
+
+    /// Lets go of the frames that a value with many containers side by side has left.
+    @inline(never)
+    private func trim() {
+        for frame in frames[Self.mostKept...] {
+            frame.letGo()
+            frame.slot = -1
+        }
+        frames.removeSubrange(Self.mostKept...)
     }
 
     deinit {
@@ -65,7 +79,6 @@ final class CBORDecodingState: CBORReusableState {
     func finish() {
         for frame in frames { frame.letGo() }
         frames = []
-        handles = []
         top = 0
         isFinished = true
     }
@@ -99,12 +112,12 @@ final class CBORDecodingState: CBORReusableState {
     func decodeCustom<T: Decodable>(
         _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
     ) throws -> T {
-        guard top < CBORFormat.maximumDepth else { throw failure(CBORFault(.tooDeep, offset), type, in: parent) }
+        if let parent { try checkDepth(type, at: offset, in: parent) }
         let depth = top
         let frame = push(at: offset, in: parent, layers: layers)
         frame.type = type
         defer { top = depth }
-        let handle = frame.slot < 0 ? CBORDecodingHandle(frame) : handles[frame.slot]
+        let handle = frame.handle ?? CBORDecodingHandle(frame)
         let value = try T(
             from: CBORDecoding(handle: handle, item: offset, serial: frame.serial, layers: UInt32(layers)))
         do throws(CBORFault) {
@@ -113,6 +126,14 @@ final class CBORDecodingState: CBORReusableState {
             throw failure(error, type, in: parent)
         }
         return value
+    }
+
+    /// Refuses what lies in `parent` if it lies too deep.
+    @inline(__always)
+    func checkDepth(_ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame) throws {
+        guard parent.depth < CBORStack.trustedDepth || stack.hasRoom(depth: parent.depth &+ 1) else {
+            throw failure(CBORFault(.tooDeep, offset), type, in: parent)
+        }
     }
 
     /// A frame for the next depth, one used before where nobody can still hold its containers.
@@ -132,13 +153,14 @@ final class CBORDecodingState: CBORReusableState {
         if isFinished { return CBORDecodingFrame(state: self, slot: -1) }
         if top == frames.count {
             let frame = CBORDecodingFrame(state: self, slot: top)
+            frame.handle = CBORDecodingHandle(frame)
             frames.append(frame)
-            handles.append(CBORDecodingHandle(frame))
         } else if !frames[top].areBoxesOurs() {
             mayBeKept = true
             frames[top].slot = -1
+            frames[top].handle = nil
             frames[top] = CBORDecodingFrame(state: self, slot: top)
-            handles[top] = CBORDecodingHandle(frames[top])
+            frames[top].handle = CBORDecodingHandle(frames[top])
         }
         parent?.nextFrame = frames[top]
         return frames[top]

@@ -14,13 +14,23 @@ final class CBOREncodingState: CBORReusableState {
     /// Frames by depth.
     ///
     /// Those from `top` on are not in use and wait to be used again, with their boxes.
-    var frames: [CBOREncodingFrame] = []
+    /// No access to them spans code that is not ours, so nothing needs a check for exclusive access at run time.
+    @exclusivity(unchecked) var frames: [CBOREncodingFrame] = []
     /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
-    var detached: [CBOREncodingFrame] = []
+    @exclusivity(unchecked) var detached: [CBOREncodingFrame] = []
 
     var rules: CBOREncodingRules { writer.pointee.rules }
     var top: Int { writer.pointee.top }
     var base: UnsafeMutableRawPointer { writer.pointee.base }
+    private var stack = CBORStack()
+    /// A container was refused because it lay too deep; the call that asked for it could not say so.
+    private var isTooDeep = false
+
+    /// Whether values and containers may be nested one level more.
+    @inline(__always)
+    var hasRoom: Bool {
+        top < CBORStack.trustedDepth || stack.hasRoom(depth: top)
+    }
     var count: Int {
         get { writer.pointee.count }
         set { writer.pointee.count = newValue }
@@ -31,10 +41,21 @@ final class CBOREncodingState: CBORReusableState {
         writer.initialize(to: CBORWriter())
     }
 
+    /// Refuses a container so deep that the last pass, which recurses as well, would find no room.
+    func checkRoom(depth: Int) throws {
+        // Sets and the like are arranged before what lies around them is written, so levels are counted twice.
+        guard depth < CBORStack.trustedDepth || stack.hasRoom(depth: min(depth, CBORFormat.maximumDepth - 1)) else {
+            throw CBORRefusal.tooDeep(Any.self)
+        }
+    }
+
     /// Makes ready for another value.
     func begin(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
         writer.pointee.rules = rules
         if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
+        // The next thread may have a stack where that of one which ended was.
+        stack = CBORStack()
+        isTooDeep = false
     }
 
     deinit {
@@ -46,11 +67,12 @@ final class CBOREncodingState: CBORReusableState {
     func encode<T: Encodable>(root value: T) throws {
         do {
             try encode(value, isRoot: true)
+            if isTooDeep { throw CBORRefusal.tooDeep(T.self) }
+            if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
+                try CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
+            }
         } catch {
             throw converted(error)
-        }
-        if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
-            CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
         }
     }
 
@@ -105,9 +127,7 @@ extension CBOREncodingState {
     func encodeCustom<T: Encodable>(
         _ value: T, layers: Int, in parent: CBOREncodingFrame? = nil, isRoot: Bool = false
     ) throws {
-        guard top < CBORFormat.maximumDepth else {
-            throw CBORRefusal(String(describing: T.self), "Nested more than \(CBORFormat.maximumDepth) levels deep.")
-        }
+        guard hasRoom else { throw CBORRefusal.tooDeep(T.self) }
         if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self)
         {
             return
@@ -138,6 +158,15 @@ extension CBOREncodingState {
         let frame = parent?.child(top) ?? nextFrame(for: parent)
         open(frame, role, layers: layers)
         return frame
+    }
+
+    /// A frame for a container inside another one, which may be one that refuses.
+    func pushNested(in parent: CBOREncodingFrame) -> CBOREncodingFrame {
+        guard hasRoom else {
+            isTooDeep = true
+            return CBOREncodingFrame(state: self, slot: -1)
+        }
+        return push(.nested, in: parent)
     }
 
     @inline(__always)

@@ -23,7 +23,8 @@ struct CBORFault: Error {
         case .wrongChunk: "A string of indefinite length holds something else than strings of its kind"
         case .invalidText: "Text that is not UTF-8"
         case .duplicateKey: "A map holds a key twice"
-        case .tooDeep: "Nested more than \(CBORFormat.maximumDepth) levels deep"
+        case .tooDeep:
+            "Nested more than \(CBORFormat.maximumDepth) levels deep, or more than the stack of this thread has room for"
         case .trailing: "More data follows after the value"
         case .mismatch: "The item is of another type"
         case .null: "The item is null"

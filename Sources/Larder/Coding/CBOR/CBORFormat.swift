@@ -25,7 +25,9 @@ enum CBORFormat {
 
     /// Standard tags, and three of our own that a reader who does not know them may skip.
     ///
-    /// Ours lie in the range that anybody may use; they are part of the storage format and never change their meaning.
+    /// The registry has no range for private use: tags from 32768 on go to whoever asks first. Ours are not registered.
+    /// They lie in a stretch that we know of no assignment in, between 55800 and 65535, which is never valid. They are
+    /// part of the storage format and never change their meaning; no other reader is meant to see them.
     enum Tag {
         static let dateText: UInt64 = 0
         static let epochDate: UInt64 = 1
@@ -43,8 +45,8 @@ enum CBORFormat {
         static let wrappedNil: UInt64 = 60163
     }
 
-    /// Values nested more deeply than this are refused, both ways: recursion must end before the stack does.
-    static let maximumDepth = 256
+    /// Values nested more deeply than this are refused, both ways, however large the stack is; see `CBORStack`.
+    static let maximumDepth = 512
 
     /// Seconds from 1970 to 2001, what Foundation's two ways to count a date differ by.
     static let secondsTo2001 = 978_307_200.0

@@ -148,11 +148,11 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
         guard let offset = try frame.locate(CBORPathKey.superclass) else {
             throw frame.missing(CBORPathKey.superclass)
         }
-        return frame.superDecoder(at: offset)
+        return try frame.superDecoder(at: offset)
     }
 
     func superDecoder(forKey key: Key) throws -> any Decoder {
-        frame.superDecoder(at: try frame.require(key))
+        try frame.superDecoder(at: try frame.require(key))
     }
 }
 
@@ -239,10 +239,13 @@ extension CBORDecodingFrame {
     }
 
     func openNested<Key: CodingKey>(_ key: Key) throws -> CBORDecodingFrame {
-        state.push(at: try require(key), in: self)
+        let offset = try require(key)
+        try state.checkDepth([String: Any].self, at: offset, in: self)
+        return state.push(at: offset, in: self)
     }
 
-    func superDecoder(at offset: Int) -> any Decoder {
+    func superDecoder(at offset: Int) throws -> any Decoder {
+        try state.checkDepth((any Decoder).self, at: offset, in: self)
         let frame = CBORDecodingFrame(state: state, slot: -1)
         frame.open(at: offset, in: self, layers: 0)
         state.mayBeKept = true

@@ -149,7 +149,7 @@ extension CBOREncodingFrame {
             writer.pointee.write(text)
             note(key)
         }
-        return state.push(.nested, in: self)
+        return state.pushNested(in: self)
     }
 }
 

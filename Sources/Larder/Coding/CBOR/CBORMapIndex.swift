@@ -79,16 +79,16 @@ struct CBORMapIndex {
 
     // MARK: Looking up
 
-    /// The pair whose key is `key`'s text, else the one whose key is its number.
-    mutating func find<Key: CodingKey>(_ key: Key, _ reader: CBORReader) -> Entry? {
-        let text = key.stringValue
-        let isSmall = entries.count <= Self.small
-        let textPrint = isSmall ? CBORReader.print(of: text) : CBORReader.hash(of: text)
-        let byText = find(textPrint) { reader.matchKey(text, at: $0) != nil }
-        if byText != nil { return byText }
-        guard let number = key.intValue else { return nil }
-        let numberPrint = isSmall ? CBORReader.print(of: number) : CBORReader.hash(of: number)
-        return find(numberPrint) { reader.at($0).number == number }
+    /// The pair whose key is `text`.
+    mutating func find(_ text: String, _ reader: CBORReader) -> Entry? {
+        let print = entries.count <= Self.small ? CBORReader.print(of: text) : CBORReader.hash(of: text)
+        return find(print) { reader.matchKey(text, at: $0) != nil }
+    }
+
+    /// The pair whose key is `number`.
+    mutating func find(_ number: Int, _ reader: CBORReader) -> Entry? {
+        let print = entries.count <= Self.small ? CBORReader.print(of: number) : CBORReader.hash(of: number)
+        return find(print) { reader.at($0).number == number }
     }
 
     /// The pair with this print whose key, at the offset given, matches: most often the one behind that found last.

@@ -8,22 +8,25 @@ struct CBORMapSorter {
     let sorts: Bool
 
     /// Arranges the items from `start` to the end, in place.
-    func arrange(_ state: CBOREncodingState, from start: Int) {
+    func arrange(_ state: CBOREncodingState, from start: Int) throws {
         var offset = start
-        while offset < state.count { offset = arrangeItem(state, at: offset) }
+        while offset < state.count { offset = try arrangeItem(state, at: offset, depth: state.top) }
     }
 
     /// Arranges the item at `offset`; returns where it ends afterwards.
-    private func arrangeItem(_ state: CBOREncodingState, at offset: Int) -> Int {
+    private func arrangeItem(_ state: CBOREncodingState, at offset: Int, depth: Int) throws -> Int {
         let (major, number, start) = Self.head(state, at: offset)
         switch major {
         case CBORFormat.Major.bytes, CBORFormat.Major.text: return start + Int(number)
         case CBORFormat.Major.array:
+            try state.checkRoom(depth: depth)
             var end = start
-            for _ in 0..<number { end = arrangeItem(state, at: end) }
+            for _ in 0..<number { end = try arrangeItem(state, at: end, depth: depth + 1) }
             return end
-        case CBORFormat.Major.map: return arrangeMap(state, at: offset, pairs: Int(number), from: start)
-        case CBORFormat.Major.tag: return arrangeItem(state, at: start)
+        case CBORFormat.Major.map:
+            try state.checkRoom(depth: depth)
+            return try arrangeMap(state, at: offset, pairs: Int(number), from: start, depth: depth)
+        case CBORFormat.Major.tag: return try arrangeItem(state, at: start, depth: depth)
         default: return start
         }
     }
@@ -33,14 +36,16 @@ struct CBORMapSorter {
         var end: Int
     }
 
-    private func arrangeMap(_ state: CBOREncodingState, at header: Int, pairs count: Int, from start: Int) -> Int {
+    private func arrangeMap(
+        _ state: CBOREncodingState, at header: Int, pairs count: Int, from start: Int, depth: Int
+    ) throws -> Int {
         var pairs: [Pair] = []
         pairs.reserveCapacity(count)
         var end = start
         for _ in 0..<count {
-            let valueStart = arrangeItem(state, at: end)
+            let valueStart = try arrangeItem(state, at: end, depth: depth + 1)
             let key = end..<valueStart
-            end = arrangeItem(state, at: valueStart)
+            end = try arrangeItem(state, at: valueStart, depth: depth + 1)
             pairs.append(Pair(key: key, end: end))
         }
         // Stable where it matters: of two equal keys the earlier one stands first.

@@ -91,12 +91,13 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     func superDecoder() throws -> any Decoder {
         try frame.checkElement((any Decoder).self)
         let end = try endOfElement()
-        let decoder = frame.superDecoder(at: frame.cursor)
+        let decoder = try frame.superDecoder(at: frame.cursor)
         frame.advance(to: end)
         return decoder
     }
 
     private func endOfElement() throws -> Int {
+        try frame.state.checkDepth(Any.self, at: frame.cursor, in: frame)
         var reader = frame.input.pointee.at(frame.cursor)
         do throws(CBORFault) { try reader.skip() } catch { throw frame.state.failure(error, Any.self, in: frame) }
         return reader.offset

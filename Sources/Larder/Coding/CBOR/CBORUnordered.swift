@@ -33,9 +33,7 @@ extension CBOREncodingState {
     fileprivate func writeSorted<Elements: Collection>(
         _ elements: Elements, itemsPerElement: Int, _ writeElement: (Elements.Element) throws -> Void
     ) throws {
-        guard top < CBORFormat.maximumDepth else {
-            throw error(elements, "Nested more than \(CBORFormat.maximumDepth) levels deep.")
-        }
+        guard hasRoom else { throw CBORRefusal.tooDeep(Elements.self) }
         // A frame of its own, so that depth is counted.
         let frame = push(.value)
         defer { close(downTo: frame.slot) }
@@ -48,7 +46,7 @@ extension CBOREncodingState {
         for element in elements {
             let elementStart = count
             try writeElement(element)
-            sorter.arrange(self, from: elementStart)
+            try sorter.arrange(self, from: elementStart)
             ranges.append(elementStart..<count)
         }
         ranges.sort { CBORMapSorter.isLess(self, $0, $1) }

@@ -10,6 +10,7 @@ var scenarios: [Scenario] {
         memoryThreadScenarios,
         memorySizeScenarios,
         memoryPauseScenarios,
+        codingScenarios,
     ].flatMap(\.self)
 }
 

@@ -1,25 +1,33 @@
 import Foundation
 
 /// Ten fields, about 410 bytes of JSON.
+///
+/// The properties have no values by default: a synthesised `init(from:)` would make them, only to replace them.
 struct CodingArticle: Codable {
     struct Author: Codable {
-        var id = 7
-        var name = "Jane Doe"
-        var verified = true
+        var id: Int
+        var name: String
+        var verified: Bool
     }
 
-    var id = 1_007
-    var title = "An article about storage"
-    var summary = "Some text that is long enough to matter."
-    var published = Date(timeIntervalSinceReferenceDate: 721_692_807.123456)
-    var token = UUID()
-    var link = URL(string: "https://example.com/articles/7")
-    var author = Author()
-    var tags = ["swift", "cache", "disk", "linux", "fast", "sqlite"]
-    var counts = ["views": 12_345, "likes": 99, "shares": 12, "saves": 7]
-    var score = 0.708_333_333_333_333_4
+    var id: Int
+    var title: String
+    var summary: String
+    var published: Date
+    var token: UUID
+    var link: URL?
+    var author: Author
+    var tags: [String]
+    var counts: [String: Int]
+    var score: Double
 
-    static let sample = CodingArticle()
+    static let sample = CodingArticle(
+        id: 1_007, title: "An article about storage", summary: "Some text that is long enough to matter.",
+        published: Date(timeIntervalSinceReferenceDate: 721_692_807.123456), token: UUID(),
+        link: URL(string: "https://example.com/articles/7"),
+        author: Author(id: 7, name: "Jane Doe", verified: true),
+        tags: ["swift", "cache", "disk", "linux", "fast", "sqlite"],
+        counts: ["views": 12_345, "likes": 99, "shares": 12, "saves": 7], score: 0.708_333_333_333_333_4)
 }
 
 struct CodingSmall: Codable {

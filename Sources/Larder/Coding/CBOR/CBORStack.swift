@@ -1,0 +1,64 @@
+import Foundation
+
+/// How much of the calling thread's stack is left.
+///
+/// Values that hold values recurse through code that is not ours and whose frames have any size, so a count of levels
+/// alone cannot tell when a stack of half a megabyte ends. Its limits are asked for once in a call, and only where
+/// values are nested more deeply than most: on the main thread of Linux the answer takes reading a file.
+struct CBORStack {
+    /// The addresses of the stack that was looked up; empty before.
+    private var limits: Range<UInt> = 0..<0
+
+    /// So deep no stack is asked for: that takes less room than one call may count on.
+    static let trustedDepth = 16
+    /// What is left for the next level, for the leaves below it and for the way back with an error.
+    private static let reserve: UInt = 96 << 10
+    /// How deep values may be on a stack of which nothing is known, one that a program switched to by itself.
+    private static let unknownDepth = 48
+
+    /// Whether one more level fits, which is the one at `depth`.
+    @inline(never)
+    mutating func hasRoom(depth: Int) -> Bool {
+        guard depth < CBORFormat.maximumDepth else { return false }
+        let here = Self.here()
+        // A decoder that was kept may be used on another thread.
+        if !limits.contains(here) { limits = Self.limits() }
+        guard limits.contains(here) else { return depth < Self.unknownDepth }
+        return here - limits.lowerBound > Self.reserve
+    }
+
+    /// An address in the frame of this call.
+    @inline(never)
+    private static func here() -> UInt {
+        var local: UInt8 = 0
+        return withUnsafeMutablePointer(to: &local) { UInt(bitPattern: $0) }
+    }
+
+    private static func limits() -> Range<UInt> {
+        #if canImport(Darwin)
+        let top = UInt(bitPattern: pthread_get_stackaddr_np(pthread_self()))
+        let size = UInt(pthread_get_stacksize_np(pthread_self()))
+        return size < top ? top - size..<top : 0..<0
+        #else
+        guard let getAttributes else { return 0..<0 }
+        let attributes = UnsafeMutablePointer<pthread_attr_t>.allocate(capacity: 1)
+        defer { attributes.deallocate() }
+        guard getAttributes(pthread_self(), attributes) == 0 else { return 0..<0 }
+        defer { pthread_attr_destroy(attributes) }
+        var base: UnsafeMutableRawPointer?
+        var size = 0
+        guard pthread_attr_getstack(attributes, &base, &size) == 0, size > 0 else { return 0..<0 }
+        let bottom = UInt(bitPattern: base)
+        return bottom..<bottom + UInt(size)
+        #endif
+    }
+
+    #if !canImport(Darwin)
+    private typealias GetAttributes =
+        @convention(c) (pthread_t, UnsafeMutablePointer<pthread_attr_t>) -> Int32
+
+    /// `pthread_getattr_np`, which the C library's header shows to GNU's own dialect only.
+    private static let getAttributes: GetAttributes? =
+        dlsym(nil, "pthread_getattr_np").map { unsafeBitCast($0, to: GetAttributes.self) }
+    #endif
+}
