@@ -43,7 +43,7 @@ examples:
 ## make sanitize  all tests under the thread and the address sanitizer
 sanitize: setup
 	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
-	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
+	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
 
 ## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run
 ROUNDS ?= 20

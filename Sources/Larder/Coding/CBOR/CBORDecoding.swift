@@ -52,7 +52,8 @@ extension CBORDecodingFrame {
         let id = ObjectIdentifier(type)
         if let box = box(id) { return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self) }
         let container = KeyedDecodingContainer(CBORKeyedDecoding<Key>(frame: self))
-        remember(id, container)
+        // A frame that is none of its state's is not used again, and nobody would part it from its boxes.
+        if slot >= 0 { remember(id, container) }
         return container
     }
 

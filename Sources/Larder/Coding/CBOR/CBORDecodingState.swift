@@ -77,7 +77,10 @@ final class CBORDecodingState: CBORReusableState {
 
     /// Lets go of the frames, which hold the state.
     func finish() {
-        for frame in frames { frame.letGo() }
+        for frame in frames {
+            frame.letGo()
+            frame.slot = -1
+        }
         frames = []
         top = 0
         isFinished = true
@@ -159,6 +162,8 @@ final class CBORDecodingState: CBORReusableState {
             mayBeKept = true
             frames[top].slot = -1
             frames[top].handle = nil
+            // Each box holds its frame; who kept one holds it now.
+            frames[top].removeBoxes()
             frames[top] = CBORDecodingFrame(state: self, slot: top)
             frames[top].handle = CBORDecodingHandle(frames[top])
         }

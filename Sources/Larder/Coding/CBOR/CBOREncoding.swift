@@ -55,7 +55,8 @@ extension CBOREncodingFrame {
         let id = ObjectIdentifier(type)
         if let box = box(id) { return unsafeBitCast(box, to: KeyedEncodingContainer<Key>.self) }
         let container = KeyedEncodingContainer(CBORKeyedEncoding<Key>(frame: self))
-        remember(id, container)
+        // A frame that is none of its state's is not used again, and nobody would part it from its boxes.
+        if slot >= 0 { remember(id, container) }
         return container
     }
 }

@@ -88,6 +88,8 @@ extension CBOREncodingState {
         detached.append(frame)
         frames[frame.slot] = CBOREncodingFrame(state: self, slot: frame.slot)
         frame.slot = -1
+        // Each box holds its frame; who kept one holds it now.
+        frame.removeBoxes()
     }
 
     /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.
