@@ -31,6 +31,11 @@ package final class CommitCounter: Sendable {
         CommitStamp(header: larder_wal_header_read(page))
     }
 
+    /// Where the last word of the header stands, for those who look at it often: the checksum of all the others.
+    ///
+    /// It is good as long as the counter lives.
+    package var addressOfChecksum: UInt { address + 40 }
+
     /// How far the log has grown and been copied, which the stamp does not tell: no commit, no change of it.
     func log() -> LogState {
         LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))

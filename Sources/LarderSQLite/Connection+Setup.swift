@@ -75,6 +75,21 @@ extension Connection {
         }
     }
 
+    /// The first column of every row as text.
+    package mutating func texts(_ sql: String) throws(SQLiteError) -> [String] {
+        try requireTransaction()
+        let statement = try prepare(sql, flags: 0)
+        defer { sqlite3_finalize(statement) }
+        var texts: [String] = []
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: texts.append(sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "")
+            case SQLITE_DONE: return texts
+            case let code: throw lastError(code, sql: sql)
+            }
+        }
+    }
+
     /// The first column of the first row as text.
     package mutating func text(_ sql: String) throws(SQLiteError) -> String? {
         try requireTransaction()

@@ -31,6 +31,36 @@ extension Connection {
         }
     }
 
+    /// Begins a transaction that outlives this call, with the write lock; ``finishWriting(_:)`` or ``abandonWriting()``
+    /// ends it.
+    package mutating func beginWriting() throws(SQLiteError) {
+        try run(.beginImmediate)
+        depth += 1
+    }
+
+    /// Runs `body` in the transaction that ``beginWriting()`` began, and commits it.
+    package mutating func finishWriting<R>(
+        _ body: (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        do {
+            let result = try body(&self)
+            try requireTransaction()
+            try run(.commit)
+            depth -= 1
+            return result
+        } catch {
+            abandonWriting()
+            throw error
+        }
+    }
+
+    /// Undoes the transaction that ``beginWriting()`` began.
+    package mutating func abandonWriting() {
+        depth -= 1
+        lostTransaction = nil
+        rollBack(outer: true)
+    }
+
     /// Throws if the transaction that the caller believes to be in is gone: statements would commit one by one.
     func requireTransaction() throws(SQLiteError) {
         guard depth > 0 else { return }

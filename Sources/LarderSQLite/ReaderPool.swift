@@ -14,7 +14,8 @@ package final class ReaderPool: Sendable {
     private let counter: CommitCounter?
     private let open: Opener
     private let willRenew: @Sendable () throws(SQLiteError) -> Void
-    private let scheduleLettingGo: @Sendable (ReaderPool) -> Void
+    private let scheduleLettingGo: @Sendable (Link) -> Void
+    private let link = Link()
 
     /// Rises when every reader is to renew its transaction, whatever the counter says: a checkpoint does not move it.
     private let epoch = Atomic(0)
@@ -34,7 +35,7 @@ package final class ReaderPool: Sendable {
     package init(
         count: Int, counter: CommitCounter?, open: @escaping Opener,
         willRenew: @escaping @Sendable () throws(SQLiteError) -> Void,
-        scheduleLettingGo: @escaping @Sendable (ReaderPool) -> Void
+        scheduleLettingGo: @escaping @Sendable (Link) -> Void
     ) {
         slots = (0..<count).map { _ in Slot() }
         self.counter = counter
@@ -87,9 +88,10 @@ package final class ReaderPool: Sendable {
         // Where somebody else commits between any two reads, keeping it would gain nothing, and pin the log meanwhile.
         let isFirst = state.seen != held.stamp
         if isFirst { state.seen = held.stamp }
-        // A long log that is not copied: some process tries to, and may have failed for our sake.
+        // A long log that is not copied: some process tries to, and may have failed for our sake. One that was copied
+        // while we stood in it: it cannot be started anew as long as we do.
         let log = counter.log()
-        let isInTheWay = log.frames > Self.longLog && !log.isMoved
+        let isInTheWay = log.isMoved ? !held.isMoved : log.frames > Self.longLog
         if isFirst || isInTheWay || epoch.load(ordering: .acquiring) != held.epoch {
             state.release()
         } else if !isLetGoScheduled.load(ordering: .relaxed) {
@@ -98,7 +100,9 @@ package final class ReaderPool: Sendable {
     }
 
     private func scheduleOnce() {
-        if !isLetGoScheduled.exchange(true, ordering: .relaxed) { scheduleLettingGo(self) }
+        guard !isLetGoScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        link.pool.withLock { $0 = self }
+        scheduleLettingGo(link)
     }
 
     /// The frames of a log that is past the time to copy it.
@@ -106,7 +110,9 @@ package final class ReaderPool: Sendable {
 
     /// Ends every read transaction that is kept open: of idle readers now, of busy ones at the end of their read.
     package func letGo() {
-        isLetGoScheduled.store(false, ordering: .relaxed)
+        // In this order: who asks for it from now on puts the pool there again.
+        link.pool.withLock { $0 = nil }
+        isLetGoScheduled.store(false, ordering: .releasing)
         epoch.add(1, ordering: .acquiringAndReleasing)
         var missedOne = false
         for slot in slots where slot.state.withLockIfAvailable({ $0.release() }) == nil { missedOne = true }
@@ -116,6 +122,7 @@ package final class ReaderPool: Sendable {
 
     /// Closes every reader, waiting for those at work; later reads throw `.closed`.
     package func close() {
+        link.pool.withLock { $0 = nil }
         for slot in slots {
             slot.state.withLock {
                 $0.close()
@@ -144,6 +151,16 @@ package final class ReaderPool: Sendable {
 }
 
 extension ReaderPool {
+    /// What a timer holds of a pool, until that has let go or was closed.
+    ///
+    /// Not a weak reference: an object that ever had one pays for each of its retains with a call that is ten times as slow.
+    package final class Link: Sendable {
+        fileprivate let pool = Mutex<ReaderPool?>(nil)
+
+        /// Lets go, if that is wanted still.
+        package func letGo() { pool.withLock { $0 }?.letGo() }
+    }
+
     /// One reader and its lock.
     private final class Slot: Sendable {
         struct State: ~Copyable {

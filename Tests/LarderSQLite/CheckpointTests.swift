@@ -49,4 +49,17 @@ struct CheckpointTests {
         // The lock was let go of.
         try other.insert()
     }
+
+    @Test func `the log is started anew under the write lock from its first look on`() throws {
+        let file = try DatabaseFile()
+        var writer = try file.open(.writer)
+        var other = try file.open(.writer)
+        try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7")
+        let error = #expect(throws: SQLiteError.self) { try writer.shrinkLog() }
+        // Where the number was read before the lock was taken, the migration under way would be undone.
+        #expect(error?.sql == "BEGIN IMMEDIATE")
+        try other.execute("COMMIT")
+        try writer.shrinkLog()
+        #expect(try writer.userVersion() == 7)
+    }
 }

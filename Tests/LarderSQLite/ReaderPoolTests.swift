@@ -57,6 +57,23 @@ struct ReaderPoolTests {
         #expect(counts.scheduled.load(ordering: .relaxed) == 1)
     }
 
+    @Test func `a transaction under which the log was copied is not kept, or the log could not start anew`() throws {
+        let file = try DatabaseFile()
+        var writer = try file.open(.writer)
+        let pool = pool(file, try CommitCounter.required(of: writer), Counts())
+        try writer.insert()
+        _ = try count(pool)
+        try pool.read { (connection) throws(SQLiteError) in
+            _ = try connection.count()
+            var copying = try file.open(.writer)
+            var guardian = try file.open(.guardian)
+            #expect(try copying.checkpoint(guardedBy: &guardian)?.isComplete == true)
+        }
+        #expect(pool.isIdle)
+        try writer.insert()
+        #expect(writer.logPages < 3)
+    }
+
     @Test func `a reader that is busy while all are let go of keeps nothing afterwards`() throws {
         let file = try DatabaseFile()
         let writer = try file.open(.writer)

@@ -34,10 +34,13 @@ package enum Schema {
     }
 
     private static let cacheProbe = SQL(
-        "SELECT id, name, version, codec, age_rule, age, keeps_expired, opened_at, is_retired FROM cache LIMIT 0")
+        """
+        SELECT id, name, version, codec, age_rule, age, keeps_expired, opened_at, is_retired, lineage, latest_at
+            FROM cache LIMIT 0
+        """)
     private static let entryProbe = SQL(
         """
-        SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, file, checksum,
-            extended, payload FROM entry LIMIT 0
+        SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used, file,
+            checksum, extended, payload FROM entry LIMIT 0
         """)
 }

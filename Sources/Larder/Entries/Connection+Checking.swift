@@ -1,0 +1,70 @@
+package import LarderSQLite
+
+/// A row as a check of the whole store looks at it.
+package struct CheckedRow: Sendable {
+    package let facts: EntryFacts
+    package let key: StoredKey
+    package let generation: Int64
+    /// Whether its generation is known.
+    package let isOwned: Bool
+    package let extendedSize: Int64
+    /// Nil where there is no payload in the row.
+    package let payloadSize: Int64?
+}
+
+extension Connection {
+    /// Rows behind an id, of whatever generation.
+    package mutating func checkedRows(after id: Int64, limit: Int) throws(SQLiteError) -> [CheckedRow] {
+        try with(Queries.checkedRows) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(Int64(limit), at: 2)
+            var rows: [CheckedRow] = []
+            while try statement.step() {
+                rows.append(
+                    CheckedRow(
+                        facts: statement.facts(), key: statement.key(10), generation: statement.int64(14),
+                        isOwned: statement.int64(11) != 0, extendedSize: statement.int64(12),
+                        payloadSize: statement.type(of: 13) == .null ? nil : statement.int64(13)))
+            }
+            return rows
+        }
+    }
+
+    /// How many rows there are, of whatever generation.
+    package mutating func countRows() throws(SQLiteError) -> Int {
+        try with(Queries.countRows) { (statement) throws(SQLiteError) in
+            try statement.step() ? Int(statement.int64(0)) : 0
+        }
+    }
+
+    /// Deletes a row unless it was written since.
+    package mutating func deleteRow(_ id: Int64, revision: Int64) throws(SQLiteError) {
+        try run(Queries.deleteRow) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(revision, at: 2)
+        }
+    }
+
+    /// The least recently used rows of all live generations, with their generations.
+    package mutating func leastUsedOfAll(
+        limit: Int
+    ) throws(SQLiteError) -> [(generation: Int64, candidate: TrimCandidate)] {
+        try with(Queries.leastUsedOfAll) { (statement) throws(SQLiteError) in
+            try statement.bind(Int64(limit), at: 1)
+            var rows: [(Int64, TrimCandidate)] = []
+            while try statement.step() {
+                let candidate = TrimCandidate(
+                    key: statement.key(10), facts: statement.facts(), used: statement.int64(11), isExpired: false)
+                rows.append((statement.int64(13), candidate))
+            }
+            return rows
+        }
+    }
+
+    /// The bytes of all entries of all live generations.
+    package mutating func totalSizeOfAll() throws(SQLiteError) -> Int64 {
+        try with(Queries.totalSizeOfAll) { (statement) throws(SQLiteError) in
+            try statement.step() ? statement.int64(0) : 0
+        }
+    }
+}

@@ -1,0 +1,135 @@
+package import LarderSQLite
+
+/// A generation of a sub-cache: what stands between two purges.
+package struct Generation: Sendable {
+    package var id: Int64 = 0
+    package var name: String
+    package var version: String
+    package var codec: String
+    package var age: StoredAge
+    package var keepsExpired: Int64 = 0
+    package var openedAt: Int64
+    /// The generation that this one goes on from: a clear makes a new one of the same lineage, a purge does not.
+    package var lineage: Int64 = 0
+    package var latestAt: Int64 = 0
+
+    package init(name: String, version: String, codec: String, age: StoredAge, openedAt: Int64) {
+        self.name = name
+        self.version = version
+        self.codec = codec
+        self.age = age
+        self.openedAt = openedAt
+    }
+
+    /// The first of its line.
+    package var root: Int64 { lineage == 0 ? id : lineage }
+}
+
+extension Connection {
+    /// The live generation of a name.
+    package mutating func liveGeneration(named name: String) throws(SQLiteError) -> Generation? {
+        try with(Queries.liveGeneration) { (statement) throws(SQLiteError) in
+            try statement.bind(name, at: 1)
+            return try statement.step() ? statement.generation() : nil
+        }
+    }
+
+    /// The live generation of every name, by name.
+    package mutating func liveGenerations() throws(SQLiteError) -> [Generation] {
+        try with(Queries.liveGenerations) { (statement) throws(SQLiteError) in
+            var generations: [Generation] = []
+            while try statement.step() { generations.append(statement.generation()) }
+            return generations
+        }
+    }
+
+    /// Adds a generation, and gives it back with its id.
+    package mutating func insert(_ generation: Generation) throws(SQLiteError) -> Generation {
+        var inserted = generation
+        inserted.id = try with(Queries.insertGeneration) { (statement) throws(SQLiteError) in
+            try statement.bind(generation.name, at: 1)
+            try statement.bind(generation.version, at: 2)
+            try statement.bind(generation.codec, at: 3)
+            try statement.bind(generation.age.kind, at: 4)
+            try statement.bind(generation.age.milliseconds, at: 5)
+            try statement.bind(generation.keepsExpired, at: 6)
+            try statement.bind(generation.openedAt, at: 7)
+            try statement.bind(generation.lineage, at: 8)
+            try statement.bind(generation.latestAt, at: 9)
+            _ = try statement.step()
+            let id = statement.int64(0)
+            // To the end, or the insertion is undone.
+            try statement.run()
+            return id
+        }
+        return inserted
+    }
+
+    /// Takes a generation out of sight; its rows are reclaimed later.
+    package mutating func retire(_ id: Int64) throws(SQLiteError) {
+        try run(Queries.retire) { (statement) throws(SQLiteError) in try statement.bind(id, at: 1) }
+    }
+
+    /// Writes down what the latest opening declared.
+    package mutating func declare(
+        _ id: Int64, age: StoredAge, keepsExpired: Int64, openedAt: Int64
+    ) throws(SQLiteError) {
+        try run(Queries.declare) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(age.kind, at: 2)
+            try statement.bind(age.milliseconds, at: 3)
+            try statement.bind(keepsExpired, at: 4)
+            try statement.bind(openedAt, at: 5)
+        }
+    }
+
+    /// Writes down the moment after which nothing was written.
+    package mutating func setLatest(_ id: Int64, _ moment: Int64) throws(SQLiteError) {
+        try run(Queries.setLatest) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(moment, at: 2)
+        }
+    }
+
+    /// A generation that waits to be reclaimed.
+    package mutating func retiredGeneration() throws(SQLiteError) -> Int64? {
+        try with(Queries.retiredGeneration) { (statement) throws(SQLiteError) in
+            try statement.step() ? statement.int64(0) : nil
+        }
+    }
+
+    /// Deletes up to so many rows of a generation, and the generation once none is left.
+    ///
+    /// - Returns: How many rows went, and the files that they named.
+    package mutating func reclaim(
+        _ id: Int64, atMost limit: Int
+    ) throws(SQLiteError) -> (count: Int, files: [String]) {
+        var files: [String] = []
+        var count = 0
+        try with(Queries.reclaim) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(Int64(limit), at: 2)
+            while try statement.step() {
+                count += 1
+                if statement.type(of: 0) != .null { files.append(statement.text(0)) }
+            }
+        }
+        if count < limit {
+            try run(Queries.forget) { (statement) throws(SQLiteError) in try statement.bind(id, at: 1) }
+        }
+        return (count, files)
+    }
+}
+
+extension Statement {
+    fileprivate func generation() -> Generation {
+        var generation = Generation(
+            name: text(1), version: text(2), codec: text(3),
+            age: StoredAge(kind: int64(4), milliseconds: int64(5)), openedAt: int64(7))
+        generation.id = int64(0)
+        generation.keepsExpired = int64(6)
+        generation.lineage = int64(8)
+        generation.latestAt = int64(9)
+        return generation
+    }
+}

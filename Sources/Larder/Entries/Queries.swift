@@ -1,0 +1,232 @@
+internal import LarderSQLite
+
+/// Every statement on the two tables.
+///
+/// A query on entries names the generation first (`?1`), so none can see the rows of a retired one.
+enum Queries {
+    /// What `EntryFacts` is read from, in its order.
+    private static let facts =
+        "id, revision, size, written_at, accessed_at, age_rule, age, is_pinned, file, checksum"
+
+    /// Whether an entry is served at ?2, where those without an age of their own follow kind ?3 and age ?4.
+    ///
+    /// The same rule as `AgeRule.isExpired`; a test holds the two together.
+    private static let isLive = """
+        CASE ifnull(age_rule, ?3)
+            WHEN 1 THEN ifnull(age, ?4) > 0 AND ?2 - written_at <= ifnull(age, ?4)
+            WHEN 2 THEN ifnull(age, ?4) > 0 AND ?2 - accessed_at <= ifnull(age, ?4)
+            WHEN 3 THEN ?2 <= ifnull(age, ?4)
+            ELSE 1 END
+        """
+
+    // MARK: One entry
+
+    static let find = SQL("SELECT \(facts), extended, payload FROM entry WHERE cache = ?1 AND key = ?2")
+
+    /// What `BriefRow` is read from: a column less is a hundredth of a read.
+    static let findBrief = SQL(
+        """
+        SELECT revision, size, written_at, accessed_at, age_rule, age, file IS NOT NULL, extended, payload FROM entry
+        WHERE cache = ?1 AND key = ?2
+        """)
+
+    static let findFacts = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
+
+    static let findBurden = SQL("SELECT file, size FROM entry WHERE cache = ?1 AND key = ?2")
+
+    static let isNamed = SQL("SELECT 1 FROM entry WHERE file IS NOT NULL AND file = ?1 LIMIT 1")
+
+    static let deleteRow = SQL("DELETE FROM entry WHERE id = ?1 AND revision = ?2")
+
+    /// Behind the id ?1, whatever generation they are of: whether the generation is there, and whether the sizes fit.
+    static let checkedRows = SQL(
+        """
+        SELECT \(facts), key, EXISTS (SELECT 1 FROM cache WHERE cache.id = entry.cache),
+            ifnull(length(extended), 0), length(payload), cache
+        FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2
+        """)
+
+    static let countRows = SQL("SELECT count(*) FROM entry")
+
+    /// Over all live generations.
+    static let leastUsedOfAll = SQL(
+        """
+        SELECT \(facts), key, ifnull(used, revision), 1, cache FROM entry
+        WHERE is_pinned = 0 AND cache IN (SELECT id FROM cache WHERE is_retired = 0)
+        ORDER BY ifnull(used, revision) LIMIT ?1
+        """)
+
+    static let totalSizeOfAll = SQL(
+        "SELECT ifnull(sum(size), 0) FROM entry WHERE cache IN (SELECT id FROM cache WHERE is_retired = 0)")
+
+    static let upsert = SQL(
+        """
+        INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, file, checksum,
+            extended, payload)
+        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
+            accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
+            is_pinned = excluded.is_pinned, revision = max(excluded.revision, revision + 1), used = NULL,
+            file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload
+        """)
+
+    static let setExtended = SQL(
+        """
+        UPDATE entry SET size = size - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
+            revision = max(?5, revision + 1) WHERE cache = ?1 AND key = ?2 AND revision = ?3
+        """)
+
+    static let delete = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2")
+
+    static let deleteRevision = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2 AND revision = ?3")
+
+    static let deleteUnused = SQL(
+        "DELETE FROM entry WHERE cache = ?1 AND key = ?2 AND revision = ?3 AND ifnull(used, revision) = ?4")
+
+    static let touch = SQL(
+        """
+        UPDATE entry SET accessed_at = max(accessed_at, ?3), used = max(ifnull(used, revision), ?4)
+        WHERE cache = ?1 AND key = ?2
+        """)
+
+    /// A write in the future: the clock was set back, and the age begins anew.
+    static let correct = SQL(
+        """
+        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3)
+        WHERE cache = ?1 AND key = ?2 AND (written_at > ?3 OR accessed_at > ?3)
+        """)
+
+    static let correctAll = SQL(
+        """
+        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2)
+        WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2)
+        """)
+
+    // MARK: Many entries
+
+    /// ?3 the last key, ?4 the last id.
+    static let firstRows = SQL(
+        """
+        SELECT \(facts), extended, payload, key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key
+        """)
+
+    /// Behind the key ?2.
+    static let nextRows = SQL(
+        """
+        SELECT \(facts), extended, payload, key FROM entry
+        WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key
+        """)
+
+    static let firstFacts = SQL(
+        "SELECT \(facts), key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key")
+
+    static let nextFacts = SQL(
+        "SELECT \(facts), key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
+
+    static let lastKey = SQL("SELECT key FROM entry WHERE cache = ?1 ORDER BY key DESC LIMIT 1")
+
+    static let lastID = SQL("SELECT max(id) FROM entry")
+
+    // MARK: Orders
+
+    /// Between the keys ?2 and ?3.
+    static let firstRowsUp = keyPage(">=", "<=", "ASC")
+    static let nextRowsUp = keyPage(">", "<=", "ASC")
+    static let firstRowsDown = keyPage(">=", "<=", "DESC")
+    static let nextRowsDown = keyPage(">=", "<", "DESC")
+
+    private static func keyPage(_ lower: String, _ upper: String, _ direction: String) -> SQL {
+        SQL(
+            """
+            SELECT \(facts), extended, payload, key FROM entry
+            WHERE cache = ?1 AND key \(lower) ?2 AND key \(upper) ?3 AND id <= ?4 ORDER BY key \(direction)
+            """)
+    }
+
+    static let writtenUp = placesPage("written_at", "revision", stamp: "revision", ">", "ASC")
+    static let writtenDown = placesPage("written_at", "revision", stamp: "revision", "<", "DESC")
+    static let accessedUp = placesPage(use, "id", stamp: use, ">", "ASC")
+    static let accessedDown = placesPage(use, "id", stamp: use, "<", "DESC")
+    static let sizeUp = placesPage("size", "id", stamp: "revision", ">", "ASC")
+    static let sizeDown = placesPage("size", "id", stamp: "revision", "<", "DESC")
+
+    /// Those that were written, or used, after the stamp ?3: their places are others than at the start of the pass.
+    static let writtenSince = SQL(
+        """
+        SELECT id, 0, 0 FROM entry WHERE cache = ?1 AND id <= ?2 AND revision > ?3 AND key >= ?4 AND key <= ?5
+            AND id > ?8 + 0 * (?6 + ?7) ORDER BY id LIMIT ?9
+        """)
+    static let usedSince = SQL(
+        """
+        SELECT id, 0, 0 FROM entry WHERE cache = ?1 AND id <= ?2 AND \(use) > ?3 AND key >= ?4 AND key <= ?5
+            AND id > ?8 + 0 * (?6 + ?7) ORDER BY id LIMIT ?9
+        """)
+
+    private static let use = "ifnull(used, revision)"
+
+    /// Ids with their places in an order, behind (?6, ?7, ?8), of entries up to the id ?2 and the stamp ?3.
+    private static func placesPage(
+        _ first: String, _ second: String, stamp: String, _ behind: String, _ direction: String
+    ) -> SQL {
+        SQL(
+            """
+            SELECT id, \(first), \(second) FROM entry
+            WHERE cache = ?1 AND id <= ?2 AND \(stamp) <= ?3 AND key >= ?4 AND key <= ?5
+                AND (\(first), \(second), id) \(behind) (?6, ?7, ?8)
+            ORDER BY \(first) \(direction), \(second) \(direction), id \(direction) LIMIT ?9
+            """)
+    }
+
+    static let rowWithID = SQL("SELECT \(facts), extended, payload, key FROM entry WHERE id = ?2 AND cache = ?1")
+
+    /// Expired ones first, then by use.
+    static let leastUsed = SQL(
+        """
+        SELECT \(facts), key, ifnull(used, revision), \(isLive) FROM entry WHERE cache = ?1 AND is_pinned = 0
+        ORDER BY \(isLive), ifnull(used, revision) LIMIT ?5
+        """)
+
+    static let countLive = SQL("SELECT count(*) FROM entry WHERE cache = ?1 AND \(isLive)")
+
+    static let anyLive = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND \(isLive) LIMIT 1")
+
+    static let anySliding = SQL(
+        "SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL AND age_rule = 2 LIMIT 1")
+
+    static let countAll = SQL("SELECT count(*) FROM entry WHERE cache = ?1")
+
+    /// Of those with an age of their own, which are few.
+    static let countOwnExpired = SQL(
+        "SELECT count(*) FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL AND NOT (\(isLive))")
+
+    static let totalSize = SQL("SELECT ifnull(sum(size), 0) FROM entry WHERE cache = ?1")
+
+    // MARK: Generations
+
+    private static let generation =
+        "id, name, version, codec, age_rule, age, keeps_expired, opened_at, lineage, latest_at"
+
+    static let liveGeneration = SQL("SELECT \(generation) FROM cache WHERE name = ?1 AND is_retired = 0")
+
+    static let liveGenerations = SQL("SELECT \(generation) FROM cache WHERE is_retired = 0 ORDER BY name")
+
+    static let retiredGeneration = SQL("SELECT id FROM cache WHERE is_retired = 1 ORDER BY id LIMIT 1")
+
+    static let insertGeneration = SQL(
+        """
+        INSERT INTO cache (name, version, codec, age_rule, age, keeps_expired, opened_at, lineage, latest_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id
+        """)
+
+    static let retire = SQL("UPDATE cache SET is_retired = 1 WHERE id = ?1 AND is_retired = 0")
+
+    static let declare = SQL(
+        "UPDATE cache SET age_rule = ?2, age = ?3, keeps_expired = ?4, opened_at = ?5 WHERE id = ?1")
+
+    static let setLatest = SQL("UPDATE cache SET latest_at = ?2 WHERE id = ?1")
+
+    static let forget = SQL("DELETE FROM cache WHERE id = ?1 AND is_retired = 1")
+
+    static let reclaim = SQL(
+        "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE cache = ?1 LIMIT ?2) RETURNING file")
+}

@@ -1,0 +1,15 @@
+extension Connection {
+    /// How many pages of the file hold nothing.
+    package mutating func freePages() throws(SQLiteError) -> Int { Int(try pragma("freelist_count")) }
+
+    /// Gives up to so many empty pages back to the file system.
+    package mutating func vacuum(pages: Int) throws(SQLiteError) {
+        try execute("PRAGMA incremental_vacuum(\(pages))")
+    }
+
+    /// What SQLite finds wrong with the file, a sentence each; takes reading every page.
+    package mutating func integrityProblems() throws(SQLiteError) -> [String] {
+        let text = try texts("PRAGMA integrity_check(100)")
+        return text == ["ok"] ? [] : text
+    }
+}
