@@ -1,0 +1,108 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// What is brought to the disk, and when.
+struct BlobSyncTests {
+    private static let strace = "/usr/bin/strace"
+    private static let hasStrace = FileManager.default.isExecutableFile(atPath: strace) && !ChildProcess.isSanitized
+
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test func `what was written is synced once, and what was given up not at all`() throws {
+        let blobs = BlobFolder(in: folder)
+        let references = try (0..<5).map { _ in try blobs.write(noise(10)) }
+        #expect(blobs.unsyncedCount == 5)
+        try blobs.giveUp(references[0].name)
+        try FileManager.default.removeItem(at: blobs.url(references[1]))
+        #expect(blobs.unsyncedCount == 4)
+        try blobs.sync()
+        #expect(blobs.unsyncedCount == 0)
+        _ = try blobs.write(noise(10))
+        #expect(blobs.unsyncedCount == 1)
+        // With its whole folder it is gone for good.
+        try FileSystem.remove(blobs.path)
+        try blobs.sync()
+        #expect(blobs.unsyncedCount == 0)
+    }
+
+    @Test func `what could not be synced is tried again`() throws {
+        let blobs = BlobFolder(in: folder)
+        let reference = try blobs.write(noise(10))
+        try FileSystem.move(blobs.path, to: blobs.path + "-aside")
+        try link(blobs.path, to: blobs.path + "-aside")
+        #expect(throws: SystemError.self) { try blobs.sync() }
+        #expect(blobs.unsyncedCount == 1)
+        try FileSystem.remove(blobs.path)
+        try FileSystem.move(blobs.path + "-aside", to: blobs.path)
+        try blobs.sync()
+        #expect(blobs.unsyncedCount == 0)
+        #expect(try blobs.bytes(reference) == noise(10))
+    }
+
+    @Test func `where a write has to be durable, nothing is left to sync`() throws {
+        let blobs = BlobFolder(in: folder, syncs: true)
+        for _ in 0..<5 { _ = try blobs.write(noise(10)) }
+        #expect(blobs.unsyncedCount == 0)
+    }
+
+    /// The paths that were synced, from what strace wrote down.
+    private func synced(_ log: URL) throws -> [String] {
+        try String(contentsOf: log, encoding: .utf8).matches(of: /fsync\(\d+<([^>]*)>/).map { String($0.output.1) }
+    }
+
+    @Test(.enabled(if: hasStrace, "strace is missing"))
+    func `for power loss the file is synced, then its folder, then once what leads there`() throws {
+        let path = folder("store.files").path
+        let child = try ChildProcess(
+            "larder-test-store", ["blob-write", path],
+            through: [Self.strace, "-f", "-y", "-o", folder("log").path, "-e", "trace=fsync"])
+        let lines = try child.finish().lines.map { $0.split(separator: " ").last.map(String.init) ?? "" }
+        try #require(lines.count == 2)
+        let folders = lines.map { path + "/" + $0.prefix(2) }
+        let synced = try synced(folder("log"))
+        #expect(synced.prefix(4) == [path + "/" + lines[0], folders[0], path, folder.url.path])
+        // The second one is the first one's file, and still in the pool when it is synced.
+        #expect(synced.count >= 6 && synced[4].hasPrefix(path + "/pool-"))
+        #expect(synced.dropFirst(5) == (folders[0] == folders[1] ? [folders[1]] : [folders[1], path]))
+    }
+
+    @Test(.enabled(if: hasStrace, "strace is missing"), arguments: 1...6)
+    func `a write that cannot be synced throws and leaves nothing`(number: Int) throws {
+        let path = folder("store.files").path
+        let child = try ChildProcess(
+            "larder-test-store", ["blob-write", path],
+            through: [
+                Self.strace, "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
+                "inject=fsync:error=EIO:when=\(number)",
+            ])
+        let lines = try child.finish().lines
+        let blobs = BlobFolder(in: folder)
+        // One of the two writes failed, and the first one that did not was given up.
+        #expect(lines.contains("error \(EIO)"))
+        let last = lines.last?.split(separator: " ").last.map(String.init) ?? ""
+        #expect(try blobs.files == (lines.last?.hasPrefix("wrote") == true ? [last] : []))
+    }
+
+    @Test(
+        .enabled(if: hasStrace, "strace is missing"),
+        arguments: ["mkdirat:error=ENOSPC:when=2", "renameat:error=ENOSPC"])
+    func `a file that cannot be recycled, for want of room, is deleted`(failure: String) throws {
+        let path = folder("store.files").path
+        let child = try ChildProcess(
+            "larder-test-store", ["blob-write", path],
+            through: [Self.strace, "-f", "-o", "/dev/null", "-e", "trace=mkdirat,renameat", "-e", "inject=\(failure)"])
+        let names = try child.finish().lines.map { $0.split(separator: " ") }
+        try #require(names.map { $0[0] } == ["wrote", "wrote"])
+        let blobs = BlobFolder(in: folder)
+        #expect(try blobs.files == [String(names[1][1])])
+        var left: [String] = []
+        for pool in try blobs.pools { left += try FileSystem.names(in: path + "/" + pool) }
+        #expect(left == [])
+    }
+}
