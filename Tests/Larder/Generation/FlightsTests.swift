@@ -1,0 +1,229 @@
+import Larder
+import LarderTestSupport
+import Testing
+
+struct FlightsTests {
+    private struct Failure: Error, Equatable {}
+
+    private let cache = FlightCache()
+    private let gate = FlightGate()
+    private let runs = Counter()
+
+    /// A generator that waits at the gate.
+    private func slow(_ value: String) -> @Sendable (Int) async throws -> String {
+        { [gate, runs] _ in
+            runs.increment()
+            try await gate.pass()
+            return value
+        }
+    }
+
+    @Test func `case 256: what is missing is made, stored and given`() async throws {
+        #expect(try await cache.value(1) { "made \($0)" } == "made 1")
+        #expect(cache[1] == "made 1" && cache.storings.value == 1)
+        #expect(try await cache.value(1) { _ in "again" } == "made 1")
+        #expect(try cache.syncValue(2) { "made \($0)" } == "made 2")
+        #expect(cache[2] == "made 2" && cache.storings.value == 2)
+        #expect(cache.flights.isIdle)
+    }
+
+    @Test func `ten thousand callers of one key are one generation`() async throws {
+        let cache = cache
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<10_000 { group.addTask { [self] in try await cache.value(1, generate: slow("one")) } }
+            await cache.waiting(10_000)
+            gate.open()
+            for try await value in group { if value != "one" { Issue.record("\(value)") } }
+        }
+        #expect(runs.value == 1 && cache.storings.value == 1 && cache.flights.isIdle)
+    }
+
+    @Test func `case 260: other keys are not blocked`() async throws {
+        async let one = cache.value(1, generate: slow("one"))
+        await cache.waiting(1)
+        #expect(try await cache.value(2) { _ in "two" } == "two")
+        #expect(try cache.syncValue(3) { _ in "three" } == "three")
+        gate.open()
+        #expect(try await one == "one")
+    }
+
+    @Test func `case 262: all who wait get the error, nothing is stored, and the next call tries again`() async throws {
+        let cache = cache
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<5 {
+                group.addTask { [gate] in
+                    await #expect(throws: Failure()) {
+                        try await cache.value(1) { _ in
+                            try await gate.pass()
+                            throw Failure()
+                        }
+                    }
+                }
+            }
+            await cache.waiting(5)
+            gate.open()
+        }
+        #expect(cache[1] == nil && cache.storings.value == 0)
+        #expect(throws: Failure()) { try cache.syncValue(1) { _ in throw Failure() } }
+        #expect(try await cache.value(1) { _ in "one" } == "one")
+    }
+
+    @Test func `a storing that fails fails its callers`() async {
+        let make: @Sendable (Int) async throws -> Int = { $0 }
+        await #expect(throws: Failure()) {
+            try await cache.flights.value(
+                forKey: 1, find: { _ in throw Failure() }, generate: make,
+                store: { _, _, _ in "" })
+        }
+        await #expect(throws: Failure()) {
+            try await cache.flights.value(
+                forKey: 1, find: { _ in nil }, generate: make,
+                store: { _, _, _ in throw Failure() })
+        }
+        #expect(cache.flights.isIdle)
+    }
+
+    // MARK: - Cancellation
+
+    @Test func `a cancelled caller leaves at once, and the others get the value`() async throws {
+        let cache = cache
+        let first = Task { try await cache.value(1, generate: slow("one")) }
+        await cache.waiting(1)
+        let second = Task { try await cache.value(1, generate: slow("one")) }
+        await cache.waiting(2)
+        first.cancel()
+        // The gate is closed: nothing but the cancellation ends this.
+        await #expect(throws: CancellationError.self) { try await first.value }
+        #expect(cache.flights.waitingCount == 1)
+        gate.open()
+        #expect(try await second.value == "one")
+        #expect(runs.value == 1)
+    }
+
+    @Test func `the generation is cancelled when the last caller has left, and its value is dropped`() async throws {
+        let (cache, ended) = (cache, FlightGate())
+        let callers = (0..<3).map { _ in
+            Task {
+                try await cache.value(1) { _ in
+                    defer { ended.open() }
+                    await withTaskCancellationHandler {
+                        do { try await gate.pass() } catch {}
+                    } onCancel: {
+                    }
+                    #expect(Task.isCancelled)
+                    return "late"
+                }
+            }
+        }
+        await cache.waiting(3)
+        for caller in callers { caller.cancel() }
+        for caller in callers { await #expect(throws: CancellationError.self) { try await caller.value } }
+        #expect(try await cache.value(1) { _ in "next" } == "next")
+        try await ended.pass()
+        while !cache.flights.isIdle { await Task.yield() }
+        #expect(cache[1] == "next")
+    }
+
+    @Test func `a call that was cancelled before it began runs nothing`() async {
+        let cache = cache
+        let caller = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await cache.value(1, generate: slow("one"))
+        }
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        #expect(runs.value == 0 && cache.flights.isIdle)
+    }
+
+    // MARK: - Late results
+
+    @Test(arguments: ["set", "remove", "clear"])
+    func `what was written meanwhile is not overwritten, and a later caller begins anew`(how: String) async throws {
+        let cache = cache
+        async let late = cache.value(1, generate: slow("late"))
+        await cache.waiting(1)
+        switch how {
+        case "set": cache[1] = "set"
+        case "remove": cache[1] = nil
+        default: cache.removeAll()
+        }
+        #expect(try await cache.value(1) { _ in "new" } == (how == "set" ? "set" : "new"))
+        gate.open()
+        #expect(try await late == "late")
+        #expect(cache[1] == (how == "set" ? "set" : "new"))
+    }
+
+    @Test func `what was evicted meanwhile is stored`() async throws {
+        let cache = cache
+        async let value = cache.value(1, generate: slow("one"))
+        await cache.waiting(1)
+        cache.evict(1)
+        gate.open()
+        #expect(try await value == "one")
+        #expect(cache[1] == "one")
+    }
+
+    // MARK: - Circles
+
+    @Test func `case 261: a generator may use the cache, and its own key is an error`() async throws {
+        let cache = cache
+        let value = try await cache.value(1) { _ in
+            cache[5] = "five"
+            return try await cache.value(2) { _ in "two" } + cache.syncValue(3) { _ in "three" }
+        }
+        #expect(value == "twothree" && cache[5] == "five")
+        // Within tasks and within a thread, and between the two forms.
+        let inTasks = await Task { try await cache.value(6) { try await cache.value($0) { _ in "" } } }.result
+        let inOneTask = await Task { try cache.syncValue(6) { try cache.syncValue($0) { _ in "" } } }.result
+        let mixed = await Task { try await cache.value(6) { try cache.syncValue($0) { _ in "" } } }.result
+        let aside = await Task {
+            try await cache.value(6) { _ in try cache.syncValue(7) { _ in try cache.syncValue(6) { _ in "" } } }
+        }.result
+        let onThreads = await Task {
+            try await onThread { try cache.syncValue(6) { try cache.syncValue($0) { _ in "" } } }
+        }.result
+        for result in [inTasks, inOneTask, mixed, aside, onThreads] { #expect(CacheError.isRecursion(result)) }
+        #expect(cache.flights.isIdle)
+    }
+
+    @Test func `a circle over two keys is refused to the one who would close it`() async throws {
+        let (cache, other, bothRun) = (cache, FlightCache(), FlightGate())
+        // Each waits for the other's key once both run: one of them closes the circle, and the other gets its value.
+        @Sendable func make(_ key: Int, from: FlightCache, waitingFor next: Int, of: FlightCache) async throws -> String
+        {
+            try await from.value(key) { _ in
+                runs.increment()
+                if runs.value == 2 { bothRun.open() }
+                try await bothRun.pass()
+                do {
+                    return try await of.value(next) { _ in "never" } + "+"
+                } catch {
+                    guard CacheError.isRecursion(error) else { throw error }
+                    return "closed"
+                }
+            }
+        }
+        async let one = make(1, from: cache, waitingFor: 2, of: other)
+        async let two = make(2, from: other, waitingFor: 1, of: cache)
+        #expect(try await Set([one, two]) == ["closed", "closed+"])
+    }
+
+    @Test func `threads that would wait for each other are told so`() async throws {
+        let (cache, bothRun) = (cache, FlightGate())
+        @Sendable func make(_ key: Int, waitingFor next: Int) throws -> String {
+            try cache.syncValue(key) { _ in
+                runs.increment()
+                if runs.value == 2 { bothRun.open() }
+                bothRun.block()
+                do {
+                    return try cache.syncValue(next) { _ in "never" } + "+"
+                } catch {
+                    guard CacheError.isRecursion(error) else { throw error }
+                    return "closed"
+                }
+            }
+        }
+        async let one = onThread { try make(1, waitingFor: 2) }
+        async let two = onThread { try make(2, waitingFor: 1) }
+        #expect(try await Set([one, two]) == ["closed", "closed+"])
+    }
+}
