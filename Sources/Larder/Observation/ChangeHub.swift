@@ -1,0 +1,132 @@
+internal import Synchronization
+
+/// Tells every stream of one sub-cache what changed.
+///
+/// Whoever writes notes it here, in the order of the writes and when readers can see them.
+package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private struct State {
+        var streams: [Int: ChangeStream<Key, Value>] = [:]
+        /// For whom each was made.
+        var owners: [Int: ObjectIdentifier] = [:]
+        /// The same, to go through without the lock.
+        var list: [ChangeStream<Key, Value>] = []
+        var lastID = 0
+        var isFinished = false
+    }
+
+    private let state = Mutex(State())
+    private let observed = Atomic(false)
+
+    package init() {}
+
+    /// Whether anybody listens: without, a write pays this one load.
+    package var isObserved: Bool { observed.load(ordering: .acquiring) }
+
+    // MARK: - Writers
+
+    /// Notes that a key has a value, a new one or another.
+    package func noteUpdated(_ key: Key) {
+        if isObserved { for stream in streams { stream.note(key, .updated) } }
+    }
+
+    /// Notes that a key's entry has gone; one that was not there did not go.
+    package func noteRemoved(_ key: Key) {
+        if isObserved { for stream in streams { stream.note(key, .removed) } }
+    }
+
+    /// Notes that the keys have values, as one step.
+    package func noteUpdated(_ keys: some Collection<Key>) {
+        if isObserved { for stream in streams { stream.note(keys, .updated) } }
+    }
+
+    /// Notes that the entries of the keys have gone, as one step.
+    package func noteRemoved(_ keys: some Collection<Key>) {
+        if isObserved { for stream in streams { stream.note(keys, .removed) } }
+    }
+
+    /// Notes a clear or a purge: everything may have changed.
+    package func noteReset() {
+        if isObserved { for stream in streams { stream.noteReset() } }
+    }
+
+    private var streams: [ChangeStream<Key, Value>] { state.withLock { $0.list } }
+
+    // MARK: - Readers
+
+    /// A stream of what changes from now on, at most one batch in an interval.
+    ///
+    /// An interval of zero or less sends what changed as soon as it is asked for. `read` gives the values when a batch is
+    /// taken; it runs under no lock and must not block. `owner` is for ``finish(for:)``.
+    package func changes(
+        every interval: Duration, timekeeper: Timekeeper, owner: ObjectIdentifier? = nil,
+        read: @escaping ChangeStream<Key, Value>.Read
+    ) -> AsyncStream<CacheChanges<Key, Value>> {
+        let stream = ChangeStream(every: interval, timekeeper: timekeeper, read: read)
+        let subscription = subscribe(stream, owner)
+        return AsyncStream {
+            await subscription.stream.next()
+        } onCancel: {
+            stream.cancel()
+        }
+    }
+
+    /// Ends every stream once what is pending in it was taken, and every later one at once.
+    package func finish() {
+        let streams = state.withLock { state in
+            state.isFinished = true
+            return state.list
+        }
+        for stream in streams { stream.finish() }
+    }
+
+    /// The same for the streams of an owner.
+    package func finish(for owner: ObjectIdentifier) {
+        let streams = state.withLock { state in
+            state.owners.filter { $0.value == owner }.compactMap { state.streams[$0.key] }
+        }
+        for stream in streams { stream.finish() }
+    }
+
+    private func subscribe(_ stream: ChangeStream<Key, Value>, _ owner: ObjectIdentifier?) -> ChangeSubscription<
+        Key, Value
+    > {
+        let (id, isFinished) = state.withLock { state in
+            state.lastID += 1
+            state.streams[state.lastID] = stream
+            state.owners[state.lastID] = owner
+            state.list = Array(state.streams.values)
+            observed.store(true, ordering: .releasing)
+            return (state.lastID, state.isFinished)
+        }
+        if isFinished { stream.finish() }
+        return ChangeSubscription(stream: stream) { [weak self] in self?.unsubscribe(id) }
+    }
+
+    private func unsubscribe(_ id: Int) {
+        let dropped = state.withLock { state in
+            let dropped = (state.streams.removeValue(forKey: id), state.list)
+            state.owners[id] = nil
+            state.list = Array(state.streams.values)
+            observed.store(!state.list.isEmpty, ordering: .releasing)
+            return dropped
+        }
+        // What a stream's reading holds is released here, outside the lock.
+        withExtendedLifetime(dropped) {}
+    }
+}
+
+/// Ends a stream when whoever could read it is gone.
+private final class ChangeSubscription<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    let stream: ChangeStream<Key, Value>
+    private let onEnd: @Sendable () -> Void
+
+    init(stream: ChangeStream<Key, Value>, onEnd: @escaping @Sendable () -> Void) {
+        self.stream = stream
+        self.onEnd = onEnd
+    }
+
+    deinit {
+        stream.cancel()
+        onEnd()
+    }
+}

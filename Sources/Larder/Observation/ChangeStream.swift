@@ -1,0 +1,183 @@
+internal import Synchronization
+
+/// What one reader has yet to learn, and when it may.
+///
+/// The first change starts the interval, and at its end a batch is due: the net of what changed until the reader takes it.
+/// Nothing waits on a reader and nothing but keys waits for it. While nothing has changed there is no timer.
+package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    /// Gives the values of those keys that have one, or nil if they cannot be read any more.
+    package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
+
+    private struct State {
+        var log = ChangeLog<Key>()
+        var phase = ChangePhase.quiet
+        /// Who waits for a batch to be due.
+        var readers: [CheckedContinuation<Void, Never>] = []
+        /// Whether no more changes come; what is pending may still be taken.
+        var isFinished = false
+        var isCancelled = false
+
+        var isOver: Bool { isFinished || isCancelled }
+    }
+
+    /// Held over a key's own `==` and `hash`, and no other user code.
+    private let state = Mutex(State())
+    private let timekeeper: Timekeeper
+    private let interval: Duration
+    private let read: Read
+
+    init(every interval: Duration, timekeeper: Timekeeper, read: @escaping Read) {
+        // Longer than any program runs, and short enough for every timer's arithmetic.
+        self.interval = min(interval, .seconds(100 * 366 * 86_400))
+        self.timekeeper = timekeeper
+        self.read = read
+    }
+
+    // MARK: - Writers
+
+    /// Notes a change, after all those noted before.
+    func note(_ key: Key, _ change: KeyChange) {
+        note { $0.note(key, change) }
+    }
+
+    /// Notes that all of `keys` changed, as one step.
+    func note(_ keys: some Collection<Key>, _ change: KeyChange) {
+        // Once at most is something dropped, for after that the log holds nothing.
+        note { log in keys.reduce(nil) { log.note($1, change) ?? $0 } }
+    }
+
+    /// Notes that everything may have changed.
+    func noteReset() {
+        note { $0.reset() }
+    }
+
+    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) {
+        var dropped: ChangeLog<Key>.Dropped?
+        let next = state.withLock { state -> ChangeStep in
+            if state.isOver { return .none }
+            dropped = change(&state.log)
+            guard case .quiet = state.phase, !state.log.isEmpty else { return .none }
+            guard interval > .zero else { return .wake(Self.makeDue(&state)) }
+            state.phase = .gathering(nil)
+            return .start
+        }
+        switch next {
+        case .none: break
+        case .start: startInterval()
+        case .wake(let readers): for reader in readers { reader.resume() }
+        }
+        // Released here, and not under the lock.
+        withExtendedLifetime(dropped) {}
+    }
+
+    private func startInterval() {
+        let wakeup = timekeeper.wake(interval) { [weak self] in self?.endInterval() }
+        let isKept = state.withLock { state in
+            guard case .gathering = state.phase else { return false }
+            state.phase = .gathering(wakeup)
+            return true
+        }
+        if !isKept { wakeup.cancel() }
+    }
+
+    private func endInterval() {
+        let ready = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            guard case .gathering = state.phase else { return [] }
+            return Self.makeDue(&state)
+        }
+        for reader in ready { reader.resume() }
+    }
+
+    private static func makeDue(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
+        state.phase = .due
+        defer { state.readers = [] }
+        return state.readers
+    }
+
+    /// Ends the stream once what is pending was taken, which may be done at once.
+    func finish() {
+        stop { state in
+            state.isFinished = true
+            return Self.makeDue(&state)
+        }
+    }
+
+    /// Ends the stream now.
+    func cancel() {
+        stop { state in
+            state.isCancelled = true
+            return Self.makeDue(&state)
+        }
+    }
+
+    private func stop(_ change: (inout State) -> [CheckedContinuation<Void, Never>]) {
+        let (wakeup, ready) = state.withLock { state -> (Wakeup?, [CheckedContinuation<Void, Never>]) in
+            var wakeup: Wakeup?
+            if case .gathering(let running) = state.phase { wakeup = running }
+            return (wakeup, change(&state))
+        }
+        wakeup?.cancel()
+        for reader in ready { reader.resume() }
+    }
+
+    // MARK: - The reader
+
+    /// Waits for a batch to be due and takes it; nil at the end of the stream.
+    func next() async -> CacheChanges<Key, Value>? {
+        while true {
+            await dueBatch()
+            var (log, isOver) = state.withLock { state in
+                let isOver = state.isOver
+                if !isOver { state.phase = .quiet }
+                defer { state.log = ChangeLog() }
+                return (state.isCancelled ? ChangeLog() : state.log, isOver)
+            }
+            // Sorted here, since that takes a moment and writers want the lock.
+            if let batch = log.take() { return await changes(of: batch) }
+            // Else another reader was faster.
+            if isOver { return nil }
+        }
+    }
+
+    private func dueBatch() async {
+        await withCheckedContinuation { reader in
+            let isDue = state.withLock { state in
+                if case .due = state.phase { return true }
+                state.readers.append(reader)
+                return false
+            }
+            if isDue { reader.resume() }
+        }
+    }
+
+    private func changes(
+        of batch: (updated: Set<Key>, removed: Set<Key>, isReset: Bool)
+    ) async -> CacheChanges<Key, Value> {
+        if batch.isReset { return .reset }
+        if batch.updated.isEmpty { return CacheChanges(updated: [:], removed: batch.removed, isReset: false) }
+        guard let values = await read(Array(batch.updated)) else { return .reset }
+        let updated = values.filter { batch.updated.contains($0.key) }
+        let gone = batch.updated.filter { updated[$0] == nil }
+        return CacheChanges(updated: updated, removed: batch.removed.union(gone), isReset: false)
+    }
+}
+
+/// Where a stream stands with its next batch.
+private enum ChangePhase {
+    /// Nothing changed.
+    case quiet
+    /// Something changed, and the interval runs.
+    case gathering(Wakeup?)
+    /// A batch may be taken.
+    case due
+}
+
+/// What a change asks for, once the lock was released.
+private enum ChangeStep {
+    case none, start
+    case wake([CheckedContinuation<Void, Never>])
+}
+
+extension CacheChanges {
+    fileprivate static var reset: CacheChanges { CacheChanges(updated: [:], removed: [], isReset: true) }
+}

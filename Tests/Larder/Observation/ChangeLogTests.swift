@@ -1,0 +1,73 @@
+import Larder
+import Testing
+
+struct ChangeLogTests {
+    private var log = Log()
+
+    /// A log whose calls are short.
+    private struct Log {
+        private var log = ChangeLog<Int>()
+
+        var isEmpty: Bool { log.isEmpty }
+        var count: Int { log.count }
+        mutating func updated(_ key: Int) -> Int { log.note(key, .updated)?.count ?? 0 }
+        mutating func removed(_ key: Int) -> Int { log.note(key, .removed)?.count ?? 0 }
+        mutating func reset() -> Int { log.reset().count }
+        mutating func take() -> (updated: Set<Int>, removed: Set<Int>, isReset: Bool)? { log.take() }
+    }
+
+    private mutating func expect(
+        updated: Set<Int> = [], removed: Set<Int> = [], isReset: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let batch = log.take()
+        #expect(batch?.updated == updated, sourceLocation: sourceLocation)
+        #expect(batch?.removed == removed, sourceLocation: sourceLocation)
+        #expect(batch?.isReset == isReset, sourceLocation: sourceLocation)
+        #expect(log.take() == nil && log.isEmpty, sourceLocation: sourceLocation)
+    }
+
+    @Test mutating func `cases 218, 219: what was removed last is removed`() {
+        _ = (log.removed(1), log.updated(1), log.removed(1))
+        _ = (log.updated(2), log.removed(2))
+        expect(removed: [1, 2])
+    }
+
+    @Test mutating func `case 220: what was set last is updated`() {
+        _ = (log.removed(1), log.updated(1))
+        _ = (log.updated(2), log.updated(2))
+        expect(updated: [1, 2])
+    }
+
+    @Test mutating func `a batch holds each key once, on one side`() {
+        for key in 0..<1000 {
+            _ = log.updated(key)
+            if key % 3 == 0 { _ = log.removed(key) }
+            if key % 6 == 0 { _ = log.updated(key) }
+        }
+        let batch = log.take()
+        #expect(batch?.updated.isDisjoint(with: batch?.removed ?? []) == true)
+        #expect(batch?.removed == Set((0..<1000).filter { $0 % 3 == 0 && $0 % 6 != 0 }))
+    }
+
+    @Test mutating func `case 221: without a change there is nothing to take`() {
+        #expect(log.take() == nil)
+    }
+
+    @Test mutating func `a reset says nothing of keys, whatever came before and after`() {
+        _ = (log.updated(1), log.removed(2))
+        #expect(log.reset() == 2)
+        #expect(log.updated(3) + log.removed(4) + log.reset() == 0)
+        expect(isReset: true)
+        _ = log.updated(5)
+        expect(updated: [5])
+    }
+
+    @Test mutating func `ten thousand keys are listed, and one more is a reset`() {
+        for key in 0..<10_000 { #expect(log.updated(key) == 0) }
+        #expect(log.updated(3) == 0 && log.count == 10_000)
+        #expect(log.removed(10_000) == 10_001)
+        #expect(log.count == 0)
+        expect(isReset: true)
+    }
+}
