@@ -10,6 +10,7 @@ import Foundation
 /// after integers, and these by their bytes, so keys of type `UInt64` are in the order of their values; those of
 /// `UInt128` too, for a number beyond 64 bits begins with `0xC2` and its length. Only an `Int128` below `Int64.min` is
 /// listed after all others.
+@usableFromInline
 package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     private let encoder = CBOREncoder()
     private let decoder = CBORDecoder()
@@ -17,14 +18,17 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     package init() {}
 
     /// The form in which `key` is stored; `cache` is for the message of an error.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func stored(_ key: Key, cache: @autoclosure () -> String) throws(CacheError) -> StoredKey {
         if Key.self == Int.self { return .integer(Int64(key as! Int)) }
-        if Key.self == String.self { return .text(CBORText.normalized(key as! String)) }
+        if Key.self == String.self { return .text(normalized(key as! String)) }
         return try encoded(key, cache())
     }
 
-    private func encoded(_ key: Key, _ cache: String) throws(CacheError) -> StoredKey {
+    @usableFromInline
+    func normalized(_ text: String) -> String { CBORText.normalized(text) }
+
+    @usableFromInline func encoded(_ key: Key, _ cache: String) throws(CacheError) -> StoredKey {
         do {
             return Self.form(try encoder.encode(key, rules: .key))
         } catch {

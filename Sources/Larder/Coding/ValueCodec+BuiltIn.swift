@@ -9,6 +9,10 @@ extension ValueCodec where Value == Data {
 
 extension ValueCodec where Value: Codable & Sendable {
     /// CBOR, compact and fast: the standard codec.
+    ///
+    /// A value nested more than 512 levels deep, or deeper than the stack of the calling thread allows, is refused with
+    /// `.encodingFailed`; one that a thread with a larger stack has stored is `.undecodable` on that thread. See
+    /// ``CBORDecoder`` for what fits.
     public static var cbor: ValueCodec {
         let encoder = CBOREncoder()
         let decoder = CBORDecoder()

@@ -10,10 +10,10 @@ public struct ValueCodec<Value>: Sendable {
     public let identifier: String
 
     private let encode: @Sendable (Value) throws -> Data
-    private let decode: @Sendable (Data) throws -> Value
+    @usableFromInline let decode: @Sendable (Data) throws -> Value
     /// Decodes from bytes that need to be there for the time of the call only; nil where `decode` needs its own.
     private let decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
-    private let transforms: [DataTransform]
+    @usableFromInline let transforms: [DataTransform]
 
     /// A codec of your own.
     ///
@@ -89,15 +89,19 @@ extension ValueCodec {
     }
 
     /// The value in stored bytes.
+    @inlinable
     package func decode(
-        _ data: Data, cache: String, key: @autoclosure () -> String
+        _ data: Data, cache: @autoclosure () -> String, key: @autoclosure () -> String
     ) throws(CacheError) -> Value {
         do {
-            return try decode(transforms.reversed().reduce(data) { try $1.undo($0) })
+            return try decode(transforms.isEmpty ? data : undone(data))
         } catch {
-            throw undecodable(cache, key(), error)
+            throw undecodable(cache(), key(), error)
         }
     }
+
+    @usableFromInline
+    func undone(_ data: Data) throws -> Data { try transforms.reversed().reduce(data) { try $1.undo($0) } }
 
     /// The value in stored bytes that are lent for the time of the call.
     ///
@@ -113,7 +117,8 @@ extension ValueCodec {
         }
     }
 
-    private func undecodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
+    @usableFromInline
+    func undecodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
         CacheError(
             .undecodable,
             "What is stored for key \(key) in cache \"\(cache)\" does not decode as \(Value.self) by the codec"

@@ -117,6 +117,9 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
 extension LRUTable.Links: Sendable {}
 extension LRUTable.Node: Sendable where Key: Sendable, Value: Sendable {}
 
+// Safety: a table cannot be copied, and nothing outside it knows its memory, so whoever has it has it alone.
+extension LRUTable: @unchecked Sendable where Key: Sendable, Value: Sendable {}
+
 // MARK: Reading
 
 extension LRUTable {
@@ -170,6 +173,12 @@ extension LRUTable {
 
     /// The least recently used entry, or 0.
     @inlinable package var leastRecent: UInt32 { links(0).pointee.newer }
+
+    /// The most recently used entry, or 0.
+    package var mostRecent: UInt32 { links(0).pointee.older }
+
+    /// The next less recently used entry, or 0.
+    package func older(than index: UInt32) -> UInt32 { links(index).pointee.older }
 
     /// The next more recently used entry, or 0.
     @inlinable @inline(__always)

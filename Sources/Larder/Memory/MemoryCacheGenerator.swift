@@ -5,11 +5,11 @@ internal import Synchronization
 /// It changes nobody's recency, and others may write meanwhile: what was removed since the start is skipped, what was
 /// added is not waited for, what was replaced comes with its new value. At its end it gives nil for ever.
 public struct MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
-    private var walk: MemoryWalk<Key, Value>?
+    private var walk: (any MemoryOrder<Key, Value>)?
     private var position = 0
 
-    init(_ cache: MemoryCache<Key, Value>) {
-        walk = MemoryWalk(cache)
+    init(_ walk: some MemoryOrder<Key, Value>) {
+        self.walk = walk
     }
 
     /// The next entry that is still there and not over, or nil at the end.
@@ -29,12 +29,24 @@ extension MemoryCache: Sequence {
     ///
     /// - Complexity: O(n) for the copy of the order, four bytes an entry, in slices of 4,096 links under the lock.
     public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
-        MemoryCacheGenerator(self)
+        MemoryCacheGenerator(MemoryWalk(self))
     }
 }
 
+/// The entries of something in memory in the order of a pass's start.
+protocol MemoryOrder<Key, Value>: Sendable {
+    associatedtype Key
+    associatedtype Value
+
+    /// The places of the entries at the start, least recently used first.
+    var order: [UInt32] { get }
+
+    /// The first entry of a part of the order that is still there and not over; moves the position behind it.
+    func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)?
+}
+
 /// A walk the table knows of, until this object is released.
-final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: MemoryOrder {
     /// The entries at the start, least recently used first.
     let order: [UInt32]
     let identifier: UInt64
@@ -65,7 +77,6 @@ final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         cache.state.withLock { $0.table.endWalk(identifier) }
     }
 
-    /// The first entry of a part of the order that is still there and not over; moves the position behind it.
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
         let rule = cache.rule
         let now = rule.isUnlimited ? 0 : cache.exactNow()

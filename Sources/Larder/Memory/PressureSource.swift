@@ -58,10 +58,17 @@ package final class PressureSource: Sendable {
 
     /// Begins to watch the system, or gives nil where there is nothing to watch.
     package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? {
+        system(stallMicroseconds: 200_000, notify)
+    }
+
+    /// The same from a given time on that tasks waited within a window.
+    package static func system(
+        stallMicroseconds stall: Int, _ notify: @escaping @Sendable (MemoryPressure) -> Void
+    ) -> PressureSource? {
         let triggers = pressureFiles().flatMap { path in
             [
-                open(path, stall: "some 200000 2000000", level: .warning),
-                open(path, stall: "full 200000 2000000", level: .critical),
+                open(path, stall: "some \(stall) 2000000", level: .warning),
+                open(path, stall: "full \(stall) 2000000", level: .critical),
             ].compactMap(\.self)
         }
         return triggers.isEmpty ? nil : PressureSource(triggers, notify: notify)

@@ -1,13 +1,5 @@
 internal import Synchronization
 
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Darwin)
-internal import Darwin
-#endif
-
 /// A key some `update` works on, with those who wait for it.
 @usableFromInline
 struct UpdateHold<Key: Hashable & Sendable>: Sendable {
@@ -30,7 +22,7 @@ final class UpdateGate: Sendable {
     private let owner = Atomic<UInt>(0)
 
     func pass<R>(_ body: () throws -> R) rethrows -> R {
-        let thread = Self.currentThread
+        let thread = CurrentThread.identity
         precondition(
             owner.load(ordering: .relaxed) != thread,
             "MemoryCache.update was called from inside the update of the same key, and would wait for itself.")
@@ -39,13 +31,5 @@ final class UpdateGate: Sendable {
             defer { owner.store(0, ordering: .relaxed) }
             return try body()
         }
-    }
-
-    private static var currentThread: UInt {
-        #if canImport(Darwin)
-        UInt(bitPattern: pthread_self())
-        #else
-        UInt(pthread_self())
-        #endif
     }
 }

@@ -34,12 +34,29 @@ package struct AgeRule: Hashable, Sendable {
         return maximum < .max && now > start && UInt64(bitPattern: now &- start) > UInt64(bitPattern: maximum)
     }
 
+    /// The last moment at which an entry whose age began at `start` is served; nil if there is none.
+    package func end(start: Int64) -> Int64? {
+        if isUnlimited { return nil }
+        if maximum <= 0 { return start }
+        let (end, isTooLate) = start.addingReportingOverflow(maximum)
+        return min(deadline, isTooLate ? .max : end)
+    }
+
     /// The start to go on with, after the first look at an entry.
     ///
     /// A start in the future means that the clock was set back: the age begins anew, at the correction.
     @inlinable
     package func corrected(_ start: Int64, now: Int64) -> Int64 {
         min(start, now)
+    }
+
+    /// Whether an entry whose age began at `start` is served at every moment from `earliest` to `latest`.
+    ///
+    /// The question of a hit in one look, where no is as good as not knowing.
+    @inlinable @inline(__always)
+    package func surelyServes(start: Int64, from earliest: Int64, to latest: Int64) -> Bool {
+        if isSliding || earliest < start || latest > deadline || maximum <= 0 { return false }
+        return maximum == .max || UInt64(bitPattern: latest &- start) <= UInt64(bitPattern: maximum)
     }
 
     /// Whether a reading that may lag up to `lag` milliseconds behind cannot tell, so that an exact one is needed.

@@ -58,3 +58,13 @@ extension FileSystem {
         return bytes
     }
 }
+
+extension FileSystem {
+    /// The bytes that we may still write on the volume that holds `path`.
+    package static func freeSpace(_ path: String) throws(SystemError) -> Int64 {
+        var volume = statvfs()
+        guard statvfs(path, &volume) == 0 else { throw failure("statvfs", path) }
+        let (bytes, isTooMuch) = UInt64(volume.f_bavail).multipliedReportingOverflow(by: UInt64(volume.f_frsize))
+        return isTooMuch ? .max : Int64(clamping: bytes)
+    }
+}

@@ -31,6 +31,31 @@ package struct FileStatus: Sendable {
 
     /// When contents, name or mode were last changed, in seconds and nanoseconds; nobody can set it.
     package let changedAt: [Int]
+
+    /// How many names lead to it.
+    package let nameCount: Int
+
+    /// Whether its owner may write it.
+    package let isWritable: Bool
+
+    init(_ status: stat) {
+        kind =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .file
+            case S_IFDIR: .folder
+            case S_IFLNK: .link
+            default: .other
+            }
+        size = Int64(status.st_size)
+        identity = FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+        #if canImport(Darwin)
+        changedAt = [Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec)]
+        #else
+        changedAt = [Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec)]
+        #endif
+        nameCount = Int(status.st_nlink)
+        isWritable = status.st_mode & S_IWUSR != 0
+    }
 }
 
 /// The file system, for the parts of the library that may use it.
@@ -44,22 +69,7 @@ package enum FileSystem {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("lstat", path)
         }
-        let kind: FileStatus.Kind =
-            switch status.st_mode & S_IFMT {
-            case S_IFREG: .file
-            case S_IFDIR: .folder
-            case S_IFLNK: .link
-            default: .other
-            }
-        #if canImport(Darwin)
-        let changed = [Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec)]
-        #else
-        let changed = [Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec)]
-        #endif
-        return FileStatus(
-            kind: kind, size: Int64(status.st_size),
-            identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
-            changedAt: changed)
+        return FileStatus(status)
     }
 
     /// Makes the folder at `path` and those above it that are missing.
@@ -145,8 +155,7 @@ package enum FileSystem {
         let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("open", folder) }
         defer { close(descriptor) }
-        // Some file systems cannot, and then have nothing to sync.
-        guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure("fsync", folder) }
+        try sync(descriptor, folder)
     }
 
     static func failure(_ call: String, _ path: String) -> SystemError {

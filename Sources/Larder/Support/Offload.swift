@@ -11,3 +11,13 @@ package func offload<R: Sendable>(
     }
     return try result.get()
 }
+
+/// Runs blocking work on some thread of the system's, at low priority, and waits for nothing.
+package func offloadInBackground(_ work: @escaping @Sendable () -> Void) {
+    DispatchQueue.global(qos: .utility).async(execute: work)
+}
+
+/// Runs blocking work outside the cooperative pool, and does not wait for it.
+package func handOff(_ work: @escaping @Sendable () -> Void) {
+    DispatchQueue.global().async(execute: work)
+}

@@ -16,7 +16,7 @@ package enum SystemClock {
     /// How far the coarse clock may lag behind the exact one.
     ///
     /// The kernel renews it once a tick, 10 ms at its slowest (100 Hz); the rest is margin.
-    @usableFromInline package static let coarseLag: Int64 = 20
+    @inlinable package static var coarseLag: Int64 { 20 }
 
     /// Now, to the nearest millisecond.
     @usableFromInline
@@ -43,6 +43,11 @@ package enum SystemClock {
     @usableFromInline
     package static func milliseconds(of date: Date) -> Int64 {
         saturated((date.timeIntervalSince1970 * 1000).rounded())
+    }
+
+    /// The moment as a date.
+    package static func date(of milliseconds: Int64) -> Date {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
 
     /// The nearest `Int64`; not-a-number is 0, so that a broken clock of the caller's cannot trap.

@@ -1,5 +1,6 @@
 import Dispatch
 import Larder
+import LarderTestSupport
 import Synchronization
 import Testing
 
@@ -7,7 +8,7 @@ struct MemoryCacheConcurrencyTests {
     @Test func `cases 264, 265, 277: everything at once from many threads`() {
         let cache = MemoryCache<Int, String>(countLimit: 500, costLimit: 5000)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            var random = SeededGenerator(seed: UInt64(thread))
+            var random = Seeded(UInt64(thread))
             for step in 0..<4_000 {
                 let key = Int.random(in: 0..<1000, using: &random)
                 switch Int.random(in: 0..<40, using: &random) {
@@ -41,7 +42,7 @@ struct MemoryCacheConcurrencyTests {
         let isDone = Atomic(false)
         DispatchQueue.concurrentPerform(iterations: 2) { thread in
             if thread == 0 {
-                var random = SeededGenerator(seed: 3)
+                var random = Seeded(3)
                 for step in 0..<50_000 {
                     cache.setValue(
                         step, forKey: Int.random(in: 0..<200, using: &random),

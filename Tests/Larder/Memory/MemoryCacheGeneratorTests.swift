@@ -1,5 +1,6 @@
 import Dispatch
 import Larder
+import LarderTestSupport
 import Synchronization
 import Testing
 
@@ -134,7 +135,7 @@ struct MemoryCacheGeneratorTests {
                 }
                 isDone.store(true, ordering: .relaxed)
             } else {
-                var random = SeededGenerator(seed: 8)
+                var random = Seeded(8)
                 while !isDone.load(ordering: .relaxed) {
                     let key = Int.random(in: 0..<50_000, using: &random)
                     if key % 2 == 0 { _ = cache[key] } else { cache[key] = cache[key] == nil ? 1 : nil }
@@ -150,7 +151,7 @@ struct MemoryCacheGeneratorTests {
 struct LRUTableWalkTests {
     @Test(arguments: UInt64(0)..<20)
     func `a copy in slices gives the order of its start, whatever happens between them`(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
+        var random = Seeded(seed)
         let hashSeed = HashSeed(first: seed, second: 7)
         var table = LRUTable<Int, Int>(seed: hashSeed)
         func step() {

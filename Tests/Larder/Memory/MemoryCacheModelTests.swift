@@ -1,4 +1,5 @@
 import Larder
+import LarderTestSupport
 import Testing
 
 /// The naive model: an array in the order of use.
@@ -53,7 +54,7 @@ struct MemoryCacheModelTests {
     }
 
     private func run<Key: Hashable & Sendable>(seed: UInt64, steps: Int, _ key: (Int) -> Key) {
-        var random = SeededGenerator(seed: seed)
+        var random = Seeded(seed)
         let cache = MemoryCache<Key, Int>(clearsOnMemoryPressure: false)
         var model = Model()
         for step in 0..<steps {

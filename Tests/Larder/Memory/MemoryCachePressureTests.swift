@@ -1,5 +1,6 @@
 import Dispatch
 import Larder
+import LarderTestSupport
 import Synchronization
 import Testing
 
@@ -113,6 +114,28 @@ struct MemoryCachePressureTests {
     @Test func `the kernel's triggers open, or are passed over quietly`() {
         let ended = PressureSource.system { _ in }
         ended?.stop()
+    }
+
+    @Test(.enabled(if: MemoryGroup.isAvailable, "no control group to make memory scarce in, which takes root"))
+    func `the kernel's triggers fire`() throws {
+        let levels = AsyncLevels()
+        let ended = DispatchSemaphore(value: 0)
+        // A microsecond of waiting: a two-hundred-thousandth of what the caches of other tests listen for.
+        let source = PressureSource.system(
+            stallMicroseconds: 1,
+            { level in
+                levels.append(level)
+                ended.signal()
+            })
+        try #require(source != nil)
+        // The next group waits for as long as it takes; most often the first one is enough.
+        var isOver = false
+        for _ in 0..<20 where !isOver {
+            try MemoryGroup.writeFile(mebibytes: 12, limit: 4)
+            isOver = ended.wait(timeout: .now() + .seconds(3)) == .success
+        }
+        source?.stop()
+        #expect(!levels.all.isEmpty)
     }
 
     private final class AsyncLevels: Sendable {

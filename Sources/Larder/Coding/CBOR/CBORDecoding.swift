@@ -13,7 +13,8 @@ struct CBORDecoding: Decoder {
 
     @inline(__always)
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        try (handle.frame.serial == serial ? handle.frame : lateFrame()).keyedContainer(type)
+        guard handle.frame.serial == serial else { return try lateFrame().keyedContainer(type) }
+        return try handle.frame.keyedContainer(type)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {

@@ -65,12 +65,20 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     var singleEnd = -1
 
     /// What the decoder of this value holds; nil where the frame is none of its state's.
-    var handle: CBORDecodingHandle?
+    var handle: CBORDecodingHandle? {
+        didSet { lentHandle = handle.map { Unmanaged.passUnretained($0) } }
+    }
+    /// The same: to read it costs no reference count.
+    private(set) var lentHandle: Unmanaged<CBORDecodingHandle>?
 
     /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
     var slot: Int
     /// The frame that the next value below took last.
-    var nextFrame: CBORDecodingFrame?
+    var nextFrame: CBORDecodingFrame? {
+        didSet { next = nextFrame.map { Unmanaged.passUnretained($0) } }
+    }
+    /// The same: to read it costs no reference count.
+    private var next: Unmanaged<CBORDecodingFrame>?
 
     init(state: CBORDecodingState, slot: Int) {
         self.state = state
@@ -103,10 +111,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     }
 
     /// The frame for a value below this one, if it is the right one for this depth and free.
+    ///
+    /// Its state holds it until the value below has ended, so it costs no reference count to work with it.
     @inline(__always)
-    func child(_ depth: Int) -> CBORDecodingFrame? {
-        guard let nextFrame, nextFrame.slot == depth, nextFrame.areBoxesOurs() else { return nil }
-        return nextFrame
+    func child(_ depth: Int) -> Unmanaged<CBORDecodingFrame>? {
+        guard let next else { return nil }
+        let isFree = next._withUnsafeGuaranteedRef { $0.slot == depth && $0.areBoxesOurs() }
+        return isFree ? next : nil
     }
 
     /// Lets go of what belongs to the bytes.
@@ -166,6 +177,12 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         frame.element = ~0
         array = frame
         return frame
+    }
+
+    /// Where the item ends, as ``finish()`` has it, with the error that a value's decoding throws.
+    @inline(__always)
+    func end(of type: Any.Type) throws -> Int {
+        do throws(CBORFault) { return try finish() } catch { throw state.failure(error, type, in: parent) }
     }
 
     /// Where the item ends; what was not read is stepped over.

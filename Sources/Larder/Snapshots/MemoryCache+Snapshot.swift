@@ -12,12 +12,16 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let coder = SnapshotCoder<Key, Value>()
         let file = try SnapshotFile(replacing: url)
         var failures: [String] = []
-        try file.write(coder.header)
+        try file.write(try coder.start(of: url))
         try forEachItem { item throws(CacheError) in
-            switch coder.line(for: item) {
-            case .success(let line): try file.write(line)
-            case .failure(let failure): failures.append("\(item.key) (\(failure))")
+            let record: Data
+            do {
+                record = try coder.record(of: item)
+            } catch {
+                failures.append("\(item.key) (\(error))")
+                return
             }
+            try file.write(record)
         }
         try file.commit()
         guard failures.isEmpty else {
@@ -50,19 +54,19 @@ extension MemoryCache where Key: Codable, Value: Codable {
                 "The snapshot \(url.path) cannot be read. Check that it exists and its permissions.",
                 underlying: error)
         }
-        var lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).makeIterator()
-        try coder.check(header: lines.next() ?? Data(), of: url)
         let now = rule.needsStart || !rule.isUnlimited ? exactNow() : 0
         var count = 0
-        var number = 1
-        while let line = lines.next() {
-            number += 1
-            if line.isEmpty { continue }
-            switch coder.item(in: line) {
-            case .success(let item): if add(item, now: now) { count += 1 }
-            case .failure(let failure): skipped?("Line \(number) of the snapshot \(url.path) was skipped: \(failure)")
+        let end = data.withUnsafeBytes { bytes in
+            Result { () throws(CacheError) in
+                try coder.forEachItem(in: bytes, of: url) { result in
+                    switch result {
+                    case .success(let item): if add(item, now: now) { count += 1 }
+                    case .failure(let failure): skipped?("A part of the snapshot \(url.path) was skipped: \(failure)")
+                    }
+                }
             }
         }
+        try end.get()
         return count
     }
 

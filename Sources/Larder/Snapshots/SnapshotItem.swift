@@ -1,0 +1,37 @@
+/// An entry in a snapshot.
+struct SnapshotItem<Key, Value> {
+    var key: Key
+    var value: Value
+    var cost: Int
+    /// When its age began, in milliseconds since 1970; nil where the cache had no age.
+    var start: Int64?
+}
+
+/// An array of key, value, cost and, where there is one, start.
+extension SnapshotItem: Codable where Key: Codable, Value: Codable {
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        try container.encode(key)
+        try container.encode(value)
+        try container.encode(cost)
+        if let start { try container.encode(start) }
+    }
+
+    init(from decoder: any Decoder) throws {
+        var container = try decoder.unkeyedContainer()
+        key = try container.decode(Key.self)
+        value = try container.decode(Value.self)
+        cost = try container.decode(Int.self)
+        start = container.isAtEnd ? nil : try container.decode(Int64.self)
+    }
+}
+
+/// The key alone of an item whose value does not decode.
+struct SnapshotItemKey<Key: Decodable>: Decodable {
+    let key: Key
+
+    init(from decoder: any Decoder) throws {
+        var container = try decoder.unkeyedContainer()
+        key = try container.decode(Key.self)
+    }
+}

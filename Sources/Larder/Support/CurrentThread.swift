@@ -1,0 +1,22 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// The thread that runs.
+package enum CurrentThread {
+    /// A number that no other thread has while this one lives.
+    package static var identity: UInt {
+        #if canImport(Darwin)
+        UInt(bitPattern: pthread_self())
+        #else
+        UInt(pthread_self())
+        #endif
+    }
+
+    /// Lets others run first.
+    package static func yield() { sched_yield() }
+}
