@@ -51,9 +51,31 @@ package final class ChildProcess {
         }
     }
 
+    /// Sends a line, and gives back the line that answers it.
+    package func ask(_ text: String) throws -> String {
+        try tell(text)
+        guard let answer = line() else {
+            process.waitUntilExit()
+            throw EndedEarly(question: text, status: process.terminationStatus, reason: process.terminationReason)
+        }
+        return answer
+    }
+
+    /// The program ended instead of giving an answer.
+    package struct EndedEarly: Error {
+        let question: String
+        let status: Int32
+        let reason: Process.TerminationReason
+    }
+
     /// Lets a program go on that waits for a line.
     package func goOn() throws {
-        try input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+        try tell("")
+    }
+
+    /// Gives the program a line to read.
+    package func tell(_ line: String) throws {
+        try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
     }
 
     /// Ends the program at once, wherever it is.

@@ -47,6 +47,8 @@ package final class ManualTime: Sendable {
         var configuration = CacheManager.Configuration()
         configuration.clock = { self.now }
         configuration.wake = { self.wake(after: $0, $1) }
+        // A test that moves time for an age wants nothing swept by it.
+        configuration.maintenanceInterval = nil
         return configuration
     }
 

@@ -4,6 +4,20 @@ package import LarderSQLite
 
 /// Rows that tests of the store write and count below the public face.
 extension Store {
+    /// Runs `body` in a transaction, wherever that is.
+    package func write<R: Sendable>(
+        _ body: @escaping @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        try write { (connection, _) throws(SQLiteError) in try body(&connection) }
+    }
+
+    /// Runs `body` on a reader, wherever that is.
+    package func read<R: Sendable>(
+        _ body: @escaping @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        try read { (connection, _) throws(SQLiteError) in try body(&connection) }
+    }
+
     /// Adds a row to the table of sub-caches.
     package func insertRow(named name: String) throws(CacheError) {
         try write { (connection) throws(SQLiteError) in try connection.insertRow(named: name) }

@@ -6,6 +6,38 @@ public struct CacheEvent: Sendable {
     public enum Kind: Sendable {
         /// The database was damaged, or newer than the library: a new one was made, and the old one stands at `setAside`.
         case recovered(setAside: URL)
+        /// A sub-cache was opened under another version than this, under which its entries were written.
+        case purged(version: CacheVersion)
+        /// An entry was over, and removed.
+        case expired
+        /// An entry was removed to make room.
+        case evicted(Eviction)
+        /// What is stored does not decode as the type asked for.
+        case undecodable
+        /// A row or a file is damaged or gone.
+        case corruptEntry
+        /// Something could not be written, and no call was there to throw.
+        case writeFailed
+        /// Something could not be read, and no call was there to throw.
+        case readFailed
+        /// A value was too costly for memory, or the limits on disk cannot be held because nothing may go.
+        case limitReached
+        /// A value could not be refreshed in the background; the old one is served as long as its terms allow.
+        case refreshFailed
+        /// Memory was given back.
+        case memoryPressure(MemoryPressure)
+    }
+
+    /// Why an entry had to make room.
+    public enum Eviction: Sendable {
+        /// There were too many entries.
+        case count
+        /// The entries came to too many bytes.
+        case size
+        /// The volume was short of space.
+        case freeSpace
+        /// A decider chose it.
+        case decider
     }
 
     /// What happened.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import LarderSQLite
 
 extension CacheManager {
     /// Whether a store may be changed.
@@ -63,6 +64,26 @@ extension CacheManager {
         /// How long a call waits while another process holds the database, before it throws ``CacheError/Code/busy``.
         public var busyTimeout: Duration = .seconds(5)
 
+        /// How long after a write the store is looked after as by `maintain()`; nil for never.
+        ///
+        /// A store that is not written needs no looking after, and has no timer.
+        public var maintenanceInterval: Duration? = .seconds(60)
+
+        /// The bytes that all sub-caches together may come to, by the measure of ``Cache/sizeOnDisk``; nil for any.
+        ///
+        /// It holds while running, with an overshoot of at most a tenth, least recently used first.
+        public var sizeLimit: Int64?
+
+        /// The bytes that are to stay free on the store's volume; nil, the default, for no such care.
+        ///
+        /// When less is free, the least recently used entries go until it is met, or nothing is left.
+        public var freeSpaceFloor: Int64?
+
+        #if canImport(Darwin)
+        /// The protection of the store's files while the device is locked; nil leaves it to the system.
+        public var fileProtection: FileProtectionType?
+        #endif
+
         /// Where messages for the program's log go.
         ///
         /// Nowhere by default. Called outside locks, on any thread.
@@ -77,12 +98,29 @@ extension CacheManager {
         /// SQLite's file system layer, other than the standard one; tests put faults there.
         package var vfs: String?
 
+        /// Which release of SQLite this is; tests say an old one.
+        package var libraryVersion: Int32?
+
         /// A configuration with every default.
         public init() {}
 
         var timekeeper: Timekeeper {
             guard let injectedClock else { return Timekeeper(now: Timekeeper.system.now, wake: wake) }
             return Timekeeper(now: { SystemClock.milliseconds(of: injectedClock()) }, wake: wake)
+        }
+
+        func storePolicy() throws(CacheError) -> StorePolicy {
+            for (name, number) in [("sizeLimit", sizeLimit), ("freeSpaceFloor", freeSpaceFloor)] {
+                guard let number, number < 0 else { continue }
+                throw CacheError(.invalidConfiguration, "`\(name)` is \(number); it cannot be negative")
+            }
+            if let maintenanceInterval, maintenanceInterval <= .zero {
+                throw CacheError(
+                    .invalidConfiguration,
+                    "`maintenanceInterval` is \(maintenanceInterval); give a longer one, or nil for never")
+            }
+            return StorePolicy(
+                sizeLimit: sizeLimit, freeSpaceFloor: freeSpaceFloor, maintenanceInterval: maintenanceInterval)
         }
 
         func openingSettings() throws(CacheError) -> OpeningSettings {
@@ -92,7 +130,8 @@ extension CacheManager {
             let milliseconds = busyTimeout / .milliseconds(1)
             return OpeningSettings(
                 access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
-                busyMilliseconds: Int32(min(milliseconds, Double(Int32.max))), vfs: vfs)
+                busyMilliseconds: Int32(min(milliseconds, Double(Int32.max))), vfs: vfs,
+                libraryVersion: libraryVersion ?? SQLiteLibrary.version)
         }
     }
 }

@@ -1,6 +1,6 @@
 public import Foundation
 internal import LarderSQLite
-internal import Synchronization
+public import Synchronization
 
 /// Owns one database and the sub-caches in it.
 ///
@@ -11,9 +11,22 @@ public final class CacheManager: Sendable {
     public let url: URL?
 
     private let configuration: Configuration
-    private let hub = EventHub()
+    private let hub: EventHub
     private let lease: Mutex<StoreLease?>
     private let stopListening: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
+    @usableFromInline let closed = Atomic(false)
+
+    /// Where its sub-caches report.
+    let reporter: Reporter
+
+    /// Whether it was given back; hits in memory ask too.
+    @inlinable var isClosed: Bool { closed.load(ordering: .relaxed) }
+
+    /// The clock that the configuration brought, or nil for the system's.
+    var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
+
+    /// Whether this manager may not change anything.
+    var isReadOnly: Bool { configuration.access == .readOnly }
 
     /// Opens the store `<caches directory>/<name>.sqlite`, and makes it if it is missing.
     ///
@@ -30,15 +43,24 @@ public final class CacheManager: Sendable {
             throw CacheError(.invalidConfiguration, "a store needs a file URL, and \(url) is none")
         }
         let settings = try configuration.openingSettings()
+        let policy = try configuration.storePolicy()
         let location = try StoreLocation(
             path: url.absoluteURL.standardizedFileURL.path, makesFolder: settings.access == .readWrite)
         self.url = URL(fileURLWithPath: location.path)
         self.configuration = configuration
+        hub = EventHub()
+        reporter = Reporter(hub: hub, log: configuration.log)
         let opener = StoreOpener(location: location, settings: settings, timekeeper: configuration.timekeeper)
         lease = Mutex(
             try StoreRegistry.shared.acquire(location, settings.access) { () throws(CacheError) in
-                try Store(opening: opener, timekeeper: configuration.timekeeper)
+                try Store(
+                    opening: opener, timekeeper: configuration.timekeeper, policy: policy)
             })
+        #if canImport(Darwin)
+        if let protection = configuration.fileProtection, configuration.access == .readWrite {
+            try FileProtection.protect(location, protection)
+        }
+        #endif
         listen()
     }
 
@@ -46,7 +68,11 @@ public final class CacheManager: Sendable {
         let settings = try configuration.openingSettings()
         url = nil
         self.configuration = configuration
-        let store = try Store(opening: MemoryOpener(settings: settings), timekeeper: configuration.timekeeper)
+        hub = EventHub()
+        reporter = Reporter(hub: hub, log: configuration.log)
+        let store = try Store(
+            opening: MemoryOpener(settings: settings), timekeeper: configuration.timekeeper,
+            policy: try configuration.storePolicy())
         lease = Mutex(StoreLease(store: store) { store.close() })
         listen()
     }
@@ -79,6 +105,8 @@ public final class CacheManager: Sendable {
     }
 
     private func end() {
+        if !closed.exchange(true, ordering: .relaxed) { flushBeforeEnd() }
+        for ledger in liveLedgers ?? [] { ledger.front?.end(for: ObjectIdentifier(self)) }
         let stop = stopListening.withLock { $0.take() }
         let lease = lease.withLock { $0.take() }
         if let notice = lease?.end() { Self.tell(notice, hub, configuration.log) }
@@ -88,11 +116,38 @@ public final class CacheManager: Sendable {
 }
 
 extension CacheManager {
+    /// Writes down now what is noted in memory: which entries were read.
+    public func flush() throws(CacheError) {
+        let store = try writableStore()
+        try store.inside.refuseCurrent("flush")
+        try store.flushUses()
+    }
+
+    /// Writes down what is noted in memory, without blocking the caller's executor; see the synchronous form.
+    public func flush() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.flush() }
+    }
+
+    private func flushBeforeEnd() {
+        guard !isReadOnly, let store = lease.withLock({ $0 })?.store, !store.inside.containCurrent else { return }
+        for cache in store.live.all {
+            do throws(CacheError) {
+                try cache.flushUses()
+            } catch {
+                // An order of use is not worth a failed closing; who is interested reads of it.
+                reporter.note(LogMessage(.warning, "Access times could not be written down at the end.", error: error))
+            }
+        }
+    }
+
     /// The store, to read from.
     package func store() throws(CacheError) -> Store {
         if let lease = lease.withLock({ $0 }) { return lease.store }
         throw CacheError(.closed, "the manager of \(url?.path ?? "a store in memory") was closed; open a new one")
     }
+
+    /// The sub-caches in use; nil once this is closed.
+    var liveLedgers: [RowLedger]? { lease.withLock { $0 }?.store.live.all }
 
     /// The store, to write to.
     package func writableStore() throws(CacheError) -> Store {

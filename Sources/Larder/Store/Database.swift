@@ -1,12 +1,24 @@
 package import LarderSQLite
 internal import Synchronization
 
+/// Where a write finds itself.
+package struct WriteContext: Sendable {
+    package let present: StorePresent
+    /// The round of its `watch` in which what is written is true.
+    package let round: UInt32
+
+    /// The database's `serial`.
+    package var database: Int { present.database }
+}
+
 /// The connections to one database file, or to one database in memory, from its opening to its closing.
 package final class Database: Sendable {
     /// The side that writes; the guardian is there for checkpoints only.
     private struct Writer: ~Copyable {
         var connection: Connection
         var guardian: Connection?
+        /// Set while a transaction is open between two calls.
+        var exclusive: WriteContext?
 
         mutating func checkpoint(_ open: ReaderPool.Opener) throws(SQLiteError) -> CheckpointResult? {
             if guardian == nil { guardian = try open() }
@@ -31,6 +43,24 @@ package final class Database: Sendable {
     /// Tells whether anybody committed; nil in memory and where the log's index cannot be read.
     package let counter: CommitCounter?
 
+    /// Tells whose commits they were.
+    package let watch: CommitWatch
+
+    /// Whether copies in memory of what it holds can be kept true: not where others may commit unseen.
+    package let allowsCopies: Bool
+
+    /// What there is to know of it without asking it.
+    package var present: StorePresent {
+        StorePresent(database: serial, watch: watch, allowsCopies: allowsCopies, blobs: blobs)
+    }
+
+    /// Unlike that of any other database of this process.
+    package let serial = Database.count.add(1, ordering: .relaxed).newValue
+    private static let count = Atomic(0)
+
+    /// Where large payloads are; nil in memory.
+    package let blobs: BlobFolder?
+
     /// Which file it was when it was opened; nil in memory.
     package let identity: FileIdentity?
 
@@ -48,7 +78,7 @@ package final class Database: Sendable {
     /// `writer` is nil where nothing may be written; `isUnmoved` tells whether the file still stands at its path.
     package init(
         identity: FileIdentity, logIdentity: FileIdentity?, writer: consuming sending Connection?, readers: ReaderPool,
-        counter: CommitCounter?,
+        counter: CommitCounter?, blobs: BlobFolder?,
         verifiesReads: Bool = false, openGuardian: @escaping ReaderPool.Opener,
         isUnmoved: @escaping @Sendable () -> Bool
     ) {
@@ -57,10 +87,13 @@ package final class Database: Sendable {
         self.logIdentity = logIdentity
         self.readers = .pool(readers)
         self.counter = counter
+        self.blobs = blobs
+        watch = CommitWatch(counter)
+        allowsCopies = counter != nil
         self.openGuardian = openGuardian
         self.isUnmoved = isUnmoved
         if let connection = writer {
-            self.writer = Mutex(Writer(connection: connection, guardian: nil))
+            self.writer = Mutex(Writer(connection: connection))
         } else {
             self.writer = Mutex(nil)
         }
@@ -72,10 +105,18 @@ package final class Database: Sendable {
         logIdentity = nil
         readers = .writer
         counter = nil
+        blobs = nil
+        watch = CommitWatch(nil)
+        allowsCopies = true
         verifiesReads = false
         openGuardian = { () throws(SQLiteError) in throw .closed }
         isUnmoved = { true }
-        writer = Mutex(Writer(connection: connection, guardian: nil))
+        writer = Mutex(Writer(connection: connection))
+    }
+
+    deinit {
+        // A timer may hold the pool.
+        if case .pool(let pool) = readers { pool.close() }
     }
 
     /// Whether the file we have open is still the one at its path.
@@ -83,10 +124,13 @@ package final class Database: Sendable {
 
     /// Runs `body` in one transaction on the writing side.
     package func write<R: Sendable>(
-        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try withWriter { (connection) throws(SQLiteError) in
-            let result = try connection.transaction { (connection) throws(SQLiteError) in try body(&connection) }
+            defer { watch.endCommit() }
+            let result = try connection.transaction { (connection) throws(SQLiteError) in
+                try body(&connection, WriteContext(present: present, round: watch.beginCommit()))
+            }
             logPages.store(connection.logPages, ordering: .relaxed)
             return result
         }
@@ -100,6 +144,41 @@ package final class Database: Sendable {
         let result = try pool.read(body)
         guard !verifiesReads || isInPlace else { throw .moved }
         return result
+    }
+
+    /// Begins a transaction that stays open after the call: nobody else writes until one of the next two ends it.
+    package func beginExclusive() throws(SQLiteError) {
+        try writer.withLock { writer throws(SQLiteError) in
+            guard writer != nil else { throw .closed }
+            try writer!.connection.beginWriting()
+            writer!.exclusive = WriteContext(present: present, round: watch.beginCommit())
+        }
+    }
+
+    /// Runs `body` in the open transaction, and commits it.
+    package func finishExclusive<R: Sendable>(
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        try writer.withLock { writer throws(SQLiteError) in
+            guard writer != nil, let context = writer!.exclusive else { throw .closed }
+            defer { watch.endCommit() }
+            writer!.exclusive = nil
+            let result = try writer!.connection.finishWriting { (connection) throws(SQLiteError) in
+                try body(&connection, context)
+            }
+            logPages.store(writer!.connection.logPages, ordering: .relaxed)
+            return result
+        }
+    }
+
+    /// Undoes the open transaction.
+    package func abandonExclusive() {
+        writer.withLock { writer in
+            guard writer?.exclusive != nil else { return }
+            writer!.exclusive = nil
+            writer!.connection.abandonWriting()
+            watch.endCommit()
+        }
     }
 
     private func withWriter<R: Sendable>(
@@ -124,10 +203,16 @@ extension Database {
     /// Copies the log into the main file; nil if another process holds the write lock, or there is no log.
     package func checkpoint() throws(SQLiteError) -> CheckpointResult? {
         guard case .pool(let pool) = readers else { return nil }
+        // Most of the files, while others may write; the rest below.
+        try blobs?.syncForCheckpoint()
         // A reader that stands in the log keeps what comes after its moment from being copied, …
         pool.letGo()
         let result = try writer.withLock { writer throws(SQLiteError) -> CheckpointResult? in
             guard writer != nil else { throw .closed }
+            // The write lock is ours, and not to be had for the checkpoint.
+            guard writer!.exclusive == nil else { return nil }
+            // A row must not be safer than the file that it names.
+            try blobs?.syncForCheckpoint()
             return try writer!.checkpoint(openGuardian)
         }
         // … and one that still does keeps the log from being started anew.
@@ -176,6 +261,17 @@ extension Database {
         return switch readers {
         case .pool(let pool): pool.isIdle && isWriterIdle
         case .writer: isWriterIdle
+        }
+    }
+}
+
+extension BlobFolder {
+    /// Puts what was written on the disk before the log that names it is copied.
+    fileprivate func syncForCheckpoint() throws(SQLiteError) {
+        do throws(SystemError) {
+            try sync()
+        } catch {
+            throw SQLiteError(code: .inputOutput, message: "files could not be synced", systemCode: error.number)
         }
     }
 }

@@ -7,7 +7,22 @@ internal import Synchronization
 /// does the work there. See *Synchronization* for its two locks.
 package final class Store: Sendable {
     private let opening: any StoreOpening
-    private let timekeeper: Timekeeper
+    package let timekeeper: Timekeeper
+
+    /// Where writes wait for their turn.
+    package let queue = WriteQueue()
+
+    /// Numbers the writes.
+    package let revisions = RevisionSource()
+
+    /// The threads inside a body that holds something.
+    package let inside = InsideThreads()
+
+    /// The sub-caches in use.
+    package let live = LiveCaches()
+
+    /// Deletes what was retired.
+    package let reclaimer = Reclaimer()
 
     /// Which database is the current one, nil once the store is closed; held for a moment only.
     private let state: Mutex<Database?>
@@ -24,10 +39,28 @@ package final class Store: Sendable {
     /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
     private let untold: Mutex<[StoreNotice]>
 
+    /// Whether there was a folder of files, when somebody last looked.
+    private let filesSeen = Mutex<(database: Int, round: UInt32, exist: Bool)>((0, 0, false))
+
+    /// Notes that there is one now.
+    func noteFiles() { filesSeen.withLock { $0.exist = true } }
+
     /// Whether a checkpoint is waiting to run or running in the background.
     private let isCheckpointing = Atomic(false)
 
-    package init(opening: any StoreOpening, timekeeper: Timekeeper) throws(CacheError) {
+    /// What holds for all of it.
+    package let policy: StorePolicy
+
+    /// The bytes written since the limits of the whole were looked after.
+    let written = Atomic(0)
+
+    /// Whether somebody was asked to look after it later.
+    let isMaintenanceScheduled = Atomic(false)
+
+    package init(
+        opening: any StoreOpening, timekeeper: Timekeeper, policy: StorePolicy = StorePolicy()
+    ) throws(CacheError) {
+        self.policy = policy
         self.opening = opening
         self.timekeeper = timekeeper
         listeners = Mutex((0, [:]))
@@ -41,7 +74,7 @@ package final class Store: Sendable {
     ///
     /// `body` may run again, on another database.
     package func write<R: Sendable>(
-        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             let result = try database.write(body)
@@ -51,13 +84,63 @@ package final class Store: Sendable {
         }
     }
 
-    /// Runs `body` on a reader.
+    /// Whether any row may name a file, so that whoever writes over rows has to look.
+    ///
+    /// It is asked anew when somebody else has committed.
+    func mayHaveFiles(_ context: WriteContext) -> Bool {
+        guard let blobs = context.present.blobs else { return false }
+        return filesSeen.withLock { seen in
+            if seen.database == context.database, seen.exist || seen.round == context.round { return seen.exist }
+            seen = (context.database, context.round, blobs.exists)
+            return seen.exist
+        }
+    }
+
+    /// How the queue commits a batch.
+    package var commit: WriteQueue.Commit { { [self] (body) throws(CacheError) in try write(body) } }
+
+    /// Keeps other processes from writing until ``finishExclusive(_:_:)``; nil in memory, where there are none.
+    ///
+    /// In memory one connection reads and writes, so a transaction open between two calls would show in every read.
+    package func beginExclusive() throws(CacheError) -> Database? {
+        try onDatabase("cannot write to") { (database) throws(SQLiteError) -> Database? in
+            guard database.identity != nil else { return nil }
+            try database.beginExclusive()
+            return database
+        }
+    }
+
+    /// Runs `body` in the transaction that was begun on `turn`, or in one of its own, and commits it.
+    ///
+    /// `body` may run again, on another database.
+    package func finishExclusive(
+        _ turn: Database?, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+    ) throws(CacheError) {
+        guard let turn else { return try write(body) }
+        var isFirst = true
+        try onDatabase("cannot write to") { (database) throws(SQLiteError) in
+            defer { isFirst = false }
+            if isFirst {
+                try turn.finishExclusive(body)
+                guard turn.isInPlace else { throw .moved }
+            } else {
+                try database.write(body)
+                guard database.isInPlace else { throw .moved }
+            }
+            if database.wantsCheckpoint { scheduleCheckpoint() }
+        }
+    }
+
+    /// Runs `body` on a reader, with the database's `serial`.
     ///
     /// `body` may run again, on another database.
     package func read<R: Sendable>(
-        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+        _ body: @Sendable (inout Connection, Int) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        try onDatabase("cannot read from") { (database) throws(SQLiteError) in try database.read(body) }
+        try onDatabase("cannot read from") { (database) throws(SQLiteError) in
+            let serial = database.serial
+            return try database.read { (connection) throws(SQLiteError) in try body(&connection, serial) }
+        }
     }
 
     /// Copies the log into the main file now; nil if another process is writing.
@@ -72,7 +155,8 @@ package final class Store: Sendable {
     ///
     /// - Returns: What went wrong with the log, which then stays as it is, and as durable as before.
     package func close() -> StoreNotice? {
-        reopening.withLock { _ in
+        defer { live.abandon() }
+        return reopening.withLock { _ in
             guard let database else { return nil }
             state.withLock { $0 = nil }
             defer { database.close() }
@@ -103,6 +187,20 @@ package final class Store: Sendable {
     package var counter: CommitCounter? {
         database?.counter
     }
+
+    /// What is known of the current database without asking it.
+    package func present() throws(CacheError) -> StorePresent {
+        try current().present
+    }
+
+    /// Whether nothing may be written, now at least.
+    package var isReadOnly: Bool { opening.isReadOnly || !isWritable.load(ordering: .relaxed) }
+
+    /// Whether it was closed.
+    package var isClosed: Bool { database == nil }
+
+    /// How errors name the store.
+    package var name: String { opening.name }
 
     /// Runs `body` while no reader of ours is open.
     package func withoutReaders(_ body: () -> Void) {
@@ -166,6 +264,7 @@ extension Store {
     private func reopen(
         _ database: Database, damage: SQLiteError?, isCertain: Bool = false
     ) throws(CacheError) {
+        var displaced: [any Sendable] = []
         let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
             guard self.database === database else { return [] }
             // Our own connections go first, so that nobody here works on files that are about to be moved.
@@ -175,9 +274,12 @@ extension Store {
                 isCertain: isCertain)
             let opened = try opening.open(after: loss)
             state.withLock { $0 = opened.database }
+            // Before anybody can write to it: what was in memory was true of another database.
+            displaced = live.all.compactMap { $0.moved(to: opened.database.present) }
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }
-        // Outside the lock: who is told may use the store.
+        // Outside the lock: who is told may use the store, and so may what is released.
+        _ = consume displaced
         for notice in notices { notify(notice) }
     }
 }
@@ -194,7 +296,7 @@ extension Store {
         for notice in notices { notify(notice) }
     }
 
-    private func notify(_ notice: StoreNotice) {
+    package func notify(_ notice: StoreNotice) {
         let handlers = listeners.withLock { Array($0.handlers.values) }
         for handler in handlers { handler(notice) }
     }

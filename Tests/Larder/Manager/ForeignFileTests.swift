@@ -66,6 +66,35 @@ struct ForeignFileTests {
         #expect(try other.text("SELECT group_concat(name) FROM sqlite_schema") == "theirs")
     }
 
+    #if os(Linux)
+    @Test func `a database without a mark whose log is there already is left to who makes it`() throws {
+        try make("PRAGMA user_version = 99; VACUUM")
+        let log = folder("store.sqlite-wal")
+        try Data("a log".utf8).write(to: log)
+        let (url, lock) = (url, folder("store.sqlite.lock").path)
+        let failure = Mutex<CacheError?>(nil)
+        let isDone = Atomic(false)
+        let done = DispatchSemaphore(value: 0)
+        _ = try FileSystem.withLock(lock, waiting: 0) {
+            Thread.detachNewThread {
+                do throws(CacheError) {
+                    try CacheManager(url: url).close()
+                } catch {
+                    failure.withLock { $0 = error }
+                }
+                isDone.store(true, ordering: .sequentiallyConsistent)
+                done.signal()
+            }
+            // It waits for us, or is not going to.
+            OpenFiles.wait(for: { $0 == lock }, until: { $0 == 2 || isDone.load(ordering: .sequentiallyConsistent) })
+            unlink(log.path)
+        }
+        done.wait()
+        let error = failure.withLock { $0 }
+        #expect(error == nil)
+    }
+    #endif
+
     @Test(arguments: [
         "", "PRAGMA page_size = 512; VACUUM", "PRAGMA journal_mode = WAL", "PRAGMA user_version = 99; VACUUM",
     ])

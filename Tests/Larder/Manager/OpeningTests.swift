@@ -228,4 +228,17 @@ struct OpeningTests {
             #expect(error?.code == .storageUnavailable)
         }
     }
+
+    @Test func `a SQLite that is older than ours may be is an error that touches nothing`() throws {
+        let folder = try TemporaryFolder()
+        let url = folder("store.sqlite")
+        var configuration = CacheManager.Configuration()
+        configuration.libraryVersion = 3_036_999
+        let error = #expect(throws: CacheError.self) { try CacheManager(url: url, configuration: configuration) }
+        #expect(error?.code == .storageUnavailable && error?.message.contains("3.37") == true)
+        #expect(throws: CacheError.self) { try CacheManager.inMemory(configuration: configuration) }
+        #expect(try folder.names == [])
+        configuration.libraryVersion = 3_037_000
+        try CacheManager(url: url, configuration: configuration).close()
+    }
 }

@@ -10,7 +10,7 @@ struct MemoryOpener: StoreOpening {
 
     func open(after loss: StoreLoss?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
-            try StoreOpener.checkLibrary()
+            try StoreOpener.checkLibrary(settings.libraryVersion)
             var connection = try Connection.open(.memory, settings.options(.writer))
             _ = try connection.claimEmptyDatabase(applicationID: Schema.applicationID)
             try Schema.migrate(&connection)

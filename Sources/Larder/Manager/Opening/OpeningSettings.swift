@@ -11,6 +11,9 @@ package struct OpeningSettings: Sendable {
     /// SQLite's file system layer, other than the standard one; tests put faults there.
     package var vfs: String?
 
+    /// Which release of SQLite this is; tests say an old one.
+    package var libraryVersion = SQLiteLibrary.version
+
     func options(_ role: Connection.Role) -> Connection.Options {
         Connection.Options(
             role: role, synchronous: durability == .powerLoss ? .full : .normal,

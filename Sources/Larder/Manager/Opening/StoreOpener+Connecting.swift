@@ -32,6 +32,7 @@ extension StoreOpener {
             identity: identity, logIdentity: try FileSystem.status(location.logs[0])?.identity, writer: writer,
             readers: readers(counter, identity) { () throws(SQLiteError) in try connect(.reader, to: identity) },
             counter: counter,
+            blobs: BlobFolder(path: location.files, syncs: settings.durability == .powerLoss),
             openGuardian: { () throws(SQLiteError) in try connect(.guardian, to: identity) },
             isUnmoved: place(of: identity).isUnmoved)
     }
@@ -45,8 +46,8 @@ extension StoreOpener {
             count: Self.readerCount, counter: counter, open: open,
             // Somebody committed. If that was the one who replaced the file, what we would read is over.
             willRenew: { () throws(SQLiteError) in guard place.isUnmoved() else { throw .moved } },
-            scheduleLettingGo: { pool in
-                _ = timekeeper.wake(Self.snapshotLimit) { [weak pool] in pool?.letGo() }
+            scheduleLettingGo: { link in
+                _ = timekeeper.wake(Self.snapshotLimit) { link.letGo() }
             })
     }
 

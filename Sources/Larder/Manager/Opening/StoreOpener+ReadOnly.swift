@@ -45,7 +45,9 @@ extension StoreOpener {
         // No counter: the index is only there while somebody who writes keeps it, so each read is a transaction of its own.
         return Database(
             identity: status.identity, logIdentity: nil, writer: nil,
-            readers: readers(nil, status.identity, open: open), counter: nil, verifiesReads: isAlone,
+            readers: readers(nil, status.identity, open: open), counter: nil,
+            blobs: BlobFolder(path: location.files, syncs: false),
+            verifiesReads: isAlone,
             openGuardian: { () throws(SQLiteError) in throw .closed }, isUnmoved: isUnmoved)
     }
 

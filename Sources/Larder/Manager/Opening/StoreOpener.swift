@@ -14,7 +14,7 @@ struct StoreOpener: StoreOpening {
 
     func open(after loss: StoreLoss?) throws(CacheError) -> Opened {
         try CacheError.translating("cannot open \(name)") {
-            try Self.checkLibrary()
+            try Self.checkLibrary(settings.libraryVersion)
             if settings.access == .readWrite { try FileSystem.makeFolders(location.folder) }
             try refuseImpossiblePlaces()
             if settings.access == .readOnly { return Opened(database: try openSteadilyReadOnly()) }
@@ -27,10 +27,10 @@ struct StoreOpener: StoreOpening {
         }
     }
 
-    static func checkLibrary() throws(CacheError) {
-        guard SQLiteLibrary.version < SQLiteLibrary.oldest else { return }
+    static func checkLibrary(_ version: Int32) throws(CacheError) {
+        guard version < SQLiteLibrary.oldest else { return }
         throw CacheError(
-            .storageUnavailable, "this system's SQLite is too old (\(SQLiteLibrary.version)); 3.37 or later is needed")
+            .storageUnavailable, "this system's SQLite is too old (\(version)); 3.37 or later is needed")
     }
 
     /// Refuses paths that no database can stand at, whoever tries.

@@ -1,0 +1,127 @@
+public import Foundation
+
+/// The calls that do not block the caller's executor.
+///
+/// What memory knows is answered at once. Everything else runs on threads of the system's own; writes go to the queue that
+/// the synchronous forms use, so they share transactions. Work that was accepted is finished, whoever still wants it.
+extension Cache {
+    /// Reads the value of a key; see the synchronous form.
+    public func value(forKey key: Key) async throws(CacheError) -> Value? {
+        if let value = hit(key) { return value }
+        return try await offload { () throws(CacheError) in try self.valueTheLongWay(forKey: key) }
+    }
+
+    /// Reads the value of a key with everything that is stored beside it; see the synchronous form.
+    public func entry(
+        forKey key: Key, allowingExpired: Bool = false
+    ) async throws(CacheError) -> CacheEntry<Key, Value>? {
+        try await offload { () throws(CacheError) in try self.entry(forKey: key, allowingExpired: allowingExpired) }
+    }
+
+    /// What is known of a key's entry; see the synchronous form.
+    public func metadata(forKey key: Key) async throws(CacheError) -> EntryMetadata? {
+        try await offload { () throws(CacheError) in try self.metadata(forKey: key) }
+    }
+
+    /// The bytes that were stored beside a key's value; see the synchronous form.
+    public func extendedData(forKey key: Key) async throws(CacheError) -> Data? {
+        try await offload { () throws(CacheError) in try self.extendedData(forKey: key) }
+    }
+
+    /// Whether there is a usable value; see the synchronous form.
+    public func contains(_ key: Key) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.contains(key) }
+    }
+
+    /// The values of those keys that have one; see the synchronous form.
+    public func values(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: Value] {
+        let keys = Array(keys)
+        return try await offload { () throws(CacheError) in try self.values(forKeys: keys) }
+    }
+
+    /// Every entry that is served now; see the synchronous form.
+    public func snapshot() async throws(CacheError) -> [Key: Value] {
+        try await offload { () throws(CacheError) in try self.snapshot() }
+    }
+
+    /// Writes the value of a key; see the synchronous form.
+    public func setValue(
+        _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
+        pinned: Bool = false
+    ) async throws(CacheError) {
+        guard let value else { return try await remove(key) }
+        try checkWritable("set a value")
+        let write = try core.prepare(
+            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+        try await core.run([write], core.setTicket(write))
+    }
+
+    /// Writes many values in one step; see the synchronous form.
+    public func setValues(_ values: some Sequence<(Key, Value)>) async throws(CacheError) {
+        try checkWritable("set values")
+        let writes = try prepared(values)
+        if writes.isEmpty { return }
+        try await core.run(writes, core.setTicket(writes))
+    }
+
+    /// Writes every value of a dictionary in one step; see the synchronous form.
+    public func setValues(_ values: [Key: Value]) async throws(CacheError) {
+        try await setValues(values.lazy.map { ($0.key, $0.value) })
+    }
+
+    /// Puts other bytes beside the value of a key; see the synchronous form.
+    public func setExtendedData(_ data: Data?, forKey key: Key) async throws(CacheError) {
+        try checkWritable("set extended data")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        _ = try await ledger.run(core.extendedTicket(key, stored, data, terms))
+    }
+
+    /// Removes a key, and gives back the value that it had; see the synchronous form.
+    @discardableResult
+    public func removeValue(forKey key: Key) async throws(CacheError) -> Value? {
+        try await offload { () throws(CacheError) in try self.removeValue(forKey: key) }
+    }
+
+    /// Removes a key without reading its value; see the synchronous form.
+    public func remove(_ key: Key) async throws(CacheError) {
+        try checkWritable("remove a value")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        _ = try await ledger.run(core.removeTicket([(key, stored)]))
+    }
+
+    /// Removes many keys in one step; see the synchronous form.
+    public func removeValues(forKeys keys: some Sequence<Key>) async throws(CacheError) {
+        try checkWritable("remove values")
+        let stored = try self.stored(keys)
+        if stored.isEmpty { return }
+        _ = try await ledger.run(core.removeTicket(stored))
+    }
+
+    /// Removes every entry in one step; see the synchronous form.
+    public func removeAll() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeAll() }
+    }
+
+    /// Removes every entry, and returns when the rows are gone; see the synchronous form.
+    public func removeAll(progress: @escaping ProgressHandler) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeAll(progress: progress) }
+    }
+
+    /// Removes every entry that is over; see the synchronous form.
+    @discardableResult
+    public func removeExpired() async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeExpired() }
+    }
+
+    /// Removes what is over, then the least recently used, down to a number; see the synchronous form.
+    @discardableResult
+    public func trim(toCount count: Int) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.trim(toCount: count) }
+    }
+
+    /// Removes what is over, then the least recently used, down to a size; see the synchronous form.
+    @discardableResult
+    public func trim(toSize size: Int64) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.trim(toSize: size) }
+    }
+}

@@ -1,0 +1,68 @@
+extension Cache {
+    /// Changes the value of a key in one step: nobody in this process writes the key between the read and the write.
+    ///
+    /// The body is called exactly once. It finds nil where there is no usable value, and removes what there is by setting
+    /// nil; when it throws, nothing changes. Own age, extended data and pin of the entry stay. Other writes of the key
+    /// wait meanwhile, other keys go on. The body may read anything; a plain write to the store from inside it, on its
+    /// thread, throws ``CacheError/Code/reentrant``.
+    ///
+    /// Another process may write the key meanwhile: the later write stands. A ``CacheManager/transaction(_:)`` keeps
+    /// other processes out too.
+    @discardableResult
+    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
+        try checkWritable("update a value")
+        let store = try manager.writableStore()
+        let stored = try core.keyCodec.stored(key, cache: name)
+        let hold = WriteHold.key(HeldKey(ledger.identity, stored))
+        let kept = KeptDisplacement()
+        store.queue.hold(hold, store.commit)
+        let result = Result {
+            defer { store.queue.release(hold, store.commit) }
+            return try store.inside.enter {
+                let old = try core.current(key, stored, terms)
+                var value = old.value
+                let result = try body(&value)
+                try core.finishUpdate(key, stored, value, old.row, terms, kept)
+                return result
+            }
+        }
+        // What the update displaced is released here, where nothing is held any more.
+        _ = consume kept
+        return try result.get()
+    }
+}
+
+extension SubCache {
+    /// What an update starts from; an entry that is over, or cannot be read, is none.
+    func current(
+        _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> (value: Value?, row: EntryRow?) {
+        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
+            !facts.isExpired(terms.rule, now: terms.now())
+        else {
+            return (nil, nil)
+        }
+        do throws(CacheError) {
+            guard let row = try ledger.filled(stored, row) else { return (nil, nil) }
+            return (try decode(row, stored, terms), row)
+        } catch {
+            _ = failed(stored, revision: facts.revision, error, terms)
+            return (nil, nil)
+        }
+    }
+
+    /// Writes what the body of an update made.
+    func finishUpdate(
+        _ key: Key, _ stored: StoredKey, _ value: Value?, _ row: EntryRow?, _ terms: CacheTerms<Value>,
+        _ kept: KeptDisplacement
+    ) throws(CacheError) {
+        guard let value else {
+            if row != nil { _ = try ledger.run(removeTicket([(key, stored)], scope: .unheld, kept: kept)) }
+            return
+        }
+        var write = try prepare(value, forKey: key, extended: row?.extended, terms)
+        write.content.row.age = row?.facts.age
+        write.content.row.isPinned = row?.facts.isPinned ?? false
+        try run([write], setTicket(write, scope: .unheld, kept: kept))
+    }
+}

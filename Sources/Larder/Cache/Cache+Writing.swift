@@ -1,0 +1,104 @@
+public import Foundation
+
+extension Cache {
+    /// Writes the value of a key, in both tiers; nil removes it.
+    ///
+    /// When it throws, nothing has changed.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cost: What it counts against the cost limit of the memory tier; the size of its payload if nil.
+    ///   - maxAge: An age of this entry's own, in place of the sub-cache's.
+    ///   - extendedData: Bytes to store beside the value. What was there goes if nil; empty is not nil.
+    ///   - pinned: Whether limits and trims leave the entry on disk.
+    public func setValue(
+        _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
+        pinned: Bool = false
+    ) throws(CacheError) {
+        guard let value else { return try remove(key) }
+        try checkWritable("set a value")
+        let write = try core.prepare(
+            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+        try core.run([write], core.setTicket(write))
+    }
+
+    /// Writes many values in one step: every reader sees all of them or none; so does the disk.
+    public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
+        try checkWritable("set values")
+        let writes = try prepared(values)
+        if writes.isEmpty { return }
+        try core.run(writes, core.setTicket(writes))
+    }
+
+    /// Writes every value of a dictionary in one step.
+    public func setValues(_ values: [Key: Value]) throws(CacheError) {
+        try setValues(values.lazy.map { ($0.key, $0.value) })
+    }
+
+    /// Puts other bytes beside the value of a key, whose age goes on; nil takes them away.
+    ///
+    /// Nothing changes if the key has no value.
+    public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
+        try checkWritable("set extended data")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        _ = try ledger.run(core.extendedTicket(key, stored, data, terms))
+    }
+
+    /// Removes a key, and gives back the value that it had, if that was usable.
+    @discardableResult
+    public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
+        try checkWritable("remove a value")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        let (taken, place) = try ledger.runKeeping(core.takeTicket(key, stored, terms))
+        defer { ledger.store.giveUp(place.givenUp) }
+        return try self.taken(taken.row, stored)
+    }
+
+    /// Removes a key without reading its value.
+    public func remove(_ key: Key) throws(CacheError) {
+        try checkWritable("remove a value")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        _ = try ledger.run(core.removeTicket([(key, stored)]))
+    }
+
+    /// Removes many keys in one step; those that are not there do not matter.
+    public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
+        try checkWritable("remove values")
+        let stored = try self.stored(keys)
+        if stored.isEmpty { return }
+        _ = try ledger.run(core.removeTicket(stored))
+    }
+
+    // MARK: - What both forms need
+
+    func checkWritable(_ action: String) throws(CacheError) {
+        let store = try manager.writableStore()
+        try store.inside.refuseCurrent(action)
+    }
+
+    func prepared(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [PreparedWrite<Key, Value>] {
+        var writes: [PreparedWrite<Key, Value>] = []
+        writes.reserveCapacity(values.underestimatedCount)
+        for (key, value) in values { writes.append(try core.prepare(value, forKey: key, terms)) }
+        return writes
+    }
+
+    func stored(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
+        var stored: [(Key, StoredKey)] = []
+        for key in keys { stored.append((key, try core.keyCodec.stored(key, cache: name))) }
+        return stored
+    }
+
+    /// The value of a row that was just removed.
+    func taken(_ row: EntryRow?, _ stored: StoredKey) throws(CacheError) -> Value? {
+        guard let row = try row.map({ (row) throws(CacheError) in try ledger.filledLast(row) }) else { return nil }
+        do throws(CacheError) {
+            return try core.decode(row, stored, terms)
+        } catch {
+            ledger.count { $0.failures += 1 }
+            core.report(.undecodable, key: stored, error.message, error: error)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,199 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// The opening of one handle: finds the sub-cache that is in use, or the generation on disk, or makes a new one.
+struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    let name: String
+    let version: CacheVersion
+    let codec: String
+    let options: CacheOptions
+    let rule: AgeRule
+    let openedAt: Int64
+    let store: Store
+    let isReadOnly: Bool
+    let reporter: Reporter
+
+    typealias Opened = (core: SubCache<Key, Value>, handle: Int)
+
+    func open() throws(CacheError) -> Opened {
+        if let opened = try joined() { return opened }
+        try store.inside.refuseCurrent("open a sub-cache that is not in use")
+        return try store.live.opening { () throws(CacheError) in
+            if let opened = try joined() { return opened }
+            return isReadOnly || store.isReadOnly ? try openReadOnly() : try openOnDisk()
+        }
+    }
+
+    // MARK: - In use
+
+    /// The sub-cache that is in use, if it is of this version.
+    private func joined() throws(CacheError) -> Opened? {
+        guard let ledger = store.live[name], ledger.isOf(version: version.description, codec: codec),
+            try ledger.isCurrent()
+        else { return nil }
+        let present = try store.present()
+        let attached = store.live.attach(ledger, rule) {
+            $0 is SubCache<Key, Value>
+        } make: {
+            SubCache<Key, Value>(ledger: ledger, limits: options.memory, present: present)
+        }
+        switch attached {
+        case .gone: return nil
+        case .unwanted:
+            throw CacheError(
+                .typeMismatch,
+                "Cache \"\(name)\" is in use with other types than \(Key.self) and \(Value.self). Use these, or let go of"
+                    + " the other handle, or open another version.")
+        case .attached(let front, let handle):
+            guard let core = front as? SubCache<Key, Value> else { return nil }
+            do throws(CacheError) {
+                try declare(on: core)
+            } catch {
+                ledger.detach(handle)
+                throw error
+            }
+            return (core, handle)
+        }
+    }
+
+    /// What belongs to the sub-cache is set by the latest open.
+    private func declare(on core: SubCache<Key, Value>) throws(CacheError) {
+        core.add(reporter)
+        core.relieves.withLock { $0 = options.clearsOnMemoryPressure }
+        core.clearsInBackground(options.clearsInBackground)
+        let ledger = core.ledger
+        if core.front.withLock({ $0.limits }) != options.memory { core.limitMemory(to: options.memory) }
+        let (old, new) = (ledger.declared, declaration)
+        ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        if !isReadOnly, !store.inside.containCurrent { try ledger.setLimits(limits) }
+        guard old.age != new.age || old.keepsExpired != new.keepsExpired else { return }
+        guard !isReadOnly, !store.inside.containCurrent else { return }
+        _ = try ledger.run(ledger.declareTicket(new))
+    }
+
+    private var limits: RowLimits { RowLimits(count: options.disk.countLimit, size: options.disk.sizeLimit) }
+
+    private var keepsExpired: Int64 {
+        SystemClock.saturated(max(0, options.keepsExpired / .milliseconds(1)))
+    }
+
+    /// What is written down of this opening.
+    private var declaration: Generation {
+        var generation = Generation(
+            name: name, version: version.description, codec: codec, age: StoredAge(rule), openedAt: openedAt)
+        generation.keepsExpired = keepsExpired
+        return generation
+    }
+
+    // MARK: - On disk
+
+    private struct Found: Sendable {
+        var generation: Generation
+        var binding: GenerationBinding
+        let present: StorePresent
+        /// The version of what was purged, if anything was.
+        var purged: String?
+        /// Whether rows wait to be reclaimed, of this purge or of one over which a process died.
+        var isAnyRetired = false
+    }
+
+    /// Finds the live generation, or retires it and makes another, in one transaction.
+    private func openOnDisk() throws(CacheError) -> Opened {
+        let made = Mutex<Opened?>(nil)
+        let ticket = WriteTicket<Found>(
+            .unheld, isCompound: true, isAlone: true,
+            perform: { (connection, context) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    var found = try find(&c, context)
+                    found.isAnyRetired = try c.retiredGeneration() != nil
+                    return found
+                }
+            },
+            apply: { found in
+                // While nobody else writes, so that no write of the old handles comes after it.
+                let old = store.live[name]
+                made.withLock { $0 = make(found) }
+                return old?.supersede()
+            })
+        let found = try store.queue.run(ticket, store.commit)
+        guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
+        if let purged = found.purged {
+            opened.core.report(
+                .purged(version: .custom(purged)),
+                "Cache \"\(name)\" was purged: it was written as version \"\(purged)\" and opened as \"\(version)\".",
+                .info)
+        }
+        if found.isAnyRetired { store.reclaimer.begin(store) }
+        do throws(CacheError) {
+            try opened.core.ledger.setLimits(limits)
+        } catch {
+            opened.core.ledger.detach(opened.handle)
+            throw error
+        }
+        return opened
+    }
+
+    private func find(_ connection: inout Connection, _ context: WriteContext) throws(SQLiteError) -> Found {
+        var purged: String?
+        if var live = try connection.liveGeneration(named: name) {
+            if live.isOf(version: version.description, codec: codec) {
+                try connection.declare(
+                    live.id, age: StoredAge(rule), keepsExpired: keepsExpired, openedAt: openedAt)
+                // Something was written later than now: the clock was set back, and ages begin anew.
+                if live.latestAt > openedAt.addingSaturated(RowLedger.latestStep) {
+                    try connection.correctAll(live.id, now: openedAt)
+                    try connection.setLatest(live.id, openedAt)
+                    live.latestAt = openedAt
+                }
+                live.age = StoredAge(rule)
+                live.keepsExpired = keepsExpired
+                return Found(
+                    generation: live, binding: GenerationBinding(live, context), present: context.present)
+            }
+            try connection.retire(live.id)
+            purged = live.version
+        }
+        let generation = try connection.insert(declaration)
+        return Found(
+            generation: generation, binding: GenerationBinding(generation, context), present: context.present,
+            purged: purged)
+    }
+
+    /// Makes the ledger and the front of a generation, and puts them in the place of what was in use.
+    private func make(_ found: Found, isListed: Bool = true) -> Opened {
+        let ledger = RowLedger(found.generation, present: found.present, binding: found.binding, store: store)
+        ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        let core = SubCache<Key, Value>(ledger: ledger, limits: options.memory, present: found.present)
+        core.relieves.withLock { $0 = options.clearsOnMemoryPressure }
+        core.clearsInBackground(options.clearsInBackground)
+        core.add(reporter)
+        let handle = ledger.attach(core, rule)
+        if isListed { store.live[name] = ledger }
+        return (core, handle)
+    }
+
+    /// Shows what is there if it is of this version, and nothing if it is not.
+    private func openReadOnly() throws(CacheError) -> Opened {
+        let (name, version, codec) = (name, version.description, codec)
+        let present = try store.present()
+        let round = present.watch.round()
+        let found = try store.read { (connection, database) throws(SQLiteError) -> Found? in
+            guard let live = try connection.liveGeneration(named: name), live.isOf(version: version, codec: codec)
+            else {
+                return nil
+            }
+            return Found(
+                generation: live,
+                binding: GenerationBinding(database: database, id: live.id, root: live.root, round: round),
+                present: present)
+        }
+        let nothing = Found(
+            generation: declaration,
+            binding: GenerationBinding(database: present.database, id: 0, root: -1, round: round), present: present)
+        // What shows nothing must not stand in the way of a sub-cache of this name that is in use.
+        guard let found else { return make(nothing, isListed: store.live[name] == nil) }
+        let displaced = store.live[name]?.supersede()
+        _ = consume displaced
+        return make(found)
+    }
+}

@@ -1,0 +1,108 @@
+/// How much of a sub-cache is kept in memory.
+public struct MemoryLimits: Hashable, Sendable {
+    /// How many entries; nil for any number.
+    ///
+    /// Being at the limit is allowed.
+    public var countLimit: Int?
+
+    /// What their costs may come to; nil for any cost.
+    ///
+    /// A cost is the size of the payload where none was given.
+    public var costLimit: Int?
+
+    /// Limits of a number and a cost; 32 MiB of cost by default.
+    public init(countLimit: Int? = nil, costLimit: Int? = 32 << 20) {
+        self.countLimit = countLimit
+        self.costLimit = costLimit
+    }
+
+    /// Nothing is kept in memory; every read asks the disk.
+    public static let disabled = MemoryLimits(countLimit: 0, costLimit: 0)
+
+    var effectiveCount: Int { max(0, countLimit ?? .max) }
+    var effectiveCost: Int { max(0, costLimit ?? .max) }
+}
+
+/// How much of a sub-cache is kept on disk.
+public struct DiskLimits: Hashable, Sendable {
+    /// How many entries; nil for any number.
+    ///
+    /// Being at the limit is allowed.
+    public var countLimit: Int?
+
+    /// How many bytes payloads and extended data may come to; nil for any.
+    public var sizeLimit: Int64?
+
+    /// Limits of a number and a size; none by default.
+    public init(countLimit: Int? = nil, sizeLimit: Int64? = nil) {
+        self.countLimit = countLimit
+        self.sizeLimit = sizeLimit
+    }
+}
+
+/// What becomes of a stored value that no longer decodes.
+public enum UndecodablePolicy: Hashable, Sendable {
+    /// Its row goes with the next write.
+    case drop
+    /// Its row stays where it is, and is never shown.
+    case keep
+}
+
+/// How a sub-cache works; the defaults are meant for most.
+public struct CacheOptions: Sendable {
+    /// How much is kept in memory.
+    ///
+    /// It belongs to the sub-cache: the latest open sets it.
+    public var memory: MemoryLimits
+
+    /// How much is kept on disk.
+    ///
+    /// It belongs to the sub-cache: the latest open sets it.
+    public var disk: DiskLimits
+
+    /// How many bytes a payload may have to be kept in its row; a larger one becomes a file of its own.
+    ///
+    /// 0 puts every value that is not empty into a file, `.max` none. The default is where reading a file becomes as fast
+    /// as reading a row, see *Design decisions*.
+    public var inlineLimit: Int
+
+    /// What becomes of a stored value that no longer decodes.
+    public var undecodable: UndecodablePolicy
+
+    /// Whether memory is given back when the system runs short of it.
+    public var clearsOnMemoryPressure: Bool
+
+    /// How long sweeps leave an entry after its end, so that what is over can still serve as a stale value.
+    public var keepsExpired: Duration
+
+    /// Whether memory is given back when the app goes into the background.
+    ///
+    /// Systems without such a moment, Linux and macOS among them, never do.
+    public var clearsInBackground: Bool
+
+    /// Suggests the readable part of the name of a key's file, given the key as text.
+    ///
+    /// The key is its text, its digits, or the hexadecimal digits of its encoding. The result is cleaned; its extension
+    /// becomes that of the file. Empty means a name of our own alone.
+    public var fileName: (@Sendable (String) -> String)?
+
+    /// The payloads up to this size are kept in their rows if nothing else is said: 32 KiB.
+    public static let defaultInlineLimit = 32 << 10
+
+    /// Options, each with its default.
+    public init(
+        memory: MemoryLimits = MemoryLimits(), disk: DiskLimits = DiskLimits(),
+        inlineLimit: Int = CacheOptions.defaultInlineLimit, undecodable: UndecodablePolicy = .drop,
+        clearsOnMemoryPressure: Bool = true, clearsInBackground: Bool = false, keepsExpired: Duration = .zero,
+        fileName: (@Sendable (String) -> String)? = nil
+    ) {
+        self.memory = memory
+        self.disk = disk
+        self.inlineLimit = inlineLimit
+        self.clearsInBackground = clearsInBackground
+        self.fileName = fileName
+        self.undecodable = undecodable
+        self.clearsOnMemoryPressure = clearsOnMemoryPressure
+        self.keepsExpired = keepsExpired
+    }
+}

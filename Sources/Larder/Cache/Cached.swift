@@ -1,0 +1,40 @@
+/// A property whose value is kept in a sub-cache.
+///
+/// ```swift
+/// @Cached("theme", in: settings) var theme = "light"
+/// ```
+///
+/// Reading gives the value of the key, and the default while there is none; writing stores it. A failure gives the
+/// default, or changes nothing, and is reported as that of the cache's subscript is.
+@propertyWrapper
+public struct Cached<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    private let defaultValue: Value
+    private let key: Key
+    private let cache: Cache<Key, Value>
+
+    /// A property that is kept under a key.
+    ///
+    /// - Parameters:
+    ///   - wrappedValue: The default, which is not stored.
+    ///   - key: The key.
+    ///   - cache: The sub-cache.
+    public init(wrappedValue: Value, _ key: Key, in cache: Cache<Key, Value>) {
+        defaultValue = wrappedValue
+        self.key = key
+        self.cache = cache
+    }
+
+    /// The value of the key, or the default.
+    public var wrappedValue: Value {
+        get { cache[key] ?? defaultValue }
+        nonmutating set { cache[key] = newValue }
+    }
+
+    /// The wrapper itself, for ``reset()``.
+    public var projectedValue: Cached { self }
+
+    /// Removes what is stored: the property has its default again.
+    public func reset() {
+        cache[key] = nil
+    }
+}

@@ -1,0 +1,58 @@
+public import Foundation
+
+/// What is known of an entry without its value.
+public struct EntryMetadata: Hashable, Sendable {
+    /// Payload and extended data, in bytes.
+    public let size: Int
+
+    /// When it was written last.
+    public let writtenAt: Date
+
+    /// When it was written or read last.
+    ///
+    /// Another process learns of a read within ten seconds.
+    public let accessedAt: Date
+
+    /// The last moment at which it is served, as things stand; nil if there is none.
+    public let expiresAt: Date?
+
+    /// Whether limits and trims leave it alone.
+    public let isPinned: Bool
+
+    /// Whether its payload is a file of its own.
+    public let isFile: Bool
+
+    init(_ facts: EntryFacts, rule: AgeRule, accessedAt: Int64) {
+        size = Int(clamping: facts.size)
+        writtenAt = SystemClock.date(of: facts.writtenAt)
+        self.accessedAt = SystemClock.date(of: accessedAt)
+        let rule = facts.rule(else: rule)
+        expiresAt = rule.end(start: rule.isSliding ? accessedAt : facts.writtenAt).map(SystemClock.date(of:))
+        isPinned = facts.isPinned
+        isFile = facts.file != nil
+    }
+}
+
+/// A value with what is stored beside it.
+public struct CacheEntry<Key, Value> {
+    /// The key.
+    public let key: Key
+
+    /// The value.
+    public let value: Value
+
+    /// The bytes that were stored beside the value, if any were.
+    public let extendedData: Data?
+
+    /// What is known of the entry.
+    public let metadata: EntryMetadata
+
+    /// Whether it is over.
+    public let isExpired: Bool
+}
+
+extension CacheEntry: Sendable where Key: Sendable, Value: Sendable {}
+
+extension CacheEntry: Equatable where Key: Equatable, Value: Equatable {}
+
+extension CacheEntry: Hashable where Key: Hashable, Value: Hashable {}

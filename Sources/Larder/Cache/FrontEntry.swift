@@ -1,0 +1,47 @@
+/// What memory holds of one entry.
+@usableFromInline
+struct FrontEntry<Value: Sendable>: Sendable {
+    @usableFromInline var value: Value
+
+    /// Milliseconds since 1970, as in the row.
+    @usableFromInline var writtenAt: Int64
+
+    /// When it was read last, or `unknown` where a read asked no clock.
+    @usableFromInline var accessedAt: Int64
+
+    /// The row's revision.
+    @usableFromInline var revision: Int64
+
+    /// Its place in the order of use; the revision, until it is read.
+    @usableFromInline var used: Int64
+
+    /// The milliseconds of its own age, if it has one.
+    @usableFromInline var ageMilliseconds: Int64
+
+    /// The round in which the row was known to be this.
+    @usableFromInline var round: UInt32
+
+    /// The kind of its own age plus 1, or 0.
+    @usableFromInline var ageKind: UInt32
+
+    init(
+        value: Value, writtenAt: Int64, accessedAt: Int64, revision: Int64, used: Int64, age: StoredAge?, round: UInt32
+    ) {
+        self.value = value
+        self.writtenAt = writtenAt
+        self.accessedAt = accessedAt
+        self.revision = revision
+        self.used = used
+        self.round = round
+        ageMilliseconds = age?.milliseconds ?? 0
+        ageKind = age.map { UInt32($0.kind + 1) } ?? 0
+    }
+
+    @usableFromInline static var unknown: Int64 { NotedUse.unknownMoment }
+
+    /// The rule of this entry, where those without one of their own follow `rule`.
+    func rule(else rule: AgeRule) -> AgeRule {
+        if ageKind == 0 { return rule }
+        return StoredAge(kind: Int64(ageKind) - 1, milliseconds: ageMilliseconds).rule
+    }
+}

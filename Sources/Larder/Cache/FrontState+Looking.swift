@@ -1,0 +1,123 @@
+extension FrontState {
+    /// What memory knows of a key.
+    enum Look {
+        case hit(Value)
+        /// There, but somebody else has committed since: good if the row still has this revision.
+        case unsure(revision: Int64)
+        /// There, and written in the future: the clock was set back.
+        case future(revision: Int64)
+        /// There, and over by the caller's rule.
+        case over(revision: Int64)
+        /// Not there; an offer made of what the disk says now is good if nothing changed since `sequence`.
+        case absent(sequence: UInt64)
+    }
+
+    /// Looks a key up by the exact time; a hit counts as a use.
+    mutating func look(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64, round: UInt32) -> Look {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return .absent(sequence: sequence) }
+        let number = lastUse &+ 1
+        let miss: Look? = memory.table.withValue(at: place.index) { entry in
+            if entry.round != round { return .unsure(revision: entry.revision) }
+            if entry.writtenAt > now { return .future(revision: entry.revision) }
+            if entry.accessedAt > now { entry.accessedAt = now }
+            let own = entry.rule(else: rule)
+            let accessedAt = entry.accessedAt == Entry.unknown ? now : entry.accessedAt
+            if own.isExpired(start: own.isSliding ? accessedAt : entry.writtenAt, now: now) {
+                return .over(revision: entry.revision)
+            }
+            entry.accessedAt = now
+            entry.used = number
+            return nil
+        }
+        if let miss { return miss }
+        lastUse = number
+        memory.table.promote(place.index)
+        memoryHits += 1
+        return .hit(memory.table.value(at: place.index).value)
+    }
+
+    /// Takes a write in the future for one of now.
+    mutating func correct(_ key: Key, hash: UInt64, revision: Int64, now: Int64) {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return }
+        memory.table.withValue(at: place.index) { entry in
+            if entry.revision == revision { entry.writtenAt = min(entry.writtenAt, now) }
+        }
+    }
+
+    /// Notes that the row of a key still has the revision that memory has, as of a round.
+    mutating func confirm(_ key: Key, hash: UInt64, revision: Int64, accessedAt: Int64, round: UInt32) {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return }
+        memory.table.withValue(at: place.index) { entry in
+            guard entry.revision == revision else { return }
+            // An older look must not undo a newer one; rounds are compared as they go around.
+            if Int32(bitPattern: round &- entry.round) > 0 { entry.round = round }
+            // Another process may have read it.
+            if entry.accessedAt != Entry.unknown { entry.accessedAt = max(entry.accessedAt, accessedAt) }
+        }
+    }
+
+    /// When an entry in memory was read last.
+    func accessed(_ key: Key, hash: UInt64) -> Int64? {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return nil }
+        let accessedAt = memory.table.value(at: place.index).accessedAt
+        return accessedAt == Entry.unknown ? nil : accessedAt
+    }
+
+    // MARK: - The order of use
+
+    /// A number for a use that comes after everything here and after a write.
+    mutating func nextUse(after revision: Int64) -> Int64 {
+        lastUse = max(lastUse, revision) &+ 1
+        return lastUse
+    }
+
+    /// Notes a use of an entry that was read elsewhere; false if it is not here.
+    mutating func use(_ key: Key, hash: UInt64, at now: Int64, used: Int64) -> Bool {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return false }
+        memory.table.withValue(at: place.index) { entry in
+            entry.accessedAt = now
+            entry.used = used
+        }
+        memory.table.promote(place.index)
+        return true
+    }
+
+    /// Keeps the use of an entry that leaves memory.
+    mutating func noteUse(of node: Node) {
+        guard isUnnoted(node.value) else { return }
+        evictedUses.append((node.key, NotedUse(accessedAt: node.value.accessedAt, used: node.value.used)))
+    }
+
+    /// Whether an entry was read since the uses were handed over last.
+    private func isUnnoted(_ entry: Entry) -> Bool {
+        entry.used > notedUse && entry.used > entry.revision
+    }
+
+    /// Hands over the uses of entries in memory since the last time; those that asked no clock are uses of `now`.
+    mutating func unnotedUses(now: Int64) -> [(Key, NotedUse)] {
+        var uses: [(Key, NotedUse)] = []
+        var index = memory.table.mostRecent
+        // The order of recency is that of use, so behind the first that is old enough all are.
+        while index != 0 {
+            let entry = memory.table.value(at: index)
+            if entry.used <= notedUse { break }
+            if isUnnoted(entry) {
+                var moment = entry.accessedAt
+                if moment == Entry.unknown {
+                    moment = now
+                    memory.table.withValue(at: index) { $0.accessedAt = now }
+                }
+                uses.append((memory.table.key(at: index), NotedUse(accessedAt: moment, used: entry.used)))
+            }
+            index = memory.table.older(than: index)
+        }
+        notedUse = lastUse
+        isFlushScheduled = false
+        return uses
+    }
+}

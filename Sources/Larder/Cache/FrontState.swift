@@ -1,0 +1,168 @@
+/// What the lock of a sub-cache's front guards: the entries in memory.
+///
+/// Memory never holds what the database does not: a change comes in after its commit and in the order of commits, and
+/// what a read brings (an *offer*) only if its key was not written since.
+@usableFromInline
+struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
+    @usableFromInline typealias Entry = FrontEntry<Value>
+    @usableFromInline typealias Memory = MemoryCacheState<Key, FrontEntry<Value>>
+    typealias Node = LRUTable<Key, FrontEntry<Value>>.Node
+
+    @usableFromInline var memory: Memory
+    @usableFromInline var watch: CommitWatch
+    @usableFromInline var memoryHits = 0
+    var memoryEvictions = 0
+
+    /// The last number given to a use or a write.
+    @usableFromInline var lastUse: Int64
+
+    /// Whether somebody was asked to write down the uses.
+    @usableFromInline var isFlushScheduled = false
+
+    /// How much memory is meant to hold.
+    var limits: MemoryLimits
+
+    /// Whether memory may hold anything: not where others may commit unseen.
+    let allowsCopies: Bool
+
+    /// Uses up to this number are written down, or the ledger has them.
+    var notedUse: Int64 = 0
+
+    /// Uses of entries that memory let go of; their keys are not encoded yet, which is the user's code.
+    var evictedUses: [(key: Key, use: NotedUse)] = []
+
+    /// How many evicted uses were taken over before the first of these.
+    var takenUses = 0
+
+    /// Rises with each change, so that an offer can be told from a late one.
+    var sequence: UInt64 = 0
+
+    /// The last change of any key with this remainder of its hash.
+    private var changed: [UInt64] = Array(repeating: 0, count: 256)
+
+    /// The last change of everything.
+    private var cleared: UInt64 = 0
+
+    init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, lastUse: Int64) {
+        memory = Memory(
+            seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
+            costLimit: limits.effectiveCost)
+        watch = present.watch
+        allowsCopies = present.allowsCopies
+        self.limits = limits
+        self.lastUse = lastUse
+        notedUse = lastUse
+    }
+
+    /// Whether memory holds anything at all.
+    var holdsCopies: Bool { memory.countLimit > 0 }
+}
+
+/// What a change put out of its place, to be released when no lock is held.
+struct Displacement<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    var one = Displaced<Key, FrontEntry<Value>>()
+    var others: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+}
+
+// MARK: - Hits
+
+extension FrontState {
+    /// The value of a key where one look is enough to know that it may be served.
+    ///
+    /// It may say nil of one that is there: then the long way decides.
+    ///
+    /// The system's clock is read in here, by nobody's code but ours: the processor does that while it waits for memory.
+    ///
+    /// - Parameter moment: What an injected clock says; nil to read the system's.
+    @inlinable @inline(__always)
+    mutating func hit(_ key: Key, hash: UInt64, rule: AgeRule, moment: Int64?) -> Value? {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 || !isFlushScheduled || !watch.isQuiet { return nil }
+        let round = watch.knownRound
+        let isUnlimited = rule.isUnlimited
+        let now = isUnlimited ? 0 : moment ?? SystemClock.coarseNow()
+        let latest = moment == nil ? now &+ SystemClock.coarseLag : now
+        let served = memory.table.withValue(at: place.index) { entry -> Bool in
+            if entry.round != round || entry.ageKind != 0 { return false }
+            if !isUnlimited {
+                guard rule.surelyServes(start: entry.writtenAt, from: now, to: latest) else { return false }
+                entry.accessedAt = now
+            } else {
+                entry.accessedAt = Entry.unknown
+            }
+            lastUse &+= 1
+            entry.used = lastUse
+            return true
+        }
+        if !served { return nil }
+        memory.table.promote(place.index)
+        memoryHits &+= 1
+        return memory.table.value(at: place.index).value
+    }
+}
+
+// MARK: - Changes, in the order of commits
+
+extension FrontState {
+    /// Whatever was read before this moment, nothing of it may come in any more.
+    mutating func noteChange(hash: UInt64) {
+        sequence += 1
+        changed[Int(truncatingIfNeeded: hash & 255)] = sequence
+    }
+
+    /// Takes in what a read found on disk, unless the key was changed since the read began.
+    mutating func offer(
+        _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, since sequence: UInt64
+    ) -> Displacement<Key, Value>? {
+        guard changed[Int(truncatingIfNeeded: hash & 255)] <= sequence, cleared <= sequence else { return nil }
+        return keep(key, hash: hash, entry, cost: cost)
+    }
+
+    /// Puts an entry into memory, and notes the uses of those that have to go for it.
+    mutating func keep(_ key: Key, hash: UInt64, _ entry: Entry, cost: Int) -> Displacement<Key, Value> {
+        var displacement = Displacement<Key, Value>()
+        displacement.one = memory.setValue(
+            entry, forKey: key, hash: hash, cost: cost, start: nil, into: &displacement.others)
+        for node in displacement.others where !(node.key == key) {
+            memoryEvictions += 1
+            noteUse(of: node)
+        }
+        return displacement
+    }
+
+    /// A key was removed.
+    mutating func remove(_ key: Key, hash: UInt64) -> Node? {
+        noteChange(hash: hash)
+        let place = memory.table.locate(key, hash: hash)
+        return place.index == 0 ? nil : memory.remove(place)
+    }
+
+    /// Everything was removed, or is somebody else's now.
+    mutating func clear() -> any Sendable {
+        sequence += 1
+        cleared = sequence
+        takenUses += evictedUses.count
+        evictedUses = []
+        return EmptiedTable(memory.removeAll())
+    }
+
+    /// Lets go of one entry's copy, which the disk still has.
+    ///
+    /// - Parameter round: One that was confirmed in this round stays.
+    mutating func drop(_ key: Key, hash: UInt64, unlessConfirmed round: UInt32? = nil) -> Node? {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 || memory.table.value(at: place.index).round == round { return nil }
+        let node = memory.remove(place)
+        noteUse(of: node)
+        return node
+    }
+}
+
+/// The entries that a front had, until they are released where no lock is held.
+final class EmptiedTable<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
+    private let table: LRUTable<Key, Entry>
+
+    init(_ table: consuming LRUTable<Key, Entry>) {
+        self.table = table
+    }
+}

@@ -1,0 +1,210 @@
+internal import Foundation
+
+/// Values that are made when they are missing, once for everybody who asks.
+///
+/// Calls that miss the same key at once share one run of one generator: each gets its value, or its error, which is not
+/// stored. What was set, updated, removed, cleared or purged while a generator ran is not overwritten by its result. A
+/// generator may use the cache; waiting that would close a circle throws ``CacheError/Code/recursiveGeneration``. Sharing
+/// is within one process: in two, both may generate, and the later result stands.
+extension Cache {
+    /// The value of a key, made by `generate` on this thread if there is none.
+    ///
+    /// It waits for a generation of the same key that is underway; inside a task it does not wait for an asynchronous one,
+    /// but runs its own closure, and what is stored first is everybody's.
+    ///
+    /// - Throws: What `generate` throws, or a ``CacheError`` if the value cannot be read or stored.
+    public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
+        if let value = try glance(key) { return value }
+        if let found = try foundInside([key]) { return try present(found, key).value }
+        return try core.flights.value(
+            forKey: key,
+            find: { try core.findEntries([$0], terms)[$0] },
+            generate: { key in
+                try checkGenerating()
+                return GeneratedDraft(value: try generate(key))
+            },
+            store: { try core.stored($0, $1, $2, terms) }
+        ).value
+    }
+
+    /// The value of a key, made by `generate` in a task of its own if there is none.
+    ///
+    /// A cancelled caller throws `CancellationError` at once; the generation is cancelled when the last caller has left.
+    public func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        if let value = try glance(key) { return value }
+        return try await made(key) { GeneratedDraft(value: try await generate($0)) }.value
+    }
+
+    /// The value of a key, made by a closure that does not suspend; see the form for one that does.
+    public func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) throws -> Value
+    ) async throws -> Value {
+        let generate: @Sendable (Key) async throws -> Value = { try generate($0) }
+        return try await value(forKey: key, generate: generate)
+    }
+
+    /// The values of many keys; those that are missing are made by one call of `generate` on this thread.
+    ///
+    /// Keys that `generate` gives no value for stay without one.
+    public func values(
+        forKeys keys: some Sequence<Key>, generate: ([Key]) throws -> [Key: Value]
+    ) throws -> [Key: Value] {
+        let (known, rest) = try glance(keys)
+        if rest.isEmpty { return known }
+        if let found = try foundInside(rest) {
+            for key in rest { _ = try present(found, key) }
+            return known.merging(found.mapValues(\.value)) { $1 }
+        }
+        let made = try core.flights.values(
+            forKeys: rest,
+            find: { try core.findEntries($0, terms) },
+            generate: { missing in
+                try checkGenerating()
+                return SubCache<Key, Value>.drafts(try generate(missing), for: missing)
+            },
+            store: { try core.store($0, $1, terms) })
+        return known.merging(made.mapValues(\.value)) { $1 }
+    }
+
+    /// The values of many keys; those that are missing are made by one call of `generate` in a task of its own.
+    ///
+    /// Keys that `generate` gives no value for stay without one.
+    public func values(
+        forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
+    ) async throws -> [Key: Value] {
+        let (known, rest) = try glance(keys)
+        if rest.isEmpty { return known }
+        let made = try await core.flights.values(
+            forKeys: rest,
+            find: { [self] keys async throws in
+                try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
+            },
+            generate: { [self] missing async throws in
+                try checkGenerating()
+                return SubCache<Key, Value>.drafts(try await generate(missing), for: missing)
+            },
+            store: { [self] made, permit throws in try core.store(made, permit, terms) })
+        return known.merging(made.mapValues(\.value)) { $1 }
+    }
+
+    /// The values of many keys, made by a closure that does not suspend; see the form for one that does.
+    public func values(
+        forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) throws -> [Key: Value]
+    ) async throws -> [Key: Value] {
+        let generate: @Sendable ([Key]) async throws -> [Key: Value] = { try generate($0) }
+        return try await values(forKeys: keys, generate: generate)
+    }
+
+    /// The entry of a key; if there is none, `generate` gets what was there before, over or not, and says what is now.
+    ///
+    /// That serves conditional requests: keep an ETag as extended data, send it, and give ``Generated/notModified`` where
+    /// the server has nothing newer.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - generate: Gets the key and what is left of its entry; nil if nothing is, or it does not decode.
+    public func entry(
+        forKey key: Key,
+        generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) async throws -> CacheEntry<Key, Value> {
+        _ = try manager.store()
+        return try await made(key) { [self] key in
+            let old = try await offload { () throws(CacheError) in try self.core.remains(of: key, self.terms) }
+            switch try await generate(key, old?.entry).outcome {
+            case .value(let value, let maxAge, let cost, let extended):
+                return GeneratedDraft(value: value, maxAge: maxAge, cost: cost, extendedData: extended)
+            case .notModified:
+                guard let old else {
+                    throw CacheError(
+                        .invalidConfiguration,
+                        "The generator for key \(key) of cache \"\(name)\" said that nothing was modified, but was given no"
+                            + " old entry. Give a value in that case.")
+                }
+                return GeneratedDraft(
+                    value: old.entry.value, extendedData: old.entry.extendedData, kept: old.facts)
+            }
+        }
+    }
+
+    // MARK: - What they need
+
+    /// What another flight makes of a key, or what `generate` does, in a task of its own.
+    func made(
+        _ key: Key, _ generate: @escaping @Sendable (Key) async throws -> GeneratedDraft<Value>
+    ) async throws -> CacheEntry<Key, Value> {
+        try await core.flights.value(
+            forKey: key,
+            find: { [self] key async throws in try await found(key) },
+            generate: { [self] key async throws in
+                try checkGenerating()
+                return try await generate(key)
+            },
+            store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+    }
+
+    /// The live entry of a key.
+    func found(_ key: Key) async throws(CacheError) -> CacheEntry<Key, Value>? {
+        try await offload { () throws(CacheError) in try self.core.findEntries([key], self.terms)[key] }
+    }
+
+    /// What memory knows, without the disk.
+    func glance(_ key: Key) throws(CacheError) -> Value? {
+        if let value = hit(key) { return value }
+        _ = try manager.store()
+        return core.glance(key, terms)
+    }
+
+    private func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
+        var known: [Key: Value] = [:]
+        var rest: [Key] = []
+        for key in keys where known[key] == nil {
+            if let value = try glance(key) { known[key] = value } else { rest.append(key) }
+        }
+        return (known, rest)
+    }
+
+    /// What is there already, for a thread inside a transaction or an update: it may not wait for other flights, which may
+    /// be waiting for it, and may not store.
+    private func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
+        guard ledger.store.inside.containCurrent else { return nil }
+        return try core.findEntries(keys, terms)
+    }
+
+    private func present(
+        _ found: [Key: CacheEntry<Key, Value>], _ key: Key
+    ) throws(CacheError) -> CacheEntry<Key, Value> {
+        if let entry = found[key] { return entry }
+        try ledger.store.inside.refuseCurrent("generate a value")
+        throw ledger.supersededError
+    }
+
+    /// Throws where what is made could not be stored.
+    func checkGenerating() throws(CacheError) {
+        try checkWritable("generate a value")
+        if ledger.isSuperseded { throw ledger.supersededError }
+    }
+}
+
+extension SubCache {
+    /// Stores one value that was made.
+    func stored(
+        _ key: Key, _ draft: GeneratedDraft<Value>, _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> Entry {
+        guard let entry = try store([(key, draft)], permit, terms)[key] else {
+            preconditionFailure("What was made for a key is the key's.")
+        }
+        return entry
+    }
+}
+
+// MARK: - Inspection
+
+extension Cache {
+    /// How many callers wait for values that are being made.
+    package var waitingCallers: Int { core.flights.waitingCount }
+
+    /// Whether any value is being made.
+    package var isGenerating: Bool { !core.flights.isIdle }
+}

@@ -1,0 +1,115 @@
+internal import Foundation
+internal import Synchronization
+
+extension SubCache {
+    typealias Entry = CacheEntry<Key, Value>
+
+    /// The value that memory has by the exact time; nil where only the disk can tell.
+    func glance(_ key: Key, _ terms: CacheTerms<Value>) -> Value? {
+        let hash = seed.hash(key)
+        prepareToNoteUses()
+        let now = terms.now()
+        let round = front.withLock { $0.watch }.round()
+        let look = front.withLock { $0.look(key, hash: hash, rule: terms.rule, now: now, round: round) }
+        if case .hit(let value) = look { return value }
+        return nil
+    }
+
+    /// The live entries of these keys, which are read from disk and kept in memory; what does not decode is not there.
+    func findEntries(_ keys: [Key], _ terms: CacheTerms<Value>) throws(CacheError) -> [Key: Entry] {
+        var wanted: [(key: Key, hash: UInt64, stored: StoredKey)] = []
+        for key in keys { wanted.append((key, seed.hash(key), try keyCodec.stored(key, cache: name))) }
+        prepareToNoteUses()
+        takeOverEvicted()
+        let round = front.withLock { $0.watch }.round()
+        let (sequence, uses) = front.withLock { front in
+            (front.sequence, wanted.map { front.accessed($0.key, hash: $0.hash) })
+        }
+        var found: [Key: Entry] = [:]
+        for (index, row) in try ledger.rows(wanted.map(\.stored), round).enumerated() {
+            let item = wanted[index]
+            let now = terms.now()
+            guard let row, let facts = ledger.seen(item.stored, row.facts, now: now, accessedAt: uses[index]) else {
+                ledger.count { $0.misses += 1 }
+                continue
+            }
+            if facts.isExpired(terms.rule, now: now) {
+                ledger.noteMiss(item.stored, expired: facts.revision)
+                continue
+            }
+            let judged = FoundRow(row: row, facts: facts, moment: now)
+            guard let filled = try ledger.filled(item.stored, judged, terms.age),
+                case .value(let value) = taken(
+                    filled, item.key, item.hash, item.stored, terms, since: sequence, round: round)
+            else { continue }
+            found[item.key] = Entry(
+                key: item.key, value: value, extendedData: filled.row.extended,
+                metadata: EntryMetadata(filled.facts, rule: terms.rule, accessedAt: now), isExpired: false)
+        }
+        return found
+    }
+
+    /// What is left of a key's entry, over or not, and no use of it; nil where nothing decodes.
+    func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (entry: Entry, facts: EntryFacts)? {
+        let stored = try keyCodec.stored(key, cache: name)
+        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
+            let row = try ledger.filled(stored, row)
+        else { return nil }
+        do throws(CacheError) {
+            let entry = Entry(
+                key: key, value: try decode(row, stored, terms), extendedData: row.extended,
+                metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt),
+                isExpired: facts.isExpired(terms.rule, now: terms.now()))
+            return (entry, facts)
+        } catch {
+            _ = failed(stored, revision: facts.revision, error, terms)
+            return nil
+        }
+    }
+
+    /// Writes what a flight has made as far as its permit goes, and says what callers get.
+    func store(
+        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> [Key: Entry] {
+        var writes: [PreparedWrite<Key, Value>] = []
+        do throws(CacheError) {
+            for (key, draft) in drafts {
+                var write = try prepare(
+                    draft.value, forKey: key, cost: draft.cost, age: draft.maxAge, extended: draft.extendedData, terms)
+                if let kept = draft.kept {
+                    write.content.row.age = kept.age
+                    write.content.row.isPinned = kept.isPinned
+                }
+                writes.append(write)
+            }
+            if writes.isEmpty { return [:] }
+            let put = try ledger.run(generatedTicket(writes, permit))
+            let written = Set(put.indices)
+            for (index, write) in writes.enumerated() where !written.contains(index) {
+                write.content.spilled?.discard()
+            }
+            reportTooCostly(put.indices.map { writes[$0] })
+        } catch {
+            for write in writes { write.content.spilled?.discard() }
+            throw error
+        }
+        return Dictionary(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+    }
+
+    private func entry(of write: PreparedWrite<Key, Value>, _ terms: CacheTerms<Value>) -> Entry {
+        let row = write.content.row
+        let facts = EntryFacts(
+            id: 0, revision: 0, size: Int64(row.size), writtenAt: row.writtenAt, accessedAt: row.writtenAt,
+            age: row.age, isPinned: row.isPinned, file: write.content.spilled == nil ? nil : "", checksum: 0)
+        return Entry(
+            key: write.key, value: write.value, extendedData: row.extended,
+            metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt), isExpired: false)
+    }
+
+    /// The drafts of those keys that a generator of many made a value for.
+    static func drafts(
+        _ made: [Key: Value], for missing: [Key]
+    ) -> [(key: Key, draft: GeneratedDraft<Value>)] {
+        missing.compactMap { key in made[key].map { (key, GeneratedDraft(value: $0)) } }
+    }
+}

@@ -1,0 +1,97 @@
+internal import Synchronization
+
+/// In what order ``Cache/entries(orderedBy:descending:prefix:limit:)`` gives entries.
+public enum EntryOrder: Hashable, Sendable {
+    /// By key: integers by value, strings by their UTF-8 bytes, other keys by their encoding.
+    case key
+    /// By the moment of the last write.
+    case written
+    /// By the last use, read or write.
+    case accessed
+    /// By the bytes of payload and extended data.
+    case size
+}
+
+/// Entries of a sub-cache in an order; see ``Cache/entries(orderedBy:descending:prefix:limit:)``.
+public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    let cache: Cache<Key, Value>
+    let order: EntryOrder
+    let isDescending: Bool
+    let prefix: String?
+    let limit: Int?
+
+    /// Starts a pass, in the order of this moment.
+    public func makeIterator() -> Iterator {
+        Iterator(pass: cache.pass(by: order, isDescending, prefix, limit), rest: limit ?? .max)
+    }
+
+    /// A pass over entries in an order.
+    public struct Iterator: IteratorProtocol {
+        fileprivate var pass: EntryPass<Key, Value>
+        fileprivate var rest: Int
+
+        /// The next entry, or nil at the end.
+        public mutating func next() -> CacheEntry<Key, Value>? {
+            guard rest > 0, let entry = pass.next() else {
+                rest = 0
+                return nil
+            }
+            rest -= 1
+            return entry
+        }
+    }
+}
+
+extension Cache {
+    /// The entries, with what is stored beside their values, in an order of choice.
+    ///
+    /// A pass holds a page of entries, and neither lock nor transaction between pages. In another order than by key it
+    /// goes by the places of its start, and looks at all entries for every 20,000 that it gives; an entry that was written
+    /// or used meanwhile comes once, at the end if it was not reached before.
+    ///
+    /// - Parameters:
+    ///   - order: By what they are ordered.
+    ///   - descending: Whether the last comes first.
+    ///   - prefix: How the keys begin, in UTF-8 bytes of the stored NFC form; nothing matches for keys that are not strings.
+    ///   - limit: How many are given at most.
+    public func entries(
+        orderedBy order: EntryOrder = .key, descending: Bool = false, prefix: String? = nil, limit: Int? = nil
+    ) -> CacheEntries<Key, Value> {
+        CacheEntries(cache: self, order: order, isDescending: descending, prefix: prefix, limit: limit)
+    }
+
+    fileprivate func pass(
+        by order: EntryOrder, _ isDescending: Bool, _ prefix: String?, _ limit: Int?
+    ) -> EntryPass<Key, Value> {
+        let rowOrder: RowOrder? =
+            switch order {
+            case .key: nil
+            case .written: .written
+            case .accessed: .accessed
+            case .size: .size
+            }
+        var stamp: Int64 = .max
+        if rowOrder != nil {
+            do throws(CacheError) {
+                // The order of use is that of the rows once what memory knows is written down.
+                if order == .accessed, !ledger.store.inside.containCurrent { try ledger.flushUses() }
+                stamp = core.stamp()
+            } catch {
+                noteFailedPass(error)
+            }
+        }
+        let pass = OrderedPass(
+            rowOrder, descending: isDescending, prefix: prefix.map { CBORText.normalized($0) }, stamp: stamp,
+            limit: limit.map { Swift.max(0, $0) })
+        return EntryPass(self, .ordered(pass))
+    }
+}
+
+extension SubCache {
+    /// A number above all that were given to writes and uses, and below all that will be.
+    fileprivate func stamp() -> Int64 {
+        let number = ledger.store.revisions.next(after: lastUse)
+        front.withLock { $0.lastUse = max($0.lastUse, number) }
+        return number
+    }
+}

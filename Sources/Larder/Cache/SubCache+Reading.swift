@@ -1,0 +1,269 @@
+internal import Foundation
+internal import Synchronization
+
+/// What a read found.
+enum Finding<Value: Sendable>: Sendable {
+    case value(Value)
+    case nothing
+    /// It is there and cannot be read; this is the first time that it is met.
+    case failure(CacheError)
+}
+
+extension SubCache {
+    /// Reads a key's value the long way: memory by the exact time, then disk.
+    func find(_ key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> Finding<Value> {
+        let stored = try keyCodec.stored(key, cache: name)
+        let hash = seed.hash(key)
+        let (watch, holdsCopies) = front.withLock { ($0.watch, $0.holdsCopies) }
+        guard holdsCopies else { return try findAlone(key, terms).map { .value($0) } ?? .nothing }
+        prepareToNoteUses()
+        while true {
+            let now = terms.now()
+            let round = watch.round()
+            switch front.withLock({ $0.look(key, hash: hash, rule: terms.rule, now: now, round: round) }) {
+            case .hit(let value): return .value(value)
+            case .over(let revision):
+                ledger.noteMiss(stored, expired: revision)
+                return .nothing
+            case .absent(let sequence):
+                takeOverEvicted()
+                guard let found = try ledger.find(stored, terms.age, round) else { return .nothing }
+                return taken(found, key, hash, stored, terms, since: sequence, round: round)
+            case .future(let revision):
+                // The clock was set back; the ledger writes that down, and memory reads it anew.
+                _ = try ledger.facts(stored, terms.age, accessedAt: nil)
+                front.withLock { $0.correct(key, hash: hash, revision: revision, now: now) }
+            case .unsure(let revision):
+                let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
+                let dropped = front.withLock { front in
+                    if let facts, facts.revision == revision {
+                        front.confirm(key, hash: hash, revision: revision, accessedAt: facts.accessedAt, round: round)
+                        return nil as LRUTable<Key, FrontEntry<Value>>.Node?
+                    }
+                    return front.drop(key, hash: hash, unlessConfirmed: round)
+                }
+                _ = consume dropped
+            }
+        }
+    }
+
+    /// Reads a key's value past a memory that holds nothing.
+    ///
+    /// Compiled in the user's module: what is generic and is not specialised asks the runtime for its types at every step,
+    /// which took longer than the row.
+    @inlinable
+    func findAlone(_ key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> Value? {
+        let stored = try keyCodec.stored(key, cache: name)
+        guard let found = try ledger.findAlone(stored, terms.age) else { return nil }
+        guard let payload = found.bytes else { return try unread(found, stored, damaged(stored), terms) }
+        do throws(CacheError) {
+            return try terms.codec.decode(payload, cache: name, key: stored.description)
+        } catch {
+            return try unread(found, stored, error, terms)
+        }
+    }
+
+    /// What a read gives of a row that it could not read after all.
+    @usableFromInline
+    func unread(
+        _ found: FoundPayload, _ stored: StoredKey, _ error: CacheError, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> Value? {
+        ledger.undoHit(stored)
+        if case .failure(let error) = failed(stored, revision: found.revision, error, terms) { throw error }
+        return nil
+    }
+
+    /// Sees to it that hits from now on are written down.
+    func prepareToNoteUses() {
+        let isScheduled = front.withLock { front in
+            defer { front.isFlushScheduled = true }
+            return front.isFlushScheduled
+        }
+        if !isScheduled { ledger.scheduleFlush() }
+    }
+
+    /// The value of a row, of which memory is offered a copy.
+    func taken(
+        _ found: FoundRow, _ key: Key, _ hash: UInt64, _ stored: StoredKey, _ terms: CacheTerms<Value>,
+        since sequence: UInt64, round: UInt32
+    ) -> Finding<Value> {
+        let finding = decoded(found, stored, terms)
+        guard case .value(let value) = finding else { return finding }
+        ledger.count { $0.diskHits += 1 }
+        let facts = found.facts
+        let cost = found.row.payloadSize
+        var used: Int64 = 0
+        let displacement = front.withLock { front -> Displacement<Key, Value>? in
+            guard front.holdsCopies else { return nil }
+            used = front.nextUse(after: facts.revision)
+            guard cost <= front.memory.costLimit else { return nil }
+            let entry = FrontEntry(
+                value: value, writtenAt: facts.writtenAt, accessedAt: found.moment, revision: facts.revision,
+                used: used, age: facts.age, round: round)
+            return front.offer(key, hash: hash, entry, cost: cost, since: sequence)
+        }
+        if displacement == nil {
+            // Where memory holds nothing, the numbers come from where `find` takes them.
+            ledger.noteUse(stored, at: found.moment, used: used == 0 ? ledger.store.revisions.next() : used)
+        }
+        return finding
+    }
+
+    /// The value in a row, or why there is none; no lock is held.
+    func decoded(_ found: FoundRow, _ stored: StoredKey, _ terms: CacheTerms<Value>) -> Finding<Value> {
+        do throws(CacheError) {
+            return .value(try decode(found.row, stored, terms))
+        } catch {
+            ledger.count { $0.misses += 1 }
+            return failed(stored, revision: found.facts.revision, error, terms)
+        }
+    }
+
+    /// The value in a row.
+    func decode(_ row: EntryRow, _ stored: StoredKey, _ terms: CacheTerms<Value>) throws(CacheError) -> Value {
+        guard let payload = row.payload, row.isSound else {
+            throw damaged(stored)
+        }
+        return try terms.codec.decode(payload, cache: name, key: stored.description)
+    }
+
+    @usableFromInline
+    func damaged(_ stored: StoredKey) -> CacheError {
+        CacheError(
+            .undecodable,
+            "The row of key \(stored) in cache \"\(name)\" is damaged. It counts as absent; write the key anew.")
+    }
+
+    /// Remembers a row that cannot be read, and reports it once.
+    func failed(
+        _ stored: StoredKey, revision: Int64, _ error: CacheError, _ terms: CacheTerms<Value>
+    ) -> Finding<Value> {
+        let isDropped = terms.undecodable == .drop
+        guard ledger.noteUnreadable(stored, revision: revision, isDropped: isDropped) else { return .nothing }
+        report(
+            error.underlying == nil ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
+        return .failure(error)
+    }
+
+    /// When memory saw a key used last.
+    func accessed(_ key: Key) -> Int64? {
+        takeOverEvicted()
+        let hash = seed.hash(key)
+        return front.withLock { $0.accessed(key, hash: hash) }
+    }
+
+    /// Notes that an entry was read from disk beside the copy in memory.
+    func noteUse(of key: Key, _ stored: StoredKey, _ facts: EntryFacts, at now: Int64) {
+        let hash = seed.hash(key)
+        prepareToNoteUses()
+        let (isNoted, used) = front.withLock { front in
+            guard front.holdsCopies else { return (false, Int64(0)) }
+            let used = front.nextUse(after: facts.revision)
+            return (front.use(key, hash: hash, at: now, used: used), used)
+        }
+        if !isNoted { ledger.noteUse(stored, at: now, used: used == 0 ? ledger.store.revisions.next() : used) }
+    }
+
+    /// Reads many keys as of one moment.
+    func findMany(_ keys: [Key], _ terms: CacheTerms<Value>) throws(CacheError) -> [Key: Value] {
+        var wanted: [(key: Key, hash: UInt64, stored: StoredKey)] = []
+        for key in keys { wanted.append((key, seed.hash(key), try keyCodec.stored(key, cache: name))) }
+        prepareToNoteUses()
+        takeOverEvicted()
+        // Memory and disk are two looks; a write between them sends us back, and then to the disk alone.
+        for attempt in 0..<3 {
+            let now = terms.now()
+            let round = front.withLock { $0.watch }.round()
+            var found: [Key: Value] = [:]
+            var missing: [Int] = []
+            var over: [(StoredKey, Int64)] = []
+            let isFromDisk = attempt == 2
+            let sequence = front.withLock { front in
+                for (index, item) in wanted.enumerated() {
+                    guard !isFromDisk else {
+                        missing.append(index)
+                        continue
+                    }
+                    switch front.look(item.key, hash: item.hash, rule: terms.rule, now: now, round: round) {
+                    case .hit(let value): found[item.key] = value
+                    case .over(let revision): over.append((item.stored, revision))
+                    case .unsure, .absent, .future: missing.append(index)
+                    }
+                }
+                return front.sequence
+            }
+            let asked = missing.map { wanted[$0].stored }
+            let rows = asked.isEmpty ? [] : try ledger.rows(asked, round)
+            let isOneMoment = front.withLock { front in
+                if isFromDisk || asked.isEmpty || front.sequence == sequence { return true }
+                // They are looked up again, and counted then.
+                front.memoryHits -= found.count
+                return false
+            }
+            guard isOneMoment else { continue }
+            for (stored, revision) in over { ledger.noteMiss(stored, expired: revision) }
+            for (index, row) in zip(missing, rows) {
+                let item = wanted[index]
+                guard let judged = ledger.judged(item.stored, row, terms.age),
+                    let row = try ledger.filled(item.stored, judged, terms.age)
+                else { continue }
+                let finding = taken(row, item.key, item.hash, item.stored, terms, since: sequence, round: round)
+                if case .value(let value) = finding { found[item.key] = value }
+            }
+            return found
+        }
+        return [:]
+    }
+
+    // MARK: - Passes
+
+    /// What the reader of a pass gets of a row: nil where it is over, or cannot be read.
+    func passed(_ item: ListedRow, _ terms: CacheTerms<Value>, now: Int64) -> CacheEntry<Key, Value>? {
+        guard let (key, facts) = passed(item.key, item.row.facts, terms, now: now) else { return nil }
+        let row: EntryRow
+        do throws(CacheError) {
+            guard let filled = try ledger.filled(item.key, item.row) else { return nil }
+            row = filled
+        } catch {
+            // Out of reach for now, and nothing is wrong with it.
+            ledger.count { $0.failures += 1 }
+            report(.readFailed, key: item.key, error.message, error: error)
+            return nil
+        }
+        do throws(CacheError) {
+            let value = try decode(row, item.key, terms)
+            return CacheEntry(
+                key: key, value: value, extendedData: row.extended,
+                metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt), isExpired: false)
+        } catch {
+            _ = failed(item.key, revision: facts.revision, error, terms)
+            return nil
+        }
+    }
+
+    /// The key of a row that counts, with what is known of it.
+    func passed(
+        _ stored: StoredKey, _ facts: EntryFacts, _ terms: CacheTerms<Value>, now: Int64
+    ) -> (key: Key, facts: EntryFacts)? {
+        do throws(CacheError) {
+            let key = try keyCodec.key(stored, cache: name)
+            let accessedAt = accessed(key)
+            guard let seen = ledger.seen(stored, facts, now: now, accessedAt: accessedAt) else { return nil }
+            return seen.isExpired(terms.rule, now: now) ? nil : (key, seen)
+        } catch {
+            _ = failed(stored, revision: facts.revision, error, terms)
+            return nil
+        }
+    }
+}
+
+extension EntryRow {
+    /// The size of the payload.
+    var payloadSize: Int { payload?.count ?? Int(clamping: facts.size) - (extended?.count ?? 0) }
+
+    /// Whether the row is one that we could have written.
+    var isSound: Bool {
+        guard let payload else { return false }
+        return facts.size == Int64(payload.count + (extended?.count ?? 0))
+    }
+}

@@ -1,0 +1,274 @@
+#if LARDER_TSAN
+public import LarderTSan
+public import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
+
+/// What all handles on one sub-cache share: its front in memory, over the ledger of its rows.
+///
+/// It lives as long as one of its handles.
+@usableFromInline
+final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: LedgerFront {
+    @usableFromInline let ledger: RowLedger
+    @usableFromInline let keyCodec = KeyCodec<Key>()
+
+    @usableFromInline let seed: HashSeed
+
+    /// Guards everything in memory; no other lock is taken under it.
+    @usableFromInline let front: Mutex<FrontState<Key, Value>>
+
+    /// Whether memory may hold anything, as a hint: a read that takes it for none goes to the disk, and is right too.
+    @usableFromInline let holdsCopies: Atomic<Bool>
+
+    @inlinable var mayHoldCopies: Bool { holdsCopies.load(ordering: .relaxed) }
+
+    /// The values that are being made.
+    let flights: Flights<Key, CacheEntry<Key, Value>>
+
+    /// Those who want to know what changes.
+    let changes = ChangeHub<Key, Value>()
+
+    /// The cost above which memory takes no entry.
+    let costLimit: Atomic<Int>
+
+    /// The managers that have opened it, to tell them what happens.
+    private let reporters = Mutex<[Reporter]>([])
+
+    /// Follows the system's memory pressure for it.
+    private let pressureLink = Mutex<PressureLink?>(nil)
+
+    /// Follows the app into the background for it, where a handle wanted that.
+    private let backgroundWatcher = Mutex<BackgroundWatcher?>(nil)
+
+    /// Whether it gives memory back when the system runs short of it; the latest open sets it.
+    let relieves = Mutex(true)
+
+    init(ledger: RowLedger, limits: MemoryLimits, present: StorePresent) {
+        self.ledger = ledger
+        flights = Flights(name: ledger.name)
+        costLimit = Atomic(limits.effectiveCount > 0 ? limits.effectiveCost : .max)
+        let seed = HashSeed()
+        self.seed = seed
+        holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
+        front = Mutex(FrontState(seed: seed, limits: limits, present: present, lastUse: ledger.store.revisions.next()))
+        let link = PressureLink { [self] in relieveIfWanted($0) }
+        pressureLink.withLock { $0 = link }
+        PressureWatcher.shared.add(link)
+    }
+
+    @usableFromInline var name: String { ledger.name }
+
+    func add(_ reporter: Reporter) {
+        reporters.withLock { reporters in
+            if !reporters.contains(where: { $0 === reporter }) { reporters.append(reporter) }
+        }
+    }
+
+    /// Tells everyone who has opened it.
+    func report(
+        _ kind: CacheEvent.Kind, key: StoredKey? = nil, _ message: String, _ level: LogMessage.Level = .warning,
+        error: CacheError? = nil
+    ) {
+        let event = CacheEvent(kind, cacheName: name, key: key?.description, message: message)
+        for reporter in reporters.withLock({ $0 }) { reporter.report(event, level, error: error) }
+    }
+
+    // MARK: - What the ledger tells
+
+    package func clear() -> (any Sendable)? {
+        let displaced = front.withLock { $0.clear() }
+        flights.noteClear()
+        changes.noteReset()
+        return displaced
+    }
+
+    package func moved(to present: StorePresent) -> (any Sendable)? {
+        let displaced = front.withLock { front in
+            front.watch = present.watch
+            return front.clear()
+        }
+        flights.noteClear()
+        changes.noteReset()
+        return displaced
+    }
+
+    package func noteClear() { flights.noteClear() }
+
+    package func end() { changes.finish() }
+
+    package func end(for manager: ObjectIdentifier) { changes.finish(for: manager) }
+
+    package func limitIsUnmet() {
+        report(
+            .limitReached,
+            "Cache \"\(name)\" is over its limits on disk, and what is there is pinned or in use; unpin entries or raise"
+                + " the limits.")
+    }
+
+    package var lastUse: Int64 { front.withLock { $0.lastUse } }
+
+    package func removal(of victims: [RowVictim], _ cause: RemovalCause) -> FrontRemoval {
+        var copies: [(key: Key, hash: UInt64)?] = []
+        for victim in victims {
+            do throws(CacheError) {
+                let key = try keyCodec.key(victim.key, cache: name)
+                copies.append((key, seed.hash(key)))
+            } catch {
+                // No copy of a row whose key does not decode can be in memory.
+                copies.append(nil)
+            }
+        }
+        // What an age, a limit or a decider takes away may come back as the result of a generation.
+        let overtaken = zip(copies, victims).map { cause == .call && !$1.isExpired ? $0?.key : nil }
+        return FrontRemoval { [self] index in
+            if let key = overtaken[index] { flights.noteWrite(key) }
+        } apply: { [self, copies] indices in
+            let displaced = front.withLock { front in
+                indices.compactMap { copies[$0] }.map { front.remove($0.key, hash: $0.hash) }
+            }
+            for index in indices { if let key = overtaken[index] { flights.noteWrite(key) } }
+            if changes.isObserved { changes.noteRemoved(indices.compactMap { copies[$0]?.key }) }
+            return displaced
+        }
+    }
+
+    package func wentAway(_ victims: [RowVictim], _ cause: RemovalCause) {
+        for victim in victims {
+            let key = victim.key
+            if victim.isExpired {
+                report(.expired, key: key, "An entry of cache \"\(name)\" was over, and was removed.", .debug)
+            } else if let eviction = CacheEvent.Eviction(cause) {
+                report(.evicted(eviction), key: key, "An entry of cache \"\(name)\" was evicted.", .debug)
+            }
+        }
+    }
+
+    package func handOverUses() throws(CacheError) {
+        var notes: [(key: StoredKey, use: NotedUse)] = []
+        let now = ledger.store.timekeeper.now()
+        for (key, use) in front.withLock({ $0.unnotedUses(now: now) }) {
+            notes.append((try keyCodec.stored(key, cache: name), use))
+        }
+        takeOverEvicted()
+        if !notes.isEmpty { ledger.note(notes) }
+    }
+
+    package func retire() {
+        backgroundWatcher.withLock { $0 = nil }
+        if let link = pressureLink.withLock({ $0.take() }) { PressureWatcher.shared.remove(ObjectIdentifier(link)) }
+        do throws(CacheError) {
+            try handOverUses()
+        } catch {
+            // A key that cannot be encoded a second time is not worth more than its place in the order.
+        }
+        reporters.withLock { $0 = [] }
+    }
+
+    /// Gives the ledger the uses of entries that memory let go of, so that reads of them know when they were used.
+    func takeOverEvicted() {
+        let (first, evicted) = front.withLock { ($0.takenUses, $0.evictedUses) }
+        if evicted.isEmpty { return }
+        let now = ledger.store.timekeeper.now()
+        var notes: [(key: StoredKey, use: NotedUse)] = []
+        for (key, use) in evicted {
+            var use = use
+            if use.accessedAt == NotedUse.unknownMoment { use.accessedAt = now }
+            do throws(CacheError) {
+                notes.append((try keyCodec.stored(key, cache: name), use))
+            } catch {
+                // As above.
+            }
+        }
+        ledger.note(notes)
+        let released = front.withLock { front -> [(key: Key, use: NotedUse)] in
+            // Somebody else may have done the same, or everything was removed meanwhile.
+            let rest = evicted.count - (front.takenUses - first)
+            guard rest > 0 else { return [] }
+            let old = front.evictedUses
+            front.evictedUses.removeFirst(rest)
+            front.takenUses += rest
+            return old
+        }
+        _ = consume released
+    }
+}
+
+// MARK: - Limits
+
+extension SubCache {
+    /// Changes what memory may hold, at once.
+    func limitMemory(to limits: MemoryLimits) {
+        let number = ledger.store.revisions.next()
+        costLimit.store(limits.effectiveCount > 0 ? limits.effectiveCost : .max, ordering: .relaxed)
+        front.withLock { front in
+            front.limits = limits
+            front.lastUse = max(front.lastUse, number)
+            front.memory.countLimit = front.allowsCopies ? limits.effectiveCount : 0
+            front.memory.limitCost(to: limits.effectiveCost)
+            holdsCopies.store(front.holdsCopies, ordering: .relaxed)
+        }
+        trimMemory { $0.isOverLimit }
+    }
+
+    /// Lets the least recently used entries leave memory, in slices, while something is true.
+    func trimMemory(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool) {
+        var isDone = false
+        while !isDone {
+            var discards: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+            isDone = front.withLock { front in
+                for _ in 0..<1024 {
+                    guard front.memory.table.count > 0, isTooMuch(front.memory) else { return true }
+                    let node = front.memory.remove(front.memory.table.leastRecent)
+                    front.noteUse(of: node)
+                    discards.append(node)
+                }
+                return false
+            }
+        }
+    }
+
+    /// Gives memory back: the less recently used half, or all.
+    package func relieve(_ level: MemoryPressure) {
+        let count = level == .critical ? 0 : front.withLock { $0.memory.table.count } / 2
+        trimMemory { $0.table.count > count }
+        report(.memoryPressure(level), "The memory of cache \"\(name)\" was given back (\(level)).", .info)
+    }
+
+    /// Lets everything leave memory when the app goes into the background, or no longer; the latest open says.
+    func clearsInBackground(_ isWanted: Bool) {
+        let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.relieve(.critical) } : nil
+        let old = backgroundWatcher.withLock { current in
+            defer { current = watcher }
+            return current
+        }
+        _ = consume old
+    }
+
+    private func relieveIfWanted(_ level: MemoryPressure) {
+        if relieves.withLock({ $0 }) { relieve(level) }
+    }
+}
+
+extension CacheEvent.Eviction {
+    fileprivate init?(_ cause: RemovalCause) {
+        switch cause {
+        case .call: return nil
+        case .count: self = .count
+        case .size: self = .size
+        case .freeSpace: self = .freeSpace
+        case .decider: self = .decider
+        }
+    }
+}
+
+/// Follows the system's memory pressure while somebody holds it.
+final class PressureLink: PressureResponder {
+    private let body: @Sendable (MemoryPressure) -> Void
+
+    init(_ body: @escaping @Sendable (MemoryPressure) -> Void) {
+        self.body = body
+    }
+
+    func handleMemoryPressure(_ level: MemoryPressure) { body(level) }
+}

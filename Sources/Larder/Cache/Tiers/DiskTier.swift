@@ -1,0 +1,83 @@
+/// The part of a sub-cache that is on disk, which is all of it; see ``Cache/disk``.
+///
+/// What is removed or trimmed here leaves both tiers. A pass over it is in key order and bypasses memory.
+public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    private let cache: Cache<Key, Value>
+
+    init(_ cache: Cache<Key, Value>) {
+        self.cache = cache
+    }
+
+    /// Starts a pass, in key order.
+    public func makeIterator() -> DiskCacheGenerator<Key, Value> { DiskCacheGenerator(cache) }
+
+    /// How many entries are served now.
+    ///
+    /// - Complexity: O(n), over an index alone where the age is unlimited.
+    public var count: Int {
+        get throws(CacheError) { try cache.count }
+    }
+
+    /// Payloads and extended data of all entries in bytes, see ``Cache/sizeOnDisk``.
+    public var size: Int64 {
+        get throws(CacheError) { try cache.sizeOnDisk }
+    }
+
+    /// Whether there is a usable value of a key, which is not used by that.
+    public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
+
+    /// How much may be on disk.
+    ///
+    /// A change takes effect at once: what is too much goes, least recently used first. A failure goes to the log, the
+    /// events and the statistics, and the next write tries again.
+    public var limits: DiskLimits {
+        get {
+            let limits = cache.ledger.limits
+            return DiskLimits(countLimit: limits.count, sizeLimit: limits.size)
+        }
+        nonmutating set { cache.limitDisk(to: newValue) }
+    }
+
+    /// Removes what is over, then the least recently used, until at most so many entries are left.
+    ///
+    /// - Returns: How many went.
+    @discardableResult
+    public func trim(toCount count: Int) throws(CacheError) -> Int { try cache.trim(toCount: count) }
+
+    /// Removes what is over, then the least recently used, until the entries come to at most so many bytes.
+    ///
+    /// - Returns: How many went.
+    @discardableResult
+    public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
+
+    /// Removes every entry, in one step and in no time.
+    public func removeAll() throws(CacheError) { try cache.removeAll() }
+}
+
+/// A pass over what is on disk, in key order; see ``CacheGenerator``.
+public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol {
+    private var pass: EntryPass<Key, Value>
+
+    init(_ cache: Cache<Key, Value>) {
+        pass = EntryPass(cache)
+    }
+
+    /// The next entry, or nil at the end.
+    public mutating func next() -> (key: Key, value: Value)? {
+        pass.next().map { ($0.key, $0.value) }
+    }
+}
+
+extension Cache {
+    /// The tier on disk.
+    public var disk: DiskTier<Key, Value> { DiskTier(self) }
+
+    fileprivate func limitDisk(to limits: DiskLimits) {
+        do throws(CacheError) {
+            try checkWritable("change the limits")
+            try ledger.setLimits(RowLimits(count: limits.countLimit, size: limits.sizeLimit))
+        } catch {
+            report(error, "change its limits")
+        }
+    }
+}

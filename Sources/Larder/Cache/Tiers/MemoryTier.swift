@@ -1,0 +1,139 @@
+internal import Synchronization
+
+/// The part of a sub-cache that is in memory; see ``Cache/memory``.
+///
+/// What leaves memory stays on disk. A pass over it goes least recent first, by the order at its start, and shows what is
+/// served now; it is no use of an entry.
+public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    private let cache: Cache<Key, Value>
+    private var core: SubCache<Key, Value> { cache.core }
+
+    init(_ cache: Cache<Key, Value>) {
+        self.cache = cache
+    }
+
+    /// Starts a pass, least recently used first.
+    ///
+    /// - Complexity: O(n) for the copy of the order, four bytes an entry.
+    public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
+        MemoryCacheGenerator(FrontWalk(core, cache.terms))
+    }
+
+    /// How many entries are in memory, those that are over included until somebody meets them.
+    public var count: Int { core.front.withLock { $0.memory.table.count } }
+
+    /// What their costs come to.
+    public var totalCost: Int { core.front.withLock { Int(clamping: $0.memory.totalCost) } }
+
+    /// Whether memory has a usable value of a key, which is not used by that.
+    public func contains(_ key: Key) -> Bool {
+        let hash = core.seed.hash(key)
+        let now = cache.terms.now()
+        let round = core.front.withLock { $0.watch }.round()
+        guard let entry = core.front.withLock({ $0.glimpse(key, hash: hash, cache.terms.rule, now: now) }) else {
+            return false
+        }
+        return entry.round == round || core.isCurrent(key, revision: entry.revision, cache.terms)
+    }
+
+    /// How many entries memory may hold; nil for any number.
+    ///
+    /// A change takes effect at once.
+    public var countLimit: Int? {
+        get { core.front.withLock { $0.limits.countLimit } }
+        nonmutating set {
+            core.limitMemory(to: MemoryLimits(countLimit: newValue, costLimit: costLimit))
+        }
+    }
+
+    /// What the costs of the entries in memory may come to; nil for any cost.
+    ///
+    /// A change takes effect at once.
+    public var costLimit: Int? {
+        get { core.front.withLock { $0.limits.costLimit } }
+        nonmutating set {
+            core.limitMemory(to: MemoryLimits(countLimit: countLimit, costLimit: newValue))
+        }
+    }
+
+    /// Lets the least recently used entries leave memory until at most so many are left.
+    public func trim(toCount count: Int) {
+        let count = Swift.max(0, count)
+        core.trimMemory { $0.table.count > count }
+    }
+
+    /// Lets the least recently used entries leave memory until the costs of the rest come to at most so much.
+    public func trim(toCost cost: Int) {
+        let cost = Int128(Swift.max(0, cost))
+        core.trimMemory { $0.totalCost > cost }
+    }
+
+    /// Lets every entry leave memory.
+    public func removeAll() {
+        core.trimMemory { _ in true }
+    }
+}
+
+extension Cache {
+    /// The tier in memory.
+    public var memory: MemoryTier<Key, Value> { MemoryTier(self) }
+}
+
+extension SubCache {
+    /// Whether a key's row still has the revision that memory has.
+    func isCurrent(_ key: Key, revision: Int64, _ terms: CacheTerms<Value>) -> Bool {
+        do throws(CacheError) {
+            let stored = try keyCodec.stored(key, cache: name)
+            return try ledger.facts(stored, terms.age, accessedAt: nil)?.revision == revision
+        } catch {
+            return false
+        }
+    }
+}
+
+/// A walk the front's table knows of, until this object is released.
+private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendable>: MemoryOrder {
+    let order: [UInt32]
+    private let identifier: UInt64
+    private let core: SubCache<Key, Value>
+    private let terms: CacheTerms<Value>
+
+    init(_ core: SubCache<Key, Value>, _ terms: CacheTerms<Value>) {
+        self.core = core
+        self.terms = terms
+        var begun: UInt64?
+        while begun == nil {
+            let limit = core.front.withLock { $0.memory.table.indexLimit }
+            // Allocated, and what was not taken released, outside the lock.
+            var buffers = LRUTable<Key, FrontEntry<Value>>.WalkBuffers(indexLimit: limit)
+            begun = core.front.withLock { $0.memory.beginWalk(taking: &buffers) }
+        }
+        let identifier = begun ?? 0
+        self.identifier = identifier
+        var links: [UInt32]?
+        while links == nil {
+            links = core.front.withLock { $0.memory.table.copyOrder(identifier, atMost: 4096) }
+        }
+        order = LRUTable<Key, FrontEntry<Value>>.order(from: links ?? [0])
+    }
+
+    deinit {
+        core.front.withLock { $0.memory.table.endWalk(identifier) }
+    }
+
+    func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
+        let now = terms.now()
+        let round = core.front.withLock { $0.watch }.round()
+        while true {
+            let step = core.front.withLock { front in
+                front.step(order, from: &position, to: end, in: identifier, terms.rule, now: now, round: round)
+            }
+            switch step {
+            case .entry(let key, let value): return (key, value)
+            case .unsure(let key, let value, let revision):
+                if core.isCurrent(key, revision: revision, terms) { return (key, value) }
+            case .end: return nil
+            }
+        }
+    }
+}

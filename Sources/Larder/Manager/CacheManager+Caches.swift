@@ -1,0 +1,121 @@
+internal import LarderSQLite
+
+extension CacheManager {
+    /// Opens a sub-cache with the standard codec: raw bytes for `Data`, CBOR for everything else.
+    ///
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: What the entries are worth: opened under another one than they were written, they are purged.
+    ///   - maxAge: How long this handle serves an entry.
+    ///   - options: How the sub-cache works.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+    ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
+        try cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+    }
+
+    /// Opens a sub-cache with a codec of your choice.
+    ///
+    /// While another handle on it lives, the two share everything but their maximum age and their codec. Opened under
+    /// another version or with another codec than before, its entries are purged in no time, and older handles show and
+    /// write nothing any more.
+    ///
+    /// - Throws: `.typeMismatch` if a live handle of this version has other types.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        codec: ValueCodec<Value>
+    ) throws(CacheError) -> Cache<Key, Value> {
+        let store = try store()
+        guard !name.isEmpty else {
+            throw CacheError(.invalidName, "A sub-cache cannot have an empty name; give it one.")
+        }
+        guard maxAge.isNumber else {
+            throw CacheError(
+                .invalidConfiguration,
+                "The maximum age of cache \"\(name)\" was made from not-a-number; give a number or `.unlimited`.")
+        }
+        let terms = CacheTerms(
+            rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)
+        let opening = CacheOpening<Key, Value>(
+            name: name, version: version, codec: codec.identifier, options: options, rule: maxAge.rule,
+            openedAt: terms.now(), store: store, isReadOnly: isReadOnly, reporter: reporter)
+        let (core, handle) = try opening.open()
+        return Cache(core, handle: handle, terms, maxAge, self)
+    }
+
+    /// What is known of each sub-cache, by name.
+    ///
+    /// - Complexity: O(n) in the number of all entries.
+    public func cacheInfo() throws(CacheError) -> [CacheInfo] {
+        let store = try store()
+        // From inside a body that holds the writing side this would wait for itself; counts may lag a little then.
+        if !store.inside.containCurrent { try store.flushUses() }
+        let now = store.timekeeper.now()
+        return try store.read { (connection, _) throws(SQLiteError) in
+            var infos: [CacheInfo] = []
+            for generation in try connection.liveGenerations() {
+                infos.append(
+                    CacheInfo(
+                        name: generation.name, version: .custom(generation.version),
+                        count: try connection.countLive(generation.id, generation.age.rule, now: now),
+                        sizeOnDisk: try connection.totalSize(generation.id),
+                        openedAt: SystemClock.date(of: generation.openedAt)))
+            }
+            return infos
+        }
+    }
+
+    /// Takes a sub-cache out of the store: its handles show and write nothing any more.
+    ///
+    /// One that is not there does not matter.
+    /// - Complexity: O(1); the rows go in the background.
+    public func removeCache(named name: String) throws(CacheError) {
+        let store = try writableStore()
+        try store.inside.refuseCurrent("remove a sub-cache")
+        let ticket = WriteTicket<Void>(
+            .unheld, isCompound: true, isAlone: true,
+            perform: { (connection, _) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    if let live = try c.liveGeneration(named: name) { try c.retire(live.id) }
+                }
+            },
+            apply: { _ in
+                let displaced = store.live[name]?.supersede()
+                store.live[name] = nil
+                return displaced
+            })
+        try store.queue.run(ticket, store.commit)
+        store.reclaimer.begin(store)
+    }
+
+    /// Empties every sub-cache; handles stay good.
+    ///
+    /// - Complexity: O(1) for each; the rows go in the background.
+    public func removeAll() throws(CacheError) {
+        let store = try writableStore()
+        try store.inside.refuseCurrent("remove everything")
+        var cleared: Set<ExactName> = []
+        for ledger in store.live.all where !ledger.isSuperseded {
+            do throws(CacheError) {
+                try ledger.clear()
+                cleared.insert(ExactName(ledger.name))
+            } catch  where error.code == .superseded {
+                // Somebody else opened another version meanwhile, which is emptied below.
+            }
+        }
+        let names = cleared
+        let ticket = WriteTicket<Void>(
+            .unheld, isCompound: true, isAlone: true,
+            perform: { (connection, _) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    for var generation in try c.liveGenerations() where !names.contains(ExactName(generation.name)) {
+                        try c.retire(generation.id)
+                        generation.lineage = generation.root
+                        _ = try c.insert(generation)
+                    }
+                }
+            })
+        try store.queue.run(ticket, store.commit)
+        store.reclaimer.begin(store)
+    }
+}

@@ -1,0 +1,77 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// Deletes the rows of retired generations, a slice of a few milliseconds at a time, so that readers and writers get
+/// their turn; what is left when the process dies goes on at the next opening.
+package final class Reclaimer: Sendable {
+    private let isAtWork = Atomic(false)
+
+    /// How many rows a slice has.
+    private static let rowsPerSlice = 500
+
+    /// The pause between two slices: readers renew their view of the file after each.
+    private static let pause: Duration = .milliseconds(20)
+
+    package init() {}
+
+    /// Begins to delete in the background, unless that is going on.
+    package func begin(_ store: Store) {
+        guard !store.isReadOnly, !isAtWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        schedule(store, after: .zero)
+    }
+
+    private func schedule(_ store: Store, after pause: Duration) {
+        _ = store.timekeeper.wake(pause) { [weak self, weak store] in
+            guard let self, let store else { return }
+            offloadInBackground { self.goOn(store) }
+        }
+    }
+
+    private func goOn(_ store: Store) {
+        do throws(CacheError) {
+            if try slice(store) != nil { return schedule(store, after: Self.pause) }
+            isAtWork.store(false, ordering: .releasing)
+            // Somebody may have retired one after the last look, and found us at work still.
+            if try isAnyRetired(store) { begin(store) }
+        } catch {
+            isAtWork.store(false, ordering: .releasing)
+            if error.code != .closed { store.notify(.backgroundFailure(error)) }
+        }
+    }
+
+    /// Deletes everything that is retired now, on this thread.
+    ///
+    /// - Returns: How many rows went.
+    @discardableResult
+    package func finish(_ store: Store, progress: (Int) -> Void = { _ in }) throws(CacheError) -> Int {
+        var count = 0
+        while let removed = try slice(store) {
+            count += removed
+            if removed > 0 { progress(count) }
+        }
+        return count
+    }
+
+    /// Whether there is anything to delete.
+    package func isAnyRetired(_ store: Store) throws(CacheError) -> Bool {
+        try store.read { (connection, _) throws(SQLiteError) in try connection.retiredGeneration() != nil }
+    }
+
+    /// Deletes a slice; nil if there is nothing left.
+    private func slice(_ store: Store) throws(CacheError) -> Int? {
+        guard try isAnyRetired(store) else { return nil }
+        let ticket = WriteTicket<(count: Int, files: [String])>(
+            .unheld, isCompound: true,
+            perform: { (connection, _) throws(WriteFailure) in
+                do throws(SQLiteError) {
+                    guard let id = try connection.retiredGeneration() else { return (0, []) }
+                    return try connection.reclaim(id, atMost: Self.rowsPerSlice)
+                } catch {
+                    throw .database(error)
+                }
+            })
+        let went = try store.queue.run(ticket, store.commit)
+        store.giveUp(went.files)
+        return went.count
+    }
+}

@@ -1,0 +1,85 @@
+package import Foundation
+internal import LarderSQLite
+internal import Synchronization
+
+extension RowLedger {
+    /// The row with its payload in hand, whether that is in it or in a file.
+    ///
+    /// A file that does not fit its row counts as damaged only if the row, read again, still names it: else the row was
+    /// written meanwhile, and is read anew.
+    ///
+    /// - Returns: A row without a payload if that is damaged or gone, nil if the row is gone.
+    package func filled(_ key: StoredKey, _ row: EntryRow) throws(CacheError) -> EntryRow? {
+        var row = row
+        while let name = row.facts.file {
+            let size = row.facts.size - Int64(row.extended?.count ?? 0)
+            guard let blobs = try store.present().blobs else { return row }
+            let reading: BlobReading
+            do throws(SystemError) {
+                reading = try blobs.read(name, size: size, checksum: row.facts.checksum)
+            } catch {
+                throw CacheError("cannot read the file of key \(key) in sub-cache \"\(self.name)\"", error)
+            }
+            if case .bytes(let payload) = reading { return row.with(payload) }
+            guard let again = try readMoment({ (c, id) throws(SQLiteError) in try c.row(id, key) }) ?? nil else {
+                return nil
+            }
+            if again.facts.file == name, again.facts.revision == row.facts.revision { return row }
+            row = again
+        }
+        return row
+    }
+
+    /// The row that was just removed with its payload in hand: its file is nobody else's any more.
+    package func filledLast(_ row: EntryRow) throws(CacheError) -> EntryRow {
+        guard let name = row.facts.file, let blobs = try store.present().blobs else { return row }
+        let size = row.facts.size - Int64(row.extended?.count ?? 0)
+        do throws(SystemError) {
+            guard case .bytes(let payload) = try blobs.read(name, size: size, checksum: row.facts.checksum) else {
+                return row
+            }
+            return row.with(payload)
+        } catch {
+            throw CacheError("cannot read the file of a removed value in sub-cache \"\(self.name)\"", error)
+        }
+    }
+
+    /// A row that a reader may have, with its payload in hand.
+    package func filled(_ key: StoredKey, _ found: FoundRow, _ terms: AgeTerms) throws(CacheError) -> FoundRow? {
+        guard found.row.facts.file != nil else { return found }
+        guard let row = try filled(key, found.row) else { return judged(key, nil, terms) }
+        if row.facts.revision != found.row.facts.revision { return judged(key, row, terms) }
+        return FoundRow(row: row, facts: found.facts, moment: found.moment)
+    }
+
+    /// Where the file of a live entry is, for somebody outside.
+    package func fileURL(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> URL? {
+        while true {
+            guard let facts = try facts(key, terms, accessedAt: nil), !facts.isExpired(terms.rule, now: terms.now()),
+                let file = facts.file, let blobs = try store.present().blobs
+            else { return nil }
+            if store.isReadOnly { return blobs.path(of: file).map { URL(fileURLWithPath: $0) } }
+            do throws(SystemError) {
+                if let path = try blobs.handOut(file) { return URL(fileURLWithPath: path) }
+            } catch {
+                throw CacheError("cannot hand out the file of key \(key) in sub-cache \"\(name)\"", error)
+            }
+            // Given up in between, or gone: the row tells which.
+            let again = try self.facts(key, terms, accessedAt: nil)
+            if again?.file == file { return nil }
+        }
+    }
+}
+
+extension Store {
+    /// Gives up files that no row names any more, after the commit.
+    func giveUp(_ names: [String]) {
+        guard !names.isEmpty else { return }
+        do {
+            guard let blobs = try present().blobs else { return }
+            for name in names { try blobs.giveUp(name) }
+        } catch {
+            // A later sweep finds them.
+        }
+    }
+}

@@ -1,0 +1,283 @@
+public import Foundation
+package import LarderSQLite
+internal import Synchronization
+
+/// By what a reader judges an age.
+@usableFromInline
+package struct AgeTerms: Sendable {
+    /// How old an entry may be.
+    @usableFromInline package let rule: AgeRule
+    private let injected: (@Sendable () -> Int64)?
+
+    /// - Parameter now: A clock that was injected; the system's if nil.
+    package init(rule: AgeRule, now: (@Sendable () -> Int64)? = nil) {
+        self.rule = rule
+        injected = now
+    }
+
+    /// Whether the clock is the system's.
+    var isOfSystem: Bool { injected == nil }
+
+    /// Now, exactly.
+    package func now() -> Int64 { injected?() ?? SystemClock.now() }
+
+    /// Now, as exactly as it takes to judge a row.
+    func now(toJudge facts: EntryFacts) -> Int64 {
+        if let injected { return injected() }
+        let (now, rule) = (SystemClock.coarseNow(), facts.rule(else: rule))
+        return rule.surelyServes(start: facts.writtenAt, from: now, to: now &+ SystemClock.coarseLag)
+            && facts.accessedAt <= now ? now : SystemClock.now()
+    }
+}
+
+/// The bytes of a value that a reader may have.
+@usableFromInline
+package struct FoundPayload: Sendable {
+    /// Nil where the row is damaged.
+    @usableFromInline package let bytes: Data?
+    package let revision: Int64
+}
+
+/// A row that a reader may have, with the facts as this process knows them.
+package struct FoundRow: Sendable {
+    package let row: EntryRow
+    package let facts: EntryFacts
+    /// When it was found.
+    package let moment: Int64
+}
+
+extension RowLedger {
+    /// The row of a key that is served by these terms; nil counts as a miss.
+    package func find(_ key: StoredKey, _ terms: AgeTerms, _ round: UInt32) throws(CacheError) -> FoundRow? {
+        let row = try readMoment(round) { (c, id) throws(SQLiteError) in try c.row(id, key) } ?? nil
+        guard let found = judged(key, row, terms) else { return nil }
+        return try filled(key, found, terms)
+    }
+
+    /// The payload of a key that is served by these terms, counted as a hit and noted as used; nil counts as a miss.
+    ///
+    /// For a sub-cache of which memory holds nothing. Who cannot make sense of it takes it back with ``undoHit(_:)``.
+    @usableFromInline
+    package func findAlone(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
+        let row = try readMoment { (c, id) throws(SQLiteError) in try c.brief(id, key) } ?? nil
+        guard let row else {
+            count { $0.misses += 1 }
+            return nil
+        }
+        if row.hasFile { return try findFile(key, terms) }
+        // The clock is read after the disk: the wait counts.
+        let facts = row.facts
+        let (now, used) = (terms.now(toJudge: facts), store.revisions.next())
+        let uses = state.withLock { state -> Int? in
+            guard let (_, moment) = state.judged(key, facts, terms, now: now) else { return nil }
+            state.counts.diskHits += 1
+            state.uses[key] = NotedUse(accessedAt: moment, used: used)
+            return state.uses.count
+        }
+        guard let uses else { return nil }
+        if uses == 1 || uses >= Self.mostNotes { flushLater(uses) }
+        return FoundPayload(bytes: row.soundPayload, revision: row.revision)
+    }
+
+    private func findFile(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
+        guard let found = try find(key, terms, state.withLock { $0.watch }.round()) else { return nil }
+        count { $0.diskHits += 1 }
+        noteUse(key, at: found.moment, used: store.revisions.next())
+        return FoundPayload(bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision)
+    }
+
+    /// Takes back what a read counted.
+    package func undoHit(_ key: StoredKey) {
+        state.withLock { state in
+            state.counts.diskHits -= 1
+            state.counts.misses += 1
+            state.uses[key] = nil
+        }
+    }
+
+    /// The rows of many keys, as of one moment.
+    package func rows(_ keys: [StoredKey], _ round: UInt32) throws(CacheError) -> [EntryRow?] {
+        try readMoment(round) { (c, id) throws(SQLiteError) in
+            var rows: [EntryRow?] = []
+            for key in keys { rows.append(try c.row(id, key)) }
+            return rows
+        } ?? keys.map { _ in nil }
+    }
+
+    /// The rows of many keys, as of this moment.
+    package func currentRows(_ keys: [StoredKey]) throws(CacheError) -> [EntryRow?] {
+        try rows(keys, state.withLock { $0.watch }.round())
+    }
+
+    /// What a row that was read is to a reader by these terms; nil counts as a miss.
+    package func judged(_ key: StoredKey, _ row: EntryRow?, _ terms: AgeTerms) -> FoundRow? {
+        // The clock is read after the disk: the wait counts.
+        let now = row.map { terms.now(toJudge: $0.facts) } ?? 0
+        return state.withLock { state in
+            guard let row else {
+                state.counts.misses += 1
+                return nil
+            }
+            return state.judged(key, row.facts, terms, now: now).map { FoundRow(row: row, facts: $0, moment: $1) }
+        }
+    }
+
+    /// A miss that memory could tell of.
+    package func noteMiss(_ key: StoredKey, expired revision: Int64) {
+        state.withLock { state in
+            state.counts.misses += 1
+            state.noteExpired(key, revision: revision)
+        }
+    }
+
+    /// The row of a key, over or not, with what this process knows better; nil if it counts as absent.
+    package func row(
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?
+    ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts)? {
+        guard let row = try readMoment({ (c, id) throws(SQLiteError) in try c.row(id, key) }) ?? nil else { return nil }
+        return seen(key, row.facts, now: terms.now(), accessedAt: accessedAt).map { (row, $0) }
+    }
+
+    /// What the row of a key says, with what this process knows better; nil if it counts as absent.
+    package func facts(
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?
+    ) throws(CacheError) -> EntryFacts? {
+        guard let facts = try readMoment({ (c, id) throws(SQLiteError) in try c.facts(id, key) }) ?? nil else {
+            return nil
+        }
+        return seen(key, facts, now: terms.now(), accessedAt: accessedAt)
+    }
+
+    /// The facts of a row with what this process knows better; nil if it counts as absent.
+    package func seen(
+        _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil
+    ) -> EntryFacts? {
+        state.withLock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
+    }
+
+    /// Remembers a row that cannot be read; false if it is known already.
+    package func noteUnreadable(_ key: StoredKey, revision: Int64, isDropped: Bool) -> Bool {
+        state.withLock { state in
+            let old = state.unreadable.updateValue(
+                UnreadableRow(revision: revision, isDropped: isDropped), forKey: key)
+            guard old?.revision != revision else { return false }
+            state.counts.failures += 1
+            return true
+        }
+    }
+
+    /// How many entries are served, by these terms.
+    package func count(_ terms: AgeTerms) throws(CacheError) -> Int {
+        try front?.handOverUses()
+        let (now, rule) = (terms.now(), terms.rule)
+        let (unreadable, uses) = state.withLock { ($0.unreadable, $0.uses) }
+        return try readMoment { (c, id) throws(SQLiteError) in
+            var count = try c.countLive(id, rule, now: now)
+            for (key, row) in unreadable {
+                guard let facts = try c.facts(id, key), facts.revision == row.revision else { continue }
+                if !facts.isExpired(rule, now: now) { count -= 1 }
+            }
+            // Where an age runs from the last read, that may be one that is not written down yet.
+            if uses.isEmpty { return count }
+            if !rule.isSliding, try !c.isAnySliding(id) { return count }
+            for (key, use) in uses {
+                guard let facts = try c.facts(id, key), facts.isExpired(rule, now: now),
+                    unreadable[key]?.revision != facts.revision
+                else { continue }
+                let seen = facts.seen(
+                    writtenAt: facts.writtenAt, accessedAt: min(now, max(facts.accessedAt, use.accessedAt)))
+                if !seen.isExpired(rule, now: now) { count += 1 }
+            }
+            return count
+        } ?? 0
+    }
+
+    /// Whether no entry is served, by these terms.
+    package func isEmpty(_ terms: AgeTerms) throws(CacheError) -> Bool {
+        guard state.withLock({ $0.unreadable.isEmpty }) else { return try count(terms) == 0 }
+        let (now, rule) = (terms.now(), terms.rule)
+        let isAnyLive = try readMoment { (c, id) throws(SQLiteError) in try c.isAnyLive(id, rule, now: now) } ?? false
+        // Reads that are not written down may have kept some that the rows say are over.
+        if isAnyLive { return false }
+        return try count(terms) == 0
+    }
+
+    package func sizeOnDisk() throws(CacheError) -> Int64 {
+        try readMoment { (c, id) throws(SQLiteError) in try c.totalSize(id) } ?? 0
+    }
+}
+
+// MARK: - The generation
+
+extension RowLedger {
+    private enum Seen<R: Sendable>: Sendable {
+        case here(R)
+        /// The generation is another one than was thought.
+        case elsewhere(R?, GenerationBinding)
+        case superseded
+    }
+
+    /// Reads from the generation in one moment; nil if there is nothing to read from.
+    package func readMoment<R: Sendable>(
+        _ body: @Sendable (inout Connection, Int64) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R? {
+        let (watch, binding, isSuperseded) = state.withLock { ($0.watch, $0.binding, $0.isSuperseded) }
+        return isSuperseded ? nil : try readMoment(watch.round(), binding, body)
+    }
+
+    /// Reads from the generation as of a round or later; looks first whether it is still the live one, if anybody may have
+    /// changed that.
+    func readMoment<R: Sendable>(
+        _ round: UInt32, _ body: @Sendable (inout Connection, Int64) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R? {
+        let (binding, isSuperseded) = state.withLock { ($0.binding, $0.isSuperseded) }
+        return isSuperseded ? nil : try readMoment(round, binding, body)
+    }
+
+    private func readMoment<R: Sendable>(
+        _ round: UInt32, _ binding: GenerationBinding,
+        _ body: @Sendable (inout Connection, Int64) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R? {
+        let seen = try store.read { (connection, database) throws(SQLiteError) -> Seen<R> in
+            if binding.database == database && binding.round == round && binding.id != 0 {
+                return .here(try body(&connection, binding.id))
+            }
+            let isOther = binding.database != database
+            guard let live = try connection.liveGeneration(named: self.name) else {
+                // In a new database there is none yet; in the old one it was removed.
+                let nowhere = GenerationBinding(database: database, id: 0, root: 0, round: round)
+                return isOther ? .elsewhere(nil, nowhere) : .superseded
+            }
+            guard live.isOf(version: self.version, codec: self.codec), isOther || live.root == binding.root else {
+                return .superseded
+            }
+            let found = GenerationBinding(database: database, id: live.id, root: live.root, round: round)
+            return .elsewhere(try body(&connection, live.id), found)
+        }
+        switch seen {
+        case .here(let result): return result
+        case .elsewhere(let result, let binding):
+            let displaced = adopt(binding)
+            _ = consume displaced
+            return result
+        case .superseded:
+            let displaced = supersede()
+            _ = consume displaced
+            return nil
+        }
+    }
+
+    /// Takes over what a read saw of the generation.
+    private func adopt(_ found: GenerationBinding) -> (any Sendable)? {
+        let isOther = state.withLock { state in
+            let known = state.binding
+            // An older look must not undo what a commit of our own has moved on.
+            guard known.database != found.database || known.id <= found.id else { return false }
+            state.binding = found
+            guard known.id != found.id, known.id != 0 else { return false }
+            state.forgetEverything()
+            return true
+        }
+        return isOther ? front?.clear() : nil
+    }
+}

@@ -1,0 +1,207 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// A row that is to be removed, unless it was written, or used, since it was chosen.
+package struct RowVictim: Sendable {
+    package let key: StoredKey
+    let revision: Int64
+    /// Its place in the order of use, if a use saves it.
+    let used: Int64?
+    package let size: Int64
+    let file: String?
+    package let isExpired: Bool
+
+    package init(_ key: StoredKey, _ facts: EntryFacts, used: Int64? = nil, isExpired: Bool = false) {
+        self.key = key
+        revision = facts.revision
+        self.used = used
+        size = facts.size
+        file = facts.file
+        self.isExpired = isExpired
+    }
+}
+
+/// Why entries are removed, other than that they are over.
+package enum RemovalCause: Sendable {
+    case call, count, size, freeSpace, decider
+}
+
+/// What a front does about a removal, given which of the victims go.
+package struct FrontRemoval: Sendable {
+    /// Where the order of writes is decided.
+    package let decide: @Sendable (Int) -> Void
+    /// Once it is committed; gives back what is to be released when nothing is held.
+    package let apply: @Sendable ([Int]) -> (any Sendable)?
+
+    package init(decide: @escaping @Sendable (Int) -> Void, apply: @escaping @Sendable ([Int]) -> (any Sendable)?) {
+        self.decide = decide
+        self.apply = apply
+    }
+
+    static let none = FrontRemoval(decide: { _ in }, apply: { _ in nil })
+}
+
+extension RowLedger {
+    /// How many rows are deleted in one transaction, so that others get their turn.
+    private static let rowsPerSlice = 256
+
+    /// Removes the victims that are still what they were when they were chosen, slice by slice.
+    ///
+    /// - Returns: Those that went.
+    package func remove(_ victims: [RowVictim], _ cause: RemovalCause) throws(CacheError) -> [RowVictim] {
+        var removed: [RowVictim] = []
+        for start in stride(from: 0, to: victims.count, by: Self.rowsPerSlice) {
+            let slice = Array(victims[start..<min(start + Self.rowsPerSlice, victims.count)])
+            // The front's keys are the user's code, and made before anything is held.
+            let front = front
+            let removal = front?.removal(of: slice, cause) ?? .none
+            let went = try run(removalTicket(slice, cause, removal)).map { slice[$0] }
+            front?.wentAway(went, cause)
+            removed += went
+        }
+        return removed
+    }
+
+    private func removalTicket(
+        _ victims: [RowVictim], _ cause: RemovalCause, _ removal: FrontRemoval
+    ) -> WriteTicket<([Int], WritePlace)> {
+        ticket(
+            .cache(identity), isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    var removed: [Int] = []
+                    for (index, victim) in victims.enumerated() {
+                        let isGone =
+                            if let used = victim.used {
+                                try c.delete(
+                                    place.generation, victim.key, revision: victim.revision, used: used)
+                            } else {
+                                try c.delete(place.generation, victim.key, revision: victim.revision)
+                            }
+                        if isGone {
+                            removed.append(index)
+                            removal.decide(index)
+                            // Of this revision, so it is the file that was seen.
+                            place.noteGone(victim.file, victim.size)
+                        }
+                    }
+                    return removed
+                }
+            },
+            apply: { removed, _ in
+                self.state.withLock { state in
+                    for index in removed {
+                        state.forget(victims[index].key)
+                        state.count(victims[index], cause)
+                    }
+                }
+                return removal.apply(removed)
+            })
+    }
+
+    // MARK: - What is over
+
+    /// Removes every entry that is over by all `rules`, and has been for `grace` milliseconds.
+    ///
+    /// - Returns: How many went.
+    package func removeExpired(_ rules: [AgeRule], now: Int64, grace: Int64) throws(CacheError) -> Int {
+        guard !rules.isEmpty else { return 0 }
+        try flushUses()
+        var count = 0
+        var pass = RowPass()
+        while true {
+            let page = try pass.nextFacts(of: self)
+            if page.isEmpty { return count }
+            let victims = page.compactMap { item -> RowVictim? in
+                guard let facts = seen(item.key, item.facts, now: now) else { return nil }
+                guard rules.allSatisfy({ facts.isExpired($0, now: now, grace: grace) }) else { return nil }
+                return RowVictim(item.key, item.facts, isExpired: true)
+            }
+            count += try remove(victims, .call).count
+        }
+    }
+
+    /// Removes what is over for all live handles, and for longer than anybody wants it kept.
+    package func sweep() throws(CacheError) -> Int {
+        let rules = liveRules
+        var grace = longestKeeping
+        // Another process may have read a sliding entry, and not written that down yet.
+        if rules.contains(where: \.isSliding) { grace = max(grace, Self.longestNote) }
+        return try removeExpired(rules, now: store.timekeeper.now(), grace: grace)
+    }
+
+    // MARK: - Trims
+
+    /// How many candidates are looked for at a time.
+    private static let candidatesPerScan = 50_000
+
+    /// Removes what is over, then the least recently used, until no more than so many rows are left.
+    package func trim(toCount limit: Int, _ terms: AgeTerms) throws(CacheError) -> Int {
+        try trim(terms, .count) { (connection, id) throws(SQLiteError) in
+            Int64(try connection.countAll(id)) - Int64(max(0, limit))
+        } weight: { _ in
+            1
+        }
+    }
+
+    /// Removes what is over, then the least recently used, until the rest comes to no more than so many bytes.
+    package func trim(toSize limit: Int64, _ terms: AgeTerms) throws(CacheError) -> Int {
+        try trim(terms, .size) { (connection, id) throws(SQLiteError) in
+            try connection.totalSize(id) - max(0, limit)
+        } weight: { facts in
+            facts.size
+        }
+    }
+
+    private func trim(
+        _ terms: AgeTerms, _ cause: RemovalCause,
+        excess: @escaping @Sendable (inout Connection, Int64) throws(SQLiteError) -> Int64,
+        weight: (EntryFacts) -> Int64
+    ) throws(CacheError) -> Int {
+        try flushUses()
+        let (rule, now) = (terms.rule, terms.now())
+        var removed = 0
+        while true {
+            let found = try readMoment { (c, id) throws(SQLiteError) -> (Int64, [TrimCandidate])? in
+                let excess = try excess(&c, id)
+                guard excess > 0 else { return nil }
+                let limit = min(Self.candidatesPerScan, Int(clamping: excess))
+                return (excess, try c.leastUsed(id, rule, now: now, limit: limit))
+            }
+            guard let (excess, candidates) = found ?? nil else { return removed }
+            var rest = excess
+            var victims: [RowVictim] = []
+            for candidate in candidates where rest > 0 {
+                rest -= weight(candidate.facts)
+                victims.append(
+                    RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
+            }
+            let gone = try remove(victims, cause).count
+            removed += gone
+            // All that is left is pinned, or in use at this moment.
+            if gone == 0 { return removed }
+        }
+    }
+}
+
+extension RowLedgerState {
+    fileprivate mutating func count(_ victim: RowVictim, _ cause: RemovalCause) {
+        if victim.isExpired { return noteExpired(victim.key, revision: victim.revision) }
+        switch cause {
+        case .call: counts.removals += 1
+        case .count: counts.countEvictions += 1
+        case .size: counts.sizeEvictions += 1
+        case .freeSpace: counts.spaceEvictions += 1
+        case .decider: counts.deciderEvictions += 1
+        }
+    }
+}
+
+extension EntryFacts {
+    /// Whether the entry was over at `now` for longer than `grace`.
+    fileprivate func isExpired(_ rule: AgeRule, now: Int64, grace: Int64) -> Bool {
+        guard isExpired(rule, now: now) else { return false }
+        let (moment, isTooEarly) = now.subtractingReportingOverflow(grace)
+        return grace == 0 || isExpired(rule, now: isTooEarly ? .min : moment)
+    }
+}

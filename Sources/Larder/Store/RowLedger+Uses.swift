@@ -1,0 +1,154 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// Reads never write: what was used is noted in memory, and written down after a while or before it matters.
+extension RowLedger {
+    /// How long a use may stay in memory alone.
+    package static let longestNote: Int64 = 10_000
+
+    /// How many notes are too many to wait that long.
+    static let mostNotes = 10_000
+
+    /// How many of them share a transaction.
+    private static let notesPerSlice = 256
+
+    /// Notes uses of entries that memory does not hold.
+    package func note(_ notes: [(key: StoredKey, use: NotedUse)]) {
+        let count = state.withLock { state in
+            for (key, use) in notes where (state.uses[key]?.used ?? .min) < use.used { state.uses[key] = use }
+            return state.uses.count
+        }
+        forgetUses(beyond: count)
+        scheduleFlush()
+        if count >= Self.mostNotes { flushSoon() }
+    }
+
+    /// Notes one such use.
+    package func noteUse(_ key: StoredKey, at moment: Int64, used: Int64) {
+        let count = state.withLock { state in
+            state.uses[key] = NotedUse(accessedAt: moment, used: used)
+            return state.uses.count
+        }
+        if count == 1 || count >= Self.mostNotes { flushLater(count) }
+    }
+
+    /// Sees to it that so many notes are written down.
+    func flushLater(_ count: Int) {
+        forgetUses(beyond: count)
+        scheduleFlush()
+        if count >= Self.mostNotes { flushSoon() }
+    }
+
+    /// Where nothing is ever written down, notes would grow without a bound.
+    private func forgetUses(beyond count: Int) {
+        if count >= Self.mostNotes, store.isReadOnly { state.withLock { $0.uses = [:] } }
+    }
+
+    /// Sees to it that what is read from now on is written down.
+    package func scheduleFlush() {
+        guard !store.isReadOnly, !store.isClosed else { return }
+        flushing.withLock { wakeup in
+            guard wakeup == nil else { return }
+            wakeup = store.timekeeper.wake(.milliseconds(Self.longestNote)) { [self] in flushInBackground() }
+        }
+    }
+
+    /// Writes the notes down on a thread of the system's: they are too many.
+    private func flushSoon() {
+        let wakeup = flushing.withLock { $0 }
+        guard let wakeup else { return }
+        offloadInBackground { wakeup.fire() }
+    }
+
+    private func flushInBackground() {
+        do throws(CacheError) {
+            try flushUses()
+        } catch {
+            if error.code != .closed, error.code != .superseded { store.notify(.backgroundFailure(error)) }
+        }
+        store.live.drop(self)
+    }
+
+    /// Ends the wait, where nobody is interested any more.
+    package func cancelFlush() {
+        flushing.withLock { $0.take() }?.cancel()
+    }
+
+    /// Whether everything that was noted is written down.
+    package var isSettled: Bool { state.withLock { ($0.uses.isEmpty && $0.corrections.isEmpty) || $0.isSuperseded } }
+
+    /// Writes down which entries were read, and moments that were in the future.
+    package func flushUses() throws(CacheError) {
+        cancelFlush()
+        try front?.handOverUses()
+        guard !store.isReadOnly else { return }
+        let (uses, corrections) = state.withLock { ($0.uses, $0.corrections) }
+        try inSlices(Array(corrections)) { slice throws(CacheError) in
+            _ = try run(correctionTicket(slice))
+        }
+        try inSlices(Array(uses)) { slice throws(CacheError) in
+            _ = try run(useTicket(slice))
+        }
+    }
+
+    private func inSlices<Item>(
+        _ items: [Item], _ body: ([Item]) throws(CacheError) -> Void
+    ) throws(CacheError) {
+        for start in stride(from: 0, to: items.count, by: Self.notesPerSlice) {
+            try body(Array(items[start..<min(start + Self.notesPerSlice, items.count)]))
+        }
+    }
+
+    private func useTicket(_ notes: [(key: StoredKey, value: NotedUse)]) -> WriteTicket<(Void, WritePlace)> {
+        let now = store.timekeeper.now()
+        return ticket(
+            .unheld, isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    for (key, use) in notes {
+                        let moment = use.accessedAt == NotedUse.unknownMoment ? now : use.accessedAt
+                        try c.touch(place.generation, key, at: moment, used: use.used)
+                    }
+                }
+            },
+            apply: { _, _ in
+                self.state.withLock { state in
+                    for (key, use) in notes where state.uses[key]?.used == use.used { state.uses[key] = nil }
+                }
+                return nil
+            })
+    }
+
+    private func correctionTicket(
+        _ corrections: [(key: StoredKey, value: Int64)]
+    ) -> WriteTicket<(Void, WritePlace)> {
+        ticket(
+            .unheld, isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    for (key, moment) in corrections { try c.correct(place.generation, key, now: moment) }
+                }
+            },
+            apply: { _, _ in
+                self.state.withLock { state in
+                    for (key, moment) in corrections where state.corrections[key] == moment {
+                        state.corrections[key] = nil
+                    }
+                }
+                return nil
+            })
+    }
+}
+
+extension Store {
+    /// Writes down what every sub-cache in use has noted; one that was superseded has nothing to say.
+    package func flushUses() throws(CacheError) {
+        for ledger in live.all {
+            do throws(CacheError) {
+                try ledger.flushUses()
+            } catch  where error.code == .superseded {
+                continue
+            }
+        }
+    }
+}

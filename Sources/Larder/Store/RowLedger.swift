@@ -1,0 +1,247 @@
+internal import LarderSQLite
+package import Synchronization
+
+/// What this process knows of one sub-cache's rows beyond the rows themselves, and every read and write of them.
+///
+/// It knows bytes, not types, so that all of this is compiled once. What is typed, the front in memory, hangs on to it
+/// as a ``LedgerFront`` while a handle lives; the ledger stays behind until it has nothing left to write down.
+@usableFromInline
+package final class RowLedger: Sendable {
+    package let name: String
+    package let version: String
+    package let codec: String
+    package let store: Store
+
+    /// Guards what is known; no other lock is taken under it.
+    let state: Mutex<RowLedgerState>
+
+    /// The front, and how many handles use it; taken before no other lock.
+    private let attachment = Mutex<Attachment>(Attachment())
+
+    private struct Attachment: Sendable {
+        var front: (any LedgerFront)?
+        var handles = 0
+        /// The age of each handle, so that sweeps take nothing that one of them may still serve.
+        var rules: [Int: AgeRule] = [:]
+        var nextHandle = 0
+    }
+
+    /// What sweeps leave an entry after its end, in milliseconds.
+    package let keepsExpired = Atomic<Int64>(0)
+
+    /// The same for what generators may still serve, by a number for each that lives.
+    private let keepings = Mutex<(next: Int, milliseconds: [Int: Int64])>((0, [:]))
+
+    /// What goes next when there is too much; held over the removal, so that one at a time removes.
+    let evicting = Mutex(EvictionQueue())
+
+    /// The wait until the uses are written down.
+    let flushing = Mutex<Wakeup?>(nil)
+
+    package init(_ generation: Generation, present: StorePresent, binding: GenerationBinding, store: Store) {
+        name = generation.name
+        version = generation.version
+        codec = generation.codec
+        self.store = store
+        state = Mutex(RowLedgerState(watch: present.watch, binding: binding, declared: generation))
+    }
+
+    /// What the queue knows it by.
+    package var identity: ObjectIdentifier { ObjectIdentifier(self) }
+
+    /// Whether its rows are of this version and written by this codec.
+    package func isOf(version: String, codec: String) -> Bool {
+        ExactName(self.version) == ExactName(version) && self.codec == codec
+    }
+
+    // MARK: - Handles
+
+    /// The front in use.
+    package var front: (any LedgerFront)? { attachment.withLock { $0.front } }
+
+    /// Adds a handle of a front.
+    package func attach(_ front: any LedgerFront, _ rule: AgeRule) -> Int {
+        attachment.withLock { attachment in
+            attachment.front = front
+            attachment.handles += 1
+            attachment.nextHandle += 1
+            attachment.rules[attachment.nextHandle] = rule
+            return attachment.nextHandle
+        }
+    }
+
+    /// Takes a handle away; with the last one the front goes, and the ledger once nothing is left to write down.
+    package func detach(_ handle: Int) {
+        let last = attachment.withLock { attachment -> (any LedgerFront)? in
+            attachment.rules[handle] = nil
+            attachment.handles -= 1
+            guard attachment.handles == 0 else { return nil }
+            return attachment.front.take()
+        }
+        guard let last else { return }
+        last.retire()
+        store.live.drop(self)
+    }
+
+    /// The ages that sweeps respect: those of the live handles.
+    package var liveRules: [AgeRule] { attachment.withLock { Array($0.rules.values) } }
+
+    /// Lets sweeps and limits leave entries for so long after their end, until the result is given to ``stopKeeping(_:)``.
+    package func keepExpired(for milliseconds: Int64) -> Int {
+        keepings.withLock { keepings in
+            keepings.next += 1
+            keepings.milliseconds[keepings.next] = milliseconds
+            return keepings.next
+        }
+    }
+
+    /// Takes that back.
+    package func stopKeeping(_ number: Int) { keepings.withLock { $0.milliseconds[number] = nil } }
+
+    /// For how long after its end anybody wants an entry kept.
+    var longestKeeping: Int64 {
+        max(keepsExpired.load(ordering: .relaxed), keepings.withLock { $0.milliseconds.values.max() ?? 0 })
+    }
+
+    // MARK: - What happens to it
+
+    /// Another version was opened, or it was removed: it shows nothing and writes nothing from now on.
+    ///
+    /// - Returns: What is to be released when nothing is held.
+    package func supersede() -> (any Sendable)? {
+        state.withLock { state in
+            state.isSuperseded = true
+            state.forgetEverything()
+        }
+        let front = front
+        defer { front?.end() }
+        return front?.clear()
+    }
+
+    /// Another database stands in the place of the one it worked on.
+    package func moved(to present: StorePresent) -> (any Sendable)? {
+        state.withLock { state in
+            state.watch = present.watch
+            state.binding = GenerationBinding()
+            state.forgetEverything()
+        }
+        return front?.moved(to: present)
+    }
+
+    /// The id of the generation.
+    package var generation: Int64 { state.withLock { $0.binding.id } }
+
+    package var isSuperseded: Bool { state.withLock { $0.isSuperseded } }
+
+    /// Whether it still is the live generation, as far as anybody has committed by now.
+    package func isCurrent() throws(CacheError) -> Bool {
+        let (watch, binding, isSuperseded) = state.withLock { ($0.watch, $0.binding, $0.isSuperseded) }
+        if isSuperseded || binding.id == 0 { return false }
+        if watch.round() == binding.round { return true }
+        // A look at the generation is part of every read in a new round.
+        _ = try readMoment { (_, _) throws(SQLiteError) in true }
+        return state.withLock { !$0.isSuperseded && $0.binding.id != 0 }
+    }
+
+    package var supersededError: CacheError {
+        CacheError(
+            .superseded,
+            "Sub-cache \"\(name)\" was opened under another version, or removed, since this handle was made for version"
+                + " \"\(version)\". Nothing was changed; open it anew.")
+    }
+
+    /// Changes the numbers.
+    package func count(_ body: (inout LedgerCounts) -> Void) { state.withLock { body(&$0.counts) } }
+
+    package var counts: LedgerCounts { state.withLock { $0.counts } }
+
+    /// What was declared when it was opened last.
+    package var declared: Generation { state.withLock { $0.declared } }
+}
+
+/// The typed half of a sub-cache: what its ledger has to tell it.
+package protocol LedgerFront: AnyObject, Sendable {
+    /// Nothing that it holds is true any more.
+    ///
+    /// - Returns: What is to be released when nothing is held.
+    func clear() -> (any Sendable)?
+
+    /// The same, and another database is there.
+    func moved(to present: StorePresent) -> (any Sendable)?
+
+    /// Everything was removed by somebody else, whom the next write comes after.
+    func noteClear()
+
+    /// It shows nothing any more: nothing will change.
+    func end()
+
+    /// A manager is closed: those who follow the changes through it learn no more.
+    func end(for manager: ObjectIdentifier)
+
+    /// What takes the copies of these entries out of memory, in the order of commits.
+    func removal(of victims: [RowVictim], _ cause: RemovalCause) -> FrontRemoval
+
+    /// There is more than the limits allow, and nothing that may go.
+    func limitIsUnmet()
+
+    /// Entries went that no call named.
+    func wentAway(_ victims: [RowVictim], _ cause: RemovalCause)
+
+    /// The last number in the order of use that it gave.
+    var lastUse: Int64 { get }
+
+    /// Gives the ledger the uses that are noted in memory.
+    func handOverUses() throws(CacheError)
+
+    /// Gives memory back.
+    func relieve(_ level: MemoryPressure)
+
+    /// The last handle is gone.
+    func retire()
+}
+
+/// What happened to the rows of a sub-cache.
+package struct LedgerCounts: Sendable {
+    package var diskHits = 0
+    package var misses = 0
+    package var expirations = 0
+    package var countEvictions = 0
+    package var sizeEvictions = 0
+    package var spaceEvictions = 0
+    package var deciderEvictions = 0
+    package var writes = 0
+    package var removals = 0
+    package var failures = 0
+
+    package init() {}
+}
+
+/// Which rows belong to a sub-cache, in which database, and when that was last looked up.
+package struct GenerationBinding: Sendable {
+    var database = 0
+    var id: Int64 = 0
+    var root: Int64 = 0
+    /// The round in which its row was known to be live.
+    var round: UInt32 = 0
+
+    package init() {}
+
+    package init(database: Int, id: Int64, root: Int64, round: UInt32) {
+        self.database = database
+        self.id = id
+        self.root = root
+        self.round = round
+    }
+
+    /// The binding to a generation that was just looked up.
+    package init(_ generation: Generation, _ context: WriteContext) {
+        self.init(database: context.database, id: generation.id, root: generation.root, round: context.round)
+    }
+}
+
+extension Generation {
+    /// Whether its entries are worth the same.
+    package func isOf(version: String, codec: String) -> Bool {
+        ExactName(self.version) == ExactName(version) && self.codec == codec
+    }
+}

@@ -1,0 +1,115 @@
+/// What the lock of a ledger guards.
+struct RowLedgerState: Sendable {
+    var watch: CommitWatch
+    var binding: GenerationBinding
+
+    /// What is written down of the sub-cache if another database takes the place of this one.
+    var declared: Generation
+
+    var isSuperseded = false
+    var counts = LedgerCounts()
+
+    /// Uses of entries that are not in memory.
+    var uses: [StoredKey: NotedUse] = [:]
+
+    /// Writes in the future that were met, and when.
+    var corrections: [StoredKey: Int64] = [:]
+
+    /// Rows that cannot be read, which count as absent.
+    var unreadable: [StoredKey: UnreadableRow] = [:]
+
+    /// Entries that were found to be over, by their revision, so that each is counted once.
+    private var expired: [StoredKey: Int64] = [:]
+
+    /// How much may be on disk, and how much is, as far as that is known.
+    var limits = RowLimits()
+    var tally: RowTally?
+
+    /// Whether there was too much and nothing that might go, when limits were held last.
+    var isLimitUnmet = false
+
+    /// The highest moment of a write that the generation's row allows for, see `latest_at`.
+    var latestAt: Int64
+
+    init(watch: CommitWatch, binding: GenerationBinding, declared: Generation) {
+        self.watch = watch
+        self.binding = binding
+        self.declared = declared
+        latestAt = declared.latestAt
+    }
+
+    /// The rows it was about are gone, or somebody else's.
+    mutating func forgetEverything() {
+        uses = [:]
+        corrections = [:]
+        unreadable = [:]
+        tally = nil
+    }
+
+    /// The row it was about is another one.
+    mutating func forget(_ key: StoredKey) {
+        if !uses.isEmpty { uses[key] = nil }
+        if !corrections.isEmpty { corrections[key] = nil }
+        if !unreadable.isEmpty { unreadable[key] = nil }
+    }
+
+    /// Counts an entry that is over, once.
+    mutating func noteExpired(_ key: StoredKey, revision: Int64) {
+        if expired.count >= 10_000 { expired = [:] }
+        if expired.updateValue(revision, forKey: key) != revision { counts.expirations += 1 }
+    }
+
+    /// What a row says to a reader by these terms, and when it was judged; nil counts as a miss.
+    mutating func judged(
+        _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64
+    ) -> (facts: EntryFacts, moment: Int64)? {
+        // A row that was corrected is older than it says, by which the clock was chosen.
+        let now = corrections.isEmpty || !terms.isOfSystem ? now : SystemClock.now()
+        guard let facts = seen(key, facts, now: now) else {
+            counts.misses += 1
+            return nil
+        }
+        if facts.isExpired(terms.rule, now: now) {
+            counts.misses += 1
+            noteExpired(key, revision: facts.revision)
+            return nil
+        }
+        return (facts, now)
+    }
+
+    /// The facts of a row with what this process knows better: uses that are not written down, and a clock that was set
+    /// back; nil if the row counts as absent.
+    ///
+    /// - Parameter accessedAt: When memory saw it used last.
+    mutating func seen(_ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil) -> EntryFacts? {
+        if !unreadable.isEmpty, unreadable[key]?.revision == facts.revision { return nil }
+        let corrected = corrections.isEmpty ? nil : corrections[key]
+        let used = uses.isEmpty ? nil : uses[key]?.accessedAt
+        let writtenAt = min(facts.writtenAt, corrected ?? .max, now)
+        if writtenAt < facts.writtenAt { corrections[key] = writtenAt }
+        let lastUse = min(max(facts.accessedAt, used ?? .min, accessedAt ?? .min), now)
+        return facts.seen(writtenAt: writtenAt, accessedAt: lastUse)
+    }
+}
+
+/// A row that cannot be read.
+struct UnreadableRow: Sendable {
+    let revision: Int64
+    /// Whether the next write deletes it.
+    let isDropped: Bool
+}
+
+/// A use of an entry that is not written down yet.
+package struct NotedUse: Sendable {
+    package var accessedAt: Int64
+    /// Its place in the order of use.
+    package var used: Int64
+
+    package init(accessedAt: Int64, used: Int64) {
+        self.accessedAt = accessedAt
+        self.used = used
+    }
+
+    /// Stands for a use that asked no clock.
+    package static let unknownMoment = Int64.min
+}

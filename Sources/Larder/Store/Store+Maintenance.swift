@@ -1,0 +1,203 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// What a pass over a store has done.
+package struct MaintenanceCounts: Sendable {
+    package var expired = 0
+    package var trimmed = 0
+    package var reclaimed = 0
+    package var orphans = 0
+    package var freedBytes: Int64 = 0
+}
+
+extension Store {
+    /// How many pages are given back in one transaction.
+    private static let pagesPerSlice = 256
+
+    /// How old a file without a row has to be, in milliseconds: its row may be on its way.
+    private static let orphanAge: Int64 = 3_600_000
+
+    /// Removes what is over, over a limit, retired or orphaned, and gives the space back, slice by slice.
+    package func maintain() throws(CacheError) -> MaintenanceCounts {
+        var counts = MaintenanceCounts()
+        for ledger in live.all where !ledger.isSuperseded {
+            try ledger.flushUses()
+            counts.expired += try ledger.sweep()
+            counts.trimmed += try ledger.holdLimits(slack: false)
+        }
+        counts.expired += try sweepUnused()
+        counts.trimmed += try holdLimits(slack: false)
+        counts.reclaimed = try reclaimer.finish(self)
+        counts.orphans = try sweepFiles()
+        try checkpoint()
+        counts.freedBytes = try vacuum()
+        counts.trimmed += try holdFreeSpace()
+        try emptyPool()
+        try checkpoint()
+        return counts
+    }
+
+    /// Removes what is over from sub-caches that nobody uses, by the age that was declared last.
+    private func sweepUnused() throws(CacheError) -> Int {
+        var count = 0
+        let present = try present()
+        let generations = try read { (c, _) throws(SQLiteError) in try c.liveGenerations() }
+        for generation in generations where live[generation.name] == nil {
+            let binding = GenerationBinding(
+                database: present.database, id: generation.id, root: generation.root, round: present.watch.round())
+            let ledger = RowLedger(generation, present: present, binding: binding, store: self)
+            let rule = generation.age.rule
+            let grace = max(generation.keepsExpired, rule.isSliding ? RowLedger.longestNote : 0)
+            count += try ledger.removeExpired([rule], now: timekeeper.now(), grace: grace)
+        }
+        return count
+    }
+
+    /// Deletes files that no row names.
+    package func sweepFiles() throws(CacheError) -> Int {
+        guard let blobs = try present().blobs else { return 0 }
+        // By the system's clock, which is the files'.
+        var sweep = BlobSweep(olderThan: SystemClock.now() - Self.orphanAge)
+        while !sweep.isDone {
+            try CacheError.translating("cannot sweep the files of \(name)") {
+                try blobs.sweep(&sweep, atMost: 1000) { names in
+                    try read { (c, _) throws(SQLiteError) in try c.named(names) }
+                }
+            }
+        }
+        return sweep.deletedCount
+    }
+
+    /// Gives empty pages back to the file system.
+    ///
+    /// - Returns: How many bytes.
+    package func vacuum() throws(CacheError) -> Int64 {
+        var freed = 0
+        while true {
+            let ticket = WriteTicket<Int>(
+                .unheld, isCompound: true,
+                perform: { (connection, _) throws(WriteFailure) in
+                    try connection.failing { (c) throws(SQLiteError) in
+                        let before = try c.freePages()
+                        if before > 0 { try c.vacuum(pages: Self.pagesPerSlice) }
+                        return before - (try c.freePages())
+                    }
+                })
+            let pages = try queue.run(ticket, commit)
+            if pages <= 0 { return Int64(freed * Connection.pageSize) }
+            freed += pages
+        }
+    }
+
+    private func emptyPool() throws(CacheError) {
+        guard let blobs = try present().blobs else { return }
+        do throws(SystemError) {
+            try blobs.emptyPool()
+        } catch {
+            throw CacheError("cannot delete files of \(name) that wait to be used again", error)
+        }
+    }
+
+    // MARK: - Limits of the whole
+
+    /// Removes the least recently used entries of all sub-caches until the size limit holds.
+    func holdLimits(slack: Bool) throws(CacheError) -> Int {
+        guard let limit = policy.sizeLimit else { return 0 }
+        let allowed = limit + (slack ? limit / 20 : 0)
+        let size = try read { (c, _) throws(SQLiteError) in try c.totalSizeOfAll() }
+        written.store(0, ordering: .relaxed)
+        guard size > allowed else { return 0 }
+        return try evictOfAll(bytes: size - limit, .size)
+    }
+
+    /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
+    func holdFreeSpace() throws(CacheError) -> Int {
+        guard let floor = policy.freeSpaceFloor, let blobs = try present().blobs else { return 0 }
+        var removed = 0
+        while true {
+            let free = try CacheError.translating("cannot look how much room there is for \(name)") {
+                try blobs.freeSpace()
+            }
+            guard free < floor else { return removed }
+            let gone = try evictOfAll(bytes: max(floor - free, 1 << 20), .freeSpace)
+            if gone == 0 { return removed }
+            removed += gone
+            try checkpoint()
+            _ = try vacuum()
+            try emptyPool()
+            try checkpoint()
+        }
+    }
+
+    /// Removes the least recently used entries that come to so many bytes.
+    private func evictOfAll(bytes: Int64, _ cause: RemovalCause) throws(CacheError) -> Int {
+        for ledger in live.all where !ledger.isSuperseded { try ledger.flushUses() }
+        var removed = 0
+        var rest = bytes
+        while rest > 0 {
+            let rows = try read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: 1000) }
+            var victims: [Int64: [RowVictim]] = [:]
+            for (generation, candidate) in rows where rest > 0 {
+                rest -= max(candidate.facts.size, 1)
+                victims[generation, default: []].append(
+                    RowVictim(candidate.key, candidate.facts, used: candidate.used))
+            }
+            var gone = 0
+            for (generation, victims) in victims { gone += try remove(victims, of: generation, cause) }
+            if gone == 0 { return removed }
+            removed += gone
+        }
+        return removed
+    }
+
+    private func remove(
+        _ victims: [RowVictim], of id: Int64, _ cause: RemovalCause
+    ) throws(CacheError) -> Int {
+        if let ledger = live.all.first(where: { $0.generation == id }) {
+            return try ledger.remove(victims, cause).count
+        }
+        let present = try present()
+        let found = try read { (c, _) throws(SQLiteError) in try c.liveGenerations().first { $0.id == id } }
+        guard let generation = found else { return 0 }
+        let binding = GenerationBinding(
+            database: present.database, id: id, root: generation.root, round: present.watch.round())
+        let ledger = RowLedger(generation, present: present, binding: binding, store: self)
+        return try ledger.remove(victims, cause).count
+    }
+
+    // MARK: - By itself
+
+    /// Notes bytes that were written, and looks after the limits of the whole when they have come to something.
+    func noteWritten(_ bytes: Int64) {
+        scheduleMaintenance()
+        guard policy.sizeLimit != nil || policy.freeSpaceFloor != nil else { return }
+        let share = min(policy.sizeLimit.map { $0 / 20 } ?? .max, 4 << 20)
+        guard written.add(Int(clamping: bytes), ordering: .relaxed).newValue > share else { return }
+        written.store(0, ordering: .relaxed)
+        do throws(CacheError) {
+            _ = try holdLimits(slack: true)
+            _ = try holdFreeSpace()
+        } catch {
+            if error.code != .closed { notify(.backgroundFailure(error)) }
+        }
+    }
+
+    /// Sees to it that a store that was written is looked after later; one that is not needs no timer.
+    private func scheduleMaintenance() {
+        guard let interval = policy.maintenanceInterval, !isReadOnly else { return }
+        guard !isMaintenanceScheduled.exchange(true, ordering: .relaxed) else { return }
+        _ = timekeeper.wake(interval) { [weak self] in
+            guard let self else { return }
+            offloadInBackground { self.maintainInBackground() }
+        }
+    }
+
+    private func maintainInBackground() {
+        isMaintenanceScheduled.store(false, ordering: .relaxed)
+        do throws(CacheError) {
+            _ = try maintain()
+        } catch {
+            if error.code != .closed { notify(.backgroundFailure(error)) }
+        }
+    }
+}

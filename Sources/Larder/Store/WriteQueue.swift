@@ -1,0 +1,235 @@
+internal import Dispatch
+package import LarderSQLite
+internal import Synchronization
+
+/// Where writes wait: whoever finds nobody writing leads, and commits everything that waits in one transaction.
+///
+/// A single thread pays for one commit, a hundred tasks share one. The leader makes a batch known in memory, in its
+/// order, before the next one begins, so that memory and disk never disagree. Then it wakes the others and hands the
+/// lead to one of them; tasks, which wait on no thread, are led by a thread of the system's.
+package final class WriteQueue: Sendable {
+    /// Runs a body in one transaction.
+    package typealias Commit =
+        @Sendable (@Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void) throws(CacheError) -> Void
+
+    fileprivate struct State {
+        var waiting: [any QueuedWrite] = []
+        /// Those that something is held against, in their order.
+        var deferred: [any QueuedWrite] = []
+        var isLed = false
+        var holds: Set<WriteHold> = []
+        var transactions = 0
+        /// How many writes the last batch had.
+        var lastBatch = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// How many writes share a transaction at most.
+    package static let batchLimit = 512
+
+    package init() {}
+
+    /// How many transactions were committed.
+    package var transactions: Int { state.withLock { $0.transactions } }
+
+    /// Does a write on this thread, or waits for the one that does it.
+    package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) throws(CacheError) -> R {
+        if enqueue(ticket) { lead(commit, asTask: false) }
+        while !ticket.isDone {
+            ticket.prepareToWait()
+            if ticket.wait() { lead(commit, asTask: false) }
+        }
+        return try ticket.outcome()
+    }
+
+    /// Does a write on some other thread.
+    package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) async throws(CacheError) -> R {
+        await withCheckedContinuation { continuation in
+            ticket.wake(continuation)
+            if enqueue(ticket) {
+                DispatchQueue.global().async { self.lead(commit, asTask: true) }
+            }
+        }
+        return try ticket.outcome()
+    }
+
+    /// Adds a write; true if its caller is to lead.
+    private func enqueue(_ write: any QueuedWrite) -> Bool {
+        state.withLock { state in
+            state.waiting.append(write)
+            defer { state.isLed = true }
+            return !state.isLed
+        }
+    }
+
+    /// Commits a batch, wakes those it was for, and hands on the lead.
+    ///
+    /// - Parameter asTask: Whether nobody waits for this thread, so that it may go on for other tasks.
+    private func lead(_ commit: @escaping Commit, asTask: Bool) {
+        var goesOn = true
+        while goesOn {
+            gather()
+            let batch = state.withLock { state in
+                let batch = state.takeBatch()
+                state.lastBatch = batch.count
+                return batch
+            }
+            let writes = batch.filter(\.isWriting)
+            if !writes.isEmpty {
+                Self.commit(writes, commit)
+                state.withLock { $0.transactions += 1 }
+            }
+            for write in batch { write.finish() }
+            goesOn = handOn(commit, asTask: asTask)
+        }
+    }
+
+    /// Gives those who shared the last transaction a moment to come back: they were woken just now.
+    ///
+    /// Who writes alone never waits.
+    private func gather() {
+        var (count, last) = state.withLock { ($0.waiting.count, $0.lastBatch) }
+        var idle = 0
+        while count < last, idle < 3 {
+            CurrentThread.yield()
+            let now = state.withLock { $0.waiting.count }
+            idle = now == count ? idle + 1 : 0
+            count = now
+        }
+    }
+
+    /// Finds the next leader.
+    ///
+    /// - Returns: True if this thread is to go on.
+    private func handOn(_ commit: @escaping Commit, asTask: Bool) -> Bool {
+        let next = state.withLock { state -> (any QueuedWrite)? in
+            if state.waiting.isEmpty { state.isLed = false }
+            return state.waiting.first
+        }
+        guard let next else { return false }
+        next.prepareToWait()
+        if next.appointLeader() { return false }
+        if asTask { return true }
+        DispatchQueue.global().async { self.lead(commit, asTask: true) }
+        return false
+    }
+
+    private static func commit(_ batch: [any QueuedWrite], _ commit: Commit) {
+        let isShared = batch.count > 1
+        do throws(CacheError) {
+            try commit { (connection, context) throws(SQLiteError) in
+                for write in batch { try perform(write, isShared, &connection, context) }
+            }
+        } catch {
+            if isShared, error.code == .storageFull {
+                // One of them may be too much for the disk, and the others not.
+                for write in batch { Self.commit([write], commit) }
+            } else {
+                for write in batch { write.fail(error) }
+            }
+            return
+        }
+        for write in batch { write.apply() }
+    }
+
+    private static func perform(
+        _ write: any QueuedWrite, _ isShared: Bool, _ connection: inout Connection, _ context: WriteContext
+    ) throws(SQLiteError) {
+        do throws(WriteFailure) {
+            if isShared && write.isCompound {
+                var refusal: CacheError?
+                try WriteFailure.passing { () throws(SQLiteError) in
+                    try connection.transaction { (connection) throws(SQLiteError) in
+                        do throws(WriteFailure) {
+                            try write.perform(&connection, context)
+                        } catch {
+                            switch error {
+                            case .database(let error): throw error
+                            case .refused(let error): refusal = error
+                            }
+                        }
+                    }
+                }
+                if let refusal { throw WriteFailure.refused(refusal) }
+            } else {
+                try write.perform(&connection, context)
+            }
+        } catch {
+            switch error {
+            case .refused(let error): write.fail(error)
+            case .database(let error):
+                // A value too large for a row, a constraint: a fault of this write alone.
+                guard isShared, .tooBig ~= error.code || .constraint ~= error.code else { throw error }
+                write.fail(CacheError("cannot write", error))
+            }
+        }
+    }
+
+    // MARK: - Holding
+
+    /// Waits until nobody writes what is named, and keeps others from it until ``release(_:_:)``.
+    package func hold(_ hold: WriteHold, _ commit: @escaping Commit) {
+        let ticket = WriteTicket<Void>(.holding(hold), isWriting: false, perform: { (_, _) throws(WriteFailure) in })
+        if enqueue(ticket) { lead(commit, asTask: false) }
+        while !ticket.isDone {
+            ticket.prepareToWait()
+            if ticket.wait() { lead(commit, asTask: false) }
+        }
+    }
+
+    /// Gives back what a write of the scope `.holding` took.
+    package func release(_ hold: WriteHold, _ commit: @escaping Commit) {
+        let isLeaderless = state.withLock { state in
+            state.holds.remove(hold)
+            state.waiting = state.deferred + state.waiting
+            state.deferred = []
+            if state.isLed || state.waiting.isEmpty { return false }
+            state.isLed = true
+            return true
+        }
+        if isLeaderless, handOn(commit, asTask: false) { preconditionFailure("A thread without a batch cannot lead.") }
+    }
+}
+
+extension WriteQueue.State {
+    /// Takes what can be written now, in order, and defers what something is held against.
+    fileprivate mutating func takeBatch() -> [any QueuedWrite] {
+        if holds.isEmpty, waiting.count <= WriteQueue.batchLimit, !waiting.contains(where: \.needsCare) {
+            defer { waiting = [] }
+            return waiting
+        }
+        var batch: [any QueuedWrite] = []
+        var taken = 0
+        for write in waiting {
+            if batch.count == WriteQueue.batchLimit || (write.isAlone && !batch.isEmpty) { break }
+            taken += 1
+            if isHeld(write.scope) {
+                deferred.append(write)
+            } else {
+                if case .holding(let hold) = write.scope { holds.insert(hold) }
+                batch.append(write)
+                if write.isAlone { break }
+            }
+        }
+        waiting.removeFirst(taken)
+        return batch
+    }
+
+    private func isHeld(_ scope: WriteScope) -> Bool {
+        if holds.contains(.everything) { return true }
+        return switch scope {
+        case .unheld: false
+        case .key(let key): holds.contains(.key(key))
+        case .cache(let cache): holds.contains { if case .key(let key) = $0 { key.cache == cache } else { false } }
+        case .holding(.everything): !holds.isEmpty
+        // One that wants everything would wait for ever if others took hold again and again.
+        case .holding(let hold): holds.contains(hold) || deferred.contains(where: \.wantsEverything)
+        }
+    }
+}
+
+extension QueuedWrite {
+    fileprivate var needsCare: Bool { if case .holding = scope { true } else { isAlone } }
+    fileprivate var wantsEverything: Bool { if case .holding(.everything) = scope { true } else { false } }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+struct CacheAsyncTests {
+    private let folder: TemporaryFolder
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        manager = try CacheManager(url: folder("store.sqlite"))
+    }
+
+    private func cache() throws -> Cache<Int, String> {
+        try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+    }
+
+    // case 268
+    @Test func `every asynchronous form does what its twin does, in the order of its task`() async throws {
+        let cache = try cache()
+        try await cache.setValue("one", forKey: 1, extendedData: Data([1]))
+        #expect(try await cache.value(forKey: 1) == "one")
+        try await cache.setValues([2: "two", 3: "three"])
+        try await cache.setValues([(4, "four")])
+        #expect(try await cache.values(forKeys: 1...9).count == 4)
+        #expect(try await cache.entry(forKey: 1)?.extendedData == Data([1]))
+        #expect(try await cache.metadata(forKey: 1)?.size == 5)
+        try await cache.setExtendedData(Data([2]), forKey: 1)
+        #expect(try await cache.extendedData(forKey: 1) == Data([2]))
+        #expect(try await cache.contains(2))
+        #expect(try await cache.removeValue(forKey: 2) == "two")
+        #expect(try await !cache.contains(2))
+        try await cache.remove(3)
+        try await cache.setValue(nil, forKey: 3)
+        try await cache.removeValues(forKeys: [4, 5])
+        #expect(try await cache.snapshot() == [1: "one"])
+        #expect(try await cache.removeExpired() == 0)
+        #expect(try await cache.trim(toSize: 0) == 1)
+        try await cache.setValue("again", forKey: 1)
+        #expect(try await cache.trim(toCount: 1) == 0)
+        try await cache.removeAll()
+        try await cache.setValue("again", forKey: 1)
+        let told = Told<CacheProgress>()
+        try await cache.removeAll { told.add($0) }
+        #expect(told.all.last?.completed == 1)
+        for number in 0..<200 {
+            try await cache.setValue("\(number)", forKey: 1)
+            if number % 3 == 0 { try await cache.remove(1) }
+            #expect(cache[1] == (number % 3 == 0 ? nil : "\(number)"))
+        }
+        try expectInvariants(cache)
+        try await manager.flush()
+        try await manager.close()
+        let error = await #expect(throws: CacheError.self) { try await cache.value(forKey: 1) }
+        #expect(error?.code == .closed)
+        let other = await #expect(throws: CacheError.self) { try await cache.setValue("x", forKey: 1) }
+        #expect(other?.code == .closed)
+    }
+
+    @Test func `a task that is cancelled has its write done nevertheless`() async throws {
+        let cache = try cache()
+        let task = Task {
+            try await cache.setValue("one", forKey: 1)
+        }
+        task.cancel()
+        try await task.value
+        #expect(cache[1] == "one")
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+/// Expects that everything that can be asked of a sub-cache says the same, and that nothing is left open.
+func expectInvariants<Key, Value: Equatable>(
+    _ cache: Cache<Key, Value>, sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    let listed = cache.map { ($0.key, $0.value) }
+    #expect(try cache.count == listed.count, sourceLocation: sourceLocation)
+    #expect(try cache.isEmpty == listed.isEmpty, sourceLocation: sourceLocation)
+    let dictionary = Dictionary(listed) { first, _ in first }
+    #expect(dictionary.count == listed.count, "no key twice", sourceLocation: sourceLocation)
+    #expect(try cache.snapshot() == dictionary, sourceLocation: sourceLocation)
+    for (key, value) in listed {
+        // Memory first, the disk alone, without the value, and without anything.
+        #expect(try cache.value(forKey: key) == value, sourceLocation: sourceLocation)
+        #expect(try cache.entry(forKey: key)?.value == value, sourceLocation: sourceLocation)
+        #expect(try cache.metadata(forKey: key) != nil, sourceLocation: sourceLocation)
+        #expect(try cache.contains(key), sourceLocation: sourceLocation)
+    }
+    #expect(try cache.values(forKeys: listed.map(\.0)) == dictionary, sourceLocation: sourceLocation)
+    let store = try cache.manager.store()
+    let rows = try RawRows(store, cacheNamed: cache.name)
+    #expect(rows.count >= listed.count, sourceLocation: sourceLocation)
+    #expect(try cache.sizeOnDisk == rows.size, sourceLocation: sourceLocation)
+    #expect(rows.unsound == 0, "size is not that of the bytes", sourceLocation: sourceLocation)
+    #expect(store.isIdle, sourceLocation: sourceLocation)
+}
+
+/// What the tables say of a sub-cache.
+struct RawRows {
+    let count: Int
+    let size: Int64
+    let unsound: Int
+
+    init(_ store: Store, cacheNamed name: String) throws {
+        (count, size, unsound) = try store.read { (connection) throws(SQLiteError) in
+            try connection.with(.rows) { (statement) throws(SQLiteError) in
+                try statement.bind(name, at: 1)
+                _ = try statement.step()
+                return (Int(statement.int64(0)), statement.int64(1), Int(statement.int64(2)))
+            }
+        }
+    }
+}
+
+extension SQL {
+    fileprivate static let rows = SQL(
+        """
+        SELECT count(*), ifnull(sum(size), 0),
+            ifnull(sum(size <> length(payload) + ifnull(length(extended), 0)), 0)
+        FROM entry JOIN cache ON cache.id = entry.cache WHERE cache.name = ?1 AND cache.is_retired = 0
+        """)
+}
+
+/// Somebody else who works on the file, in no way known to the store.
+struct Intruder: ~Copyable {
+    private var connection: Connection
+
+    init(_ url: URL) throws {
+        connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 2000))
+    }
+
+    mutating func execute(_ sql: String) throws { try connection.execute(sql) }
+}
+
+/// Expects a `CacheError` of this code.
+@discardableResult
+func expectError<R>(
+    _ code: CacheError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> R
+) -> CacheError? {
+    do {
+        _ = try body()
+        Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+        return nil
+    } catch {
+        let error = error as? CacheError
+        #expect(error?.code == code, "\(String(describing: error))", sourceLocation: sourceLocation)
+        #expect(error?.message.isEmpty == false, sourceLocation: sourceLocation)
+        return error
+    }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct CacheTierTests {
+    private let folder: TemporaryFolder
+    private let url: URL
+    private let time = ManualTime()
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder("store.sqlite")
+        manager = try CacheManager(url: url, configuration: time.configuration)
+    }
+
+    private func cache(
+        _ options: CacheOptions = .init(), age: MaxAge = .hours(1), in manager: CacheManager? = nil
+    ) throws -> Cache<Int, Data> {
+        try (manager ?? self.manager).cache(named: "a", version: "1", maxAge: age, options: options)
+    }
+
+    // case 109, 112, 113
+    @Test func `a value found on disk enters memory with its real cost and age`() async throws {
+        let options = CacheOptions(memory: MemoryLimits(costLimit: 100))
+        let cache = try cache(options)
+        cache[1] = Data(count: 60)
+        time.set(time.now + 1800)
+        // The latest open sets the limits, so memory is emptied.
+        for options in [CacheOptions(memory: .disabled), options] { _ = try self.cache(options) }
+        #expect(cache[1] != nil)
+        #expect(cache.statistics.diskHits == 1)
+        #expect(try await cache.value(forKey: 1) != nil)
+        #expect(cache.statistics.memoryHits == 1)
+        // 60 and 60 do not go together, so the first has to leave.
+        cache[2] = Data(count: 60)
+        #expect(cache.statistics.memoryEvictions == 1)
+        time.set(time.now + 1800.001)
+        #expect(cache[1] == nil)
+        #expect(cache[2] != nil)
+        try expectInvariants(cache)
+    }
+
+    // case 34, 122
+    @Test func `a value too large for memory is served from disk each time and evicts nothing`() throws {
+        let cache = try cache(CacheOptions(memory: MemoryLimits(costLimit: 100)))
+        for key in 0..<10 { cache[key] = Data(count: 10) }
+        cache[10] = Data(count: 101)
+        for _ in 0..<3 { #expect(cache[10]?.count == 101) }
+        #expect(cache.statistics.diskHits == 3)
+        for key in 0..<10 { #expect(cache[key] != nil) }
+        #expect(cache.statistics.diskHits == 3 && cache.statistics.memoryEvictions == 0)
+        // Grown beyond the limit: the old copy is not served.
+        cache[3] = Data(count: 200)
+        #expect(cache[3]?.count == 200)
+        try expectInvariants(cache)
+    }
+
+    // case 114, 68
+    @Test func `a set that throws changes neither tier`() throws {
+        var configuration = time.configuration
+        configuration.busyTimeout = .zero
+        let url = folder("other.sqlite")
+        let manager = try CacheManager(url: url, configuration: configuration)
+        let cache = try cache(in: manager)
+        cache[1] = Data([1])
+        #expect(cache[1] == Data([1]))
+        var intruder = try Intruder(url)
+        try intruder.execute("BEGIN IMMEDIATE")
+        expectError(.busy) { try cache.setValue(Data([2]), forKey: 1) }
+        expectError(.busy) { try cache.setValues([1: Data([2]), 2: Data([2])]) }
+        expectError(.busy) { try cache.remove(1) }
+        expectError(.busy) { try cache.update(1) { $0 = nil } }
+        expectError(.busy) { try cache.removeAll() }
+        expectError(.busy) { try manager.transaction { try $0.setValue(nil, forKey: 1, in: cache) } }
+        cache[1] = Data([3])
+        #expect(cache.statistics.failures == 1)
+        // Reads go on while somebody writes, from either tier.
+        #expect(cache[1] == Data([1]))
+        #expect(try cache.entry(forKey: 1)?.value == Data([1]))
+        #expect(try cache.count == 1)
+        #expect(cache.map(\.key) == [1])
+        try intruder.execute("ROLLBACK")
+        cache[1] = Data([4])
+        #expect(cache[1] == Data([4]))
+        try expectInvariants(cache)
+    }
+
+    // case 116, 117, 118, 264
+    @Test(arguments: [0, 1, 2])
+    func `readers that promote never bring back what was removed, replaced or cleared`(kind: Int) async throws {
+        let cache = try cache(CacheOptions(memory: MemoryLimits(countLimit: 2)))
+        let isDone = Locked(false)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    while !isDone.change({ $0 }) {
+                        for key in 0..<4 { _ = cache[key] }
+                        await Task.yield()
+                    }
+                }
+            }
+            group.addTask {
+                for round in 0..<1500 {
+                    let (old, new) = (Data([UInt8(round & 255), 0]), Data([UInt8(round & 255), 1]))
+                    for key in 0..<4 { cache[key] = old }
+                    switch kind {
+                    case 0:
+                        cache[1] = nil
+                        #expect(cache[1] == nil)
+                    case 1:
+                        cache[1] = new
+                        #expect(cache[1] == new)
+                    default:
+                        do { try cache.removeAll() } catch { Issue.record(error) }
+                        #expect(cache[1] == nil && cache[2] == nil)
+                    }
+                }
+                isDone.change { $0 = true }
+            }
+        }
+        try expectInvariants(cache)
+    }
+
+    // case 81, 80, 90, 126
+    @Test(arguments: [false, true], [false, true])
+    func `a trim follows the real order of use in either tier, also when the clock stands`(
+        isOnDiskAlone: Bool, isReopened: Bool
+    ) throws {
+        var manager = manager
+        let options =
+            isOnDiskAlone ? CacheOptions(memory: .disabled) : CacheOptions(memory: MemoryLimits(countLimit: 5))
+        var cache = try cache(options)
+        for key in 0..<10 { cache[key] = Data([UInt8(key)]) }
+        // Used through one call after another, in this order.
+        _ = cache[1]
+        _ = try cache.entry(forKey: 3)
+        _ = try cache.values(forKeys: [0])
+        _ = try cache.value(forKey: 8)
+        _ = try cache.entry(forKey: 2)
+        _ = cache[1]
+        _ = try cache.contains(4)
+        if isReopened {
+            try manager.close()
+            manager = try CacheManager(url: url, configuration: time.configuration)
+            cache = try self.cache(options, in: manager)
+        }
+        #expect(try cache.trim(toCount: 5) == 5)
+        #expect(cache.map(\.key) == [0, 1, 2, 3, 8])
+        #expect(try cache.trim(toCount: 3) == 2)
+        #expect(cache.map(\.key) == [1, 2, 8])
+        cache[0] = Data([0])
+        #expect(try cache.trim(toCount: 2) == 2)
+        #expect(cache.map(\.key) == [0, 1])
+        #expect(cache.statistics.evictions == 9)
+        try expectInvariants(cache)
+    }
+
+    // case 33, 82, 86
+    @Test func `trims by size, of nothing, of everything, of what is over first, never of what is pinned`() throws {
+        let cache = try cache()
+        for key in 0..<10 { try cache.setValue(Data(count: 100), forKey: key, pinned: key == 0) }
+        #expect(try cache.trim(toSize: .max) == 0 && cache.trim(toCount: .max) == 0)
+        #expect(try cache.trim(toSize: 1000) == 0)
+        try cache.setValue(Data(count: 100), forKey: 9, maxAge: .seconds(1))
+        time.advance(by: .seconds(2))
+        #expect(try cache.trim(toSize: 900) == 1)
+        #expect(cache.map(\.key) == Array(0..<9))
+        #expect(try cache.trim(toSize: 301) == 6)
+        #expect(cache.map(\.key) == [0, 7, 8])
+        #expect(cache.statistics.sizeEvictions == 6 && cache.statistics.expirations == 1)
+        #expect(try cache.trim(toCount: -5) == 2)
+        #expect(cache.map(\.key) == [0])
+        #expect(try cache.trim(toSize: .min) == 0)
+        try cache.removeAll()
+        #expect(try cache.isEmpty)
+        try expectInvariants(cache)
+    }
+
+    // case 198, 201, 202, 204, 205, 206
+    @Test(arguments: [false, true])
+    func `extended data lies beside the value`(isOnDiskAlone: Bool) throws {
+        let cache = try cache(isOnDiskAlone ? CacheOptions(memory: .disabled) : .init())
+        try cache.setValue(Data(count: 10), forKey: 1, extendedData: Data([1, 2, 3]))
+        #expect(cache[1] != nil && cache[1] != nil)
+        #expect(try cache.extendedData(forKey: 1) == Data([1, 2, 3]))
+        #expect(try cache.entry(forKey: 1)?.extendedData == Data([1, 2, 3]))
+        #expect(try cache.sizeOnDisk == 13)
+        #expect(try cache.metadata(forKey: 1)?.size == 13)
+        let written = try cache.metadata(forKey: 1)?.writtenAt
+        time.advance(by: .seconds(5))
+        try cache.setExtendedData(Data(), forKey: 1)
+        #expect(try cache.extendedData(forKey: 1) == Data())
+        #expect(try cache.metadata(forKey: 1)?.writtenAt == written)
+        #expect(cache[1] == Data(count: 10))
+        try cache.setExtendedData(nil, forKey: 1)
+        #expect(try cache.extendedData(forKey: 1) == nil && cache.sizeOnDisk == 10)
+        try cache.setExtendedData(Data([5]), forKey: 1)
+        cache[1] = Data(count: 4)
+        #expect(try cache.extendedData(forKey: 1) == nil)
+        #expect(try cache.entry(forKey: 2) == nil && cache.extendedData(forKey: 2) == nil)
+        try cache.setExtendedData(Data([5]), forKey: 2)
+        #expect(try cache.count == 1)
+        try expectInvariants(cache)
+    }
+
+    @Test func `what another connection changes is seen, by every read`() throws {
+        let cache = try cache()
+        for key in 1...4 { cache[key] = Data([UInt8(key)]) }
+        for key in 1...4 { #expect(cache[key] == Data([UInt8(key)])) }
+        var shell = try Intruder(url)
+        try shell.execute("UPDATE entry SET payload = x'2A' WHERE key = 1")
+        #expect(cache[1] == Data([42]))
+        #expect(try cache.values(forKeys: [1, 2]) == [1: Data([42]), 2: Data([2])])
+        try shell.execute("DELETE FROM entry WHERE key = 2")
+        #expect(cache[2] == nil)
+        #expect(try cache.count == 3 && cache.sizeOnDisk == 3 && !cache.contains(2))
+        #expect(cache.map(\.key) == [1, 3, 4])
+        try shell.execute("UPDATE entry SET payload = x'2A2A', size = 2 WHERE key = 3")
+        #expect(cache[3] == Data([42, 42]))
+        #expect(try cache.sizeOnDisk == 4)
+        try shell.execute("DELETE FROM entry")
+        #expect(try cache.isEmpty)
+        for key in 1...4 { #expect(cache[key] == nil) }
+        cache[1] = Data([1])
+        #expect(cache[1] == Data([1]))
+        try expectInvariants(cache)
+    }
+
+    @Test func `another process with memory of its own sees each replacement`() throws {
+        let cache = try cache()
+        var shell = try Intruder(url)
+        cache[1] = Data([0])
+        for number in UInt8(1)..<100 {
+            try shell.execute("UPDATE entry SET payload = x'\(String(format: "%02X", number))' WHERE key = 1")
+            #expect(cache[1] == Data([number]))
+            #expect(cache[1] == Data([number]))
+            if number % 7 == 0 { cache[1] = Data([0]) }
+        }
+        try expectInvariants(cache)
+    }
+}

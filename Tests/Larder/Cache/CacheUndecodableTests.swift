@@ -1,0 +1,125 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+struct CacheUndecodableTests {
+    private let folder: TemporaryFolder
+    private let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder("store.sqlite")
+    }
+
+    private struct Old: Codable, Equatable { var name: String }
+    private struct New: Codable, Equatable { var name: String; var year: Int }
+
+    private let logged = Told<LogMessage>()
+
+    private func open(_ policy: UndecodablePolicy) throws -> (CacheManager, Cache<Int, New>) {
+        do {
+            let manager = try CacheManager(url: url)
+            let old: Cache<Int, Old> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+            for key in 1...3 { old[key] = Old(name: "\(key)") }
+            try manager.close()
+        }
+        var configuration = CacheManager.Configuration()
+        let logged = logged
+        configuration.log = { logged.add($0) }
+        let manager = try CacheManager(url: url, configuration: configuration)
+        let cache: Cache<Int, New> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(undecodable: policy))
+        return (manager, cache)
+    }
+
+    // case 193, 194, 197, 125, 212
+    @Test(arguments: [UndecodablePolicy.drop, .keep])
+    func `a value that no longer decodes is reported once, and absent from then on`(policy: UndecodablePolicy) throws {
+        let (manager, cache) = try open(policy)
+        let events = manager.events
+        #expect(try cache.count == 3)
+        #expect(try cache.contains(1))
+        let error = expectError(.undecodable) { try cache.value(forKey: 1) }
+        #expect(error?.message.contains("\"a\"") == true && error?.message.contains("1") == true)
+        #expect(error?.underlying != nil)
+        for _ in 0..<3 { #expect(try cache.value(forKey: 1) == nil) }
+        #expect(try !cache.contains(1) && cache.metadata(forKey: 1) == nil && cache.entry(forKey: 1) == nil)
+        #expect(try cache.count == 2)
+        #expect(cache[2] == nil)
+        #expect(try cache.values(forKeys: [3]) == [:])
+        #expect(try cache.count == 0 && cache.isEmpty && cache.snapshot().isEmpty)
+        #expect(cache.map(\.key) == [])
+        #expect(cache.statistics.failures == 3)
+        #expect(try RawRows(manager.store(), cacheNamed: "a").count == 3)
+        cache[4] = New(name: "4", year: 4)
+        #expect(try RawRows(manager.store(), cacheNamed: "a").count == (policy == .drop ? 1 : 4))
+        cache[1] = New(name: "1", year: 1)
+        #expect(cache[1]?.year == 1)
+        #expect(try cache.count == 2)
+        #expect(try cache.removeValue(forKey: 2) == nil)
+        #expect(cache.statistics.failures == 3)
+        #expect(logged.all.count == 3 && logged.all.allSatisfy { $0.error?.code == .undecodable })
+        _ = events
+        try manager.close()
+    }
+
+    @Test func `removing, updating and listing what does not decode`() throws {
+        let (manager, cache) = try open(.drop)
+        #expect(try cache.removeValue(forKey: 1) == nil)
+        try cache.update(2) { value in
+            #expect(value == nil)
+            value = New(name: "2", year: 2)
+        }
+        #expect(cache.map(\.key) == [2])
+        #expect(try cache.removeAll { _ in true } == 1)
+        #expect(try RawRows(manager.store(), cacheNamed: "a").count == 0)
+        #expect(cache.statistics.failures == 3)
+    }
+
+    // case 194, 172
+    @Test(arguments: [UndecodablePolicy.drop, .keep])
+    func `a row whose key does not decode is treated in the same way`(policy: UndecodablePolicy) throws {
+        let manager = try CacheManager(url: url)
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(undecodable: policy))
+        for key in 1...3 { cache[key] = key }
+        var shell = try Intruder(url)
+        try shell.execute("UPDATE entry SET key = 'two' WHERE key = 2")
+        #expect(cache.map(\.key) == [1, 3])
+        #expect(try cache.snapshot().count == 2 && cache.count == 2)
+        #expect(cache.map(\.key) == [1, 3])
+        #expect(cache.statistics.failures == 1)
+        cache[4] = 4
+        #expect(try RawRows(manager.store(), cacheNamed: "a").count == (policy == .drop ? 3 : 4))
+        #expect(try cache.trim(toCount: 0) == (policy == .drop ? 3 : 4))
+        #expect(try cache.isEmpty)
+    }
+
+    // case 289
+    @Test(arguments: [
+        "size = 77", "size = -5", "payload = NULL", "written_at = -9000000000000000", "accessed_at = 9000000000000000",
+        "payload = x'', size = 0", "revision = -1", "age_rule = 99", "age_rule = 1, age = -5", "is_pinned = 7",
+        "payload = zeroblob(100000), size = 100000", "used = 9223372036854775807", "file = '../x', payload = NULL",
+    ])
+    func `a row with nonsense in it harms nobody`(change: String) throws {
+        let manager = try CacheManager(url: url)
+        let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .days(1))
+        for key in 1...3 { cache[key] = "\(key)" }
+        for key in 1...3 { #expect(cache[key] == "\(key)") }
+        var shell = try Intruder(url)
+        try shell.execute("UPDATE entry SET \(change) WHERE key = 2")
+        let value = cache[2]
+        #expect(value == nil || value == "2")
+        #expect(cache[1] == "1" && cache[3] == "3")
+        #expect(try cache.values(forKeys: [1, 2, 3]).count == (value == nil ? 2 : 3))
+        #expect(cache.map(\.key) == (value == nil ? [1, 3] : [1, 2, 3]))
+        #expect(try cache.count == (value == nil ? 2 : 3))
+        _ = try cache.sizeOnDisk
+        try manager.flush()
+        cache[2] = "again"
+        #expect(cache[2] == "again")
+        #expect(try cache.trim(toCount: 0) == 3 || change.hasPrefix("is_pinned"))
+        #expect(try cache.isEmpty)
+    }
+}

@@ -1,0 +1,314 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+struct CacheVersionTests {
+    private let folder: TemporaryFolder
+    private let time = ManualTime()
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+    }
+
+    private func cache(
+        _ version: CacheVersion, named name: String = "a", in manager: CacheManager? = nil
+    ) throws -> Cache<Int, String> {
+        try (manager ?? self.manager).cache(named: name, version: version, maxAge: .unlimited)
+    }
+
+    /// Lets everything in the background come to its end.
+    private func settle(_ manager: CacheManager? = nil) throws {
+        let store = try (manager ?? self.manager).writableStore()
+        try store.reclaimer.finish(store)
+    }
+
+    private func allRows(_ manager: CacheManager? = nil) throws -> Int {
+        try (manager ?? self.manager).store().read { (connection) throws(SQLiteError) in
+            try connection.with(SQL("SELECT count(*) FROM entry")) { (statement) throws(SQLiteError) in
+                _ = try statement.step()
+                return Int(statement.int64(0))
+            }
+        }
+    }
+
+    // case 128, 130, 132, 133
+    @Test func `another version purges that sub-cache and no other, and the older handle shows and writes nothing`()
+        throws
+    {
+        let (old, other) = (try cache("1"), try cache("1", named: "b"))
+        try old.setValues((0..<1000).map { ($0, "old") })
+        other[1] = "other"
+        let new = try cache("2")
+        #expect(new[1] == nil)
+        #expect(try new.count == 0 && new.sizeOnDisk == 0 && new.isEmpty)
+        #expect(new.map(\.key) == [])
+        new[1] = "new"
+        #expect(old[1] == nil && old[500] == nil)
+        #expect(try old.count == 0 && old.value(forKey: 1) == nil && old.contains(1) == false)
+        #expect(old.map(\.key) == [])
+        expectError(.superseded) { try old.setValue("x", forKey: 1) }
+        expectError(.superseded) { try old.remove(1) }
+        expectError(.superseded) { try old.removeAll() }
+        expectError(.superseded) { try old.update(1) { $0 = "x" } }
+        expectError(.superseded) { try manager.transaction { try $0.setValue("x", forKey: 1, in: old) } }
+        old[1] = "x"
+        #expect(old.statistics.failures == 1)
+        #expect(try old.removeExpired() == 0)
+        #expect(new[1] == "new")
+        #expect(other[1] == "other")
+        #expect(try manager.cacheInfo().map(\.version) == ["2", "1"])
+        try settle()
+        #expect(try allRows() == 2)
+        try expectInvariants(new)
+        try expectInvariants(other)
+    }
+
+    // case 129
+    @Test func `the same version finds everything again`() throws {
+        var old: Cache<Int, String>? = try cache("1")
+        try old?.setValues((0..<10).map { ($0, "\($0)") })
+        old = nil
+        #expect(try cache("1").count == 10)
+        try manager.close()
+        let again = try CacheManager(url: folder("store.sqlite"))
+        try expectInvariants(try cache("1", in: again))
+        #expect(try cache("1", in: again).count == 10)
+    }
+
+    @Test func `versions and names are compared as bytes`() throws {
+        let composed = try cache("\u{E9}", named: "\u{E9}")
+        composed[1] = "a"
+        let decomposed = try cache("\u{E9}", named: "e\u{301}")
+        #expect(decomposed[1] == nil)
+        let bumped = try cache("e\u{301}", named: "\u{E9}")
+        #expect(bumped[1] == nil)
+        #expect(try manager.cacheInfo().count == 2)
+    }
+
+    // case 136, 310
+    @Test func `other types are refused while a handle lives, and another codec purges`() throws {
+        let cache = try cache("1")
+        cache[1] = "one"
+        expectError(.typeMismatch) {
+            let _: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        }
+        expectError(.typeMismatch) {
+            let _: Cache<String, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        }
+        #expect(cache[1] == "one")
+        let json: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited, codec: .json)
+        #expect(json[1] == nil)
+        expectError(.superseded) { try cache.setValue("x", forKey: 1) }
+        try expectInvariants(json)
+    }
+
+    @Test func `handles of one version share everything, and each lives as long as its object`() throws {
+        let first = try cache("1")
+        var second: Cache<Int, String>? = try cache("1")
+        second?[1] = "one"
+        #expect(first[1] == "one")
+        #expect(first.statistics == second?.statistics)
+        second = nil
+        #expect(first[1] == "one")
+        let numbers = {
+            let cache: Cache<Int, Int> = try manager.cache(named: "n", version: "1", maxAge: .unlimited); cache[1] = 1
+        }
+        try numbers()
+        // Its handle is gone, so other types may have a try; what is there is theirs to decode.
+        let texts: Cache<Int, String> = try manager.cache(named: "n", version: "1", maxAge: .unlimited)
+        expectError(.undecodable) { try texts.value(forKey: 1) }
+        #expect(try texts.count == 0)
+    }
+
+    // case 138, 132
+    @Test func `what a purge left over goes on after the process's end`() throws {
+        try cache("1").setValues((0..<5000).map { ($0, "old") })
+        let new = try cache("2")
+        new[1] = "new"
+        try manager.close()
+        let again = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+        #expect(try allRows(again) == 5001)
+        let cache = try cache("2", in: again)
+        #expect(time.pendingCount > 0)
+        try settle(again)
+        #expect(try allRows(again) == 1)
+        #expect(cache[1] == "new")
+        try expectInvariants(cache)
+    }
+
+    @Test func `clearing, removing and emptying`() throws {
+        let (a, b) = (try cache("1"), try cache("1", named: "b"))
+        for cache in [a, b] { try cache.setValues((0..<700).map { ($0, "v") }) }
+        #expect(try manager.cacheInfo().map(\.count) == [700, 700])
+        #expect(try manager.cacheInfo().map(\.sizeOnDisk) == [try a.sizeOnDisk, try b.sizeOnDisk])
+        try a.removeAll()
+        a[1] = "after"
+        #expect(a.map(\.value) == ["after"])
+        try manager.removeCache(named: "b")
+        try manager.removeCache(named: "nobody")
+        #expect(b[1] == nil)
+        expectError(.superseded) { try b.setValue("x", forKey: 1) }
+        #expect(try manager.cacheInfo().map(\.name) == ["a"])
+        let c = try cache("1", named: "b")
+        c[1] = "c"
+        // Also those that nobody has open.
+        do { try cache("1", named: "d").setValue("d", forKey: 1) }
+        try manager.removeAll()
+        #expect(try manager.cacheInfo().map(\.count) == [0, 0, 0])
+        #expect(a[1] == nil && c[1] == nil)
+        a[2] = "two"
+        #expect(try a.count == 1)
+        try settle()
+        #expect(try allRows() == 1)
+        expectError(.invalidName) { try cache("1", named: "") }
+        try expectInvariants(a)
+    }
+
+    // case 104
+    @Test(arguments: [0, 1, 1700])
+    func `clearing with progress returns when the rows are gone`(count: Int) throws {
+        let cache = try cache("1")
+        try cache.setValues((0..<count).map { ($0, "v") })
+        let told = Told<CacheProgress>()
+        try cache.removeAll { progress in
+            told.add(progress)
+            // case 274
+            cache[1] = "from inside"
+        }
+        #expect(told.all.last?.completed == count)
+        #expect(told.all.allSatisfy { $0.total == count })
+        #expect(count > 0 || told.all.count == 1)
+        #expect(try allRows() == 1)
+        try expectInvariants(cache)
+    }
+
+    @Test func `another process's bump supersedes, and calls on the whole store go on`() throws {
+        let old = try cache("1")
+        let sliding: Cache<Int, String> = try manager.cache(
+            named: "s", version: "1", maxAge: .hours(1).sinceLastAccess)
+        old[1] = "one"
+        sliding[1] = "one"
+        #expect(old[1] == "one" && sliding[1] == "one")
+        let bump = """
+            UPDATE cache SET is_retired = 1;
+            INSERT INTO cache (name, version, codec, age_rule, opened_at) SELECT name, '9', codec, 0, 0 FROM cache;
+            INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
+                SELECT id, 1, 2, 0, 0, 1, x'6161' FROM cache WHERE version = '9'
+            """
+        var intruder = try Intruder(folder("store.sqlite"))
+        try intruder.execute(bump)
+        #expect(try sliding.count == 0)
+        try manager.flush()
+        #expect(try manager.cacheInfo().map(\.count) == [1, 1])
+        try manager.removeAll()
+        #expect(try manager.cacheInfo().map(\.count) == [0, 0])
+        #expect(old[1] == nil)
+        expectError(.superseded) { try old.setValue("x", forKey: 1) }
+    }
+
+    @Test func `a reader of another version in the same process takes nothing from the writer`() throws {
+        let writer = try cache("1")
+        writer[1] = "one"
+        var configuration = time.configuration
+        configuration.access = .readOnly
+        let reading = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
+        let other = try cache("2", in: reading)
+        #expect(other[1] == nil)
+        #expect(try cache("1", in: reading)[1] == "one")
+        expectError(.readOnly) { try other.setValue("x", forKey: 1) }
+        #expect(writer[1] == "one")
+        try manager.removeAll()
+        #expect(writer[1] == nil)
+        writer[1] = "two"
+        #expect(try cache("1")[1] == "two")
+        try expectInvariants(writer)
+    }
+
+    @Test func `a read-only manager shows what is there and changes nothing`() throws {
+        let cache = try cache("1")
+        try cache.setValues((0..<5).map { ($0, "\($0)") })
+        try manager.close()
+        var configuration = time.configuration
+        configuration.access = .readOnly
+        let reading = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
+        let before = try folder.contents()
+        let handle: Cache<Int, String> = try reading.cache(
+            named: "a", version: "1", maxAge: .hours(1).sinceLastAccess)
+        #expect(handle[1] == "1")
+        #expect(try handle.count == 5 && handle.snapshot().count == 5)
+        time.set(time.now + 1800)
+        #expect(handle[1] == "1")
+        time.set(time.now + 1801)
+        #expect(try handle.count == 1)
+        #expect(handle.map(\.key) == [1])
+        #expect(try !handle.isEmpty)
+        expectError(.readOnly) { try handle.removeAll() }
+        expectError(.readOnly) { try handle.removeExpired() }
+        expectError(.readOnly) { try handle.trim(toCount: 0) }
+        expectError(.readOnly) { try handle.update(1) { $0 = nil } }
+        expectError(.readOnly) { try handle.removeAll { _ in true } }
+        expectError(.readOnly) { try reading.removeCache(named: "a") }
+        expectError(.readOnly) { try reading.removeAll() }
+        expectError(.readOnly) { try reading.transaction { _ in } }
+        expectError(.readOnly) { try reading.flush() }
+        #expect(try reading.cacheInfo().map(\.name) == ["a"])
+        try reading.close()
+        #expect(try folder.contents() == before)
+    }
+
+    // case 100
+    @Test func `after closing every call says so, hits in memory too`() throws {
+        let cache = try cache("1")
+        cache[1] = "one"
+        #expect(cache[1] == "one")
+        try manager.close()
+        try manager.close()
+        #expect(cache[1] == nil)
+        cache[2] = "two"
+        #expect(cache.map(\.key) == [])
+        #expect(cache.statistics.failures >= 3)
+        expectError(.closed) { try cache.value(forKey: 1) }
+        expectError(.closed) { try cache.entry(forKey: 1) }
+        expectError(.closed) { try cache.contains(1) }
+        expectError(.closed) { try cache.count }
+        expectError(.closed) { try cache.values(forKeys: [1]) }
+        expectError(.closed) { try cache.snapshot() }
+        expectError(.closed) { try cache.setValue("x", forKey: 1) }
+        expectError(.closed) { try cache.setValues([1: "x"]) }
+        expectError(.closed) { try cache.removeValue(forKey: 1) }
+        expectError(.closed) { try cache.update(1) { $0 = "x" } }
+        expectError(.closed) { try cache.removeAll() }
+        expectError(.closed) { try cache.trim(toCount: 1) }
+        expectError(.closed) { try manager.cacheInfo() }
+        expectError(.closed) { try manager.transaction { _ in } }
+        expectError(.closed) { try self.cache("1") }
+    }
+
+    // case 97
+    @Test func `a folder deleted under a live manager loses no acknowledged write`() throws {
+        let cache = try cache("1")
+        cache[1] = "lost with the folder"
+        #expect(cache[1] != nil)
+        try FileManager.default.removeItem(at: folder.url)
+        try cache.setValue("two", forKey: 2)
+        #expect(try cache.value(forKey: 2) == "two")
+        #expect(cache.map(\.key) == [2])
+        #expect(try cache.value(forKey: 1) == nil)
+        try expectInvariants(cache)
+        try manager.close()
+        let again = try CacheManager(url: folder("store.sqlite"))
+        #expect(try self.cache("1", in: again)[2] == "two")
+    }
+}
+
+/// What was told to a closure, in order.
+final class Told<Item: Sendable>: Sendable {
+    private let items = Locked<[Item]>([])
+
+    func add(_ item: Item) { items.change { $0.append(item) } }
+    var all: [Item] { items.change { $0 } }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+struct FileTests {
+    private let folder: TemporaryFolder
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        manager = try CacheManager(url: folder("store.sqlite"))
+    }
+
+    private func blobs(_ options: CacheOptions = CacheOptions(inlineLimit: 100)) throws -> Cache<String, Data> {
+        try manager.cache(named: "blobs", version: "1", maxAge: .unlimited, options: options)
+    }
+
+    private func files() throws -> [String] {
+        try folder.contents().filter { $0.key.hasPrefix("store.files/") && $0.value != nil }.map(\.key)
+            .filter { !$0.contains("/pool-") }
+    }
+
+    private func bytes(_ count: Int, _ byte: UInt8 = 7) -> Data { Data(repeating: byte, count: count) }
+
+    // case 57, 58
+    @Test func `a payload of the limit stays in its row, one byte more becomes a file`() throws {
+        let cache = try blobs()
+        try cache.setValue(bytes(100), forKey: "row")
+        #expect(try files().isEmpty)
+        #expect(try cache.fileURL(forKey: "row") == nil)
+        try cache.setValue(bytes(2048), forKey: "file")
+        #expect(try files().count == 1)
+        #expect(try cache.metadata(forKey: "file")?.isFile == true)
+        cache.memoryIsForgotten()
+        #expect(try cache.value(forKey: "file") == bytes(2048))
+        let url = try #require(try cache.fileURL(forKey: "file"))
+        #expect(try Data(contentsOf: url) == bytes(2048))
+    }
+
+    // case 60, 61, 62
+    @Test func `a file goes when its entry is written small, removed, or removed with others`() throws {
+        let cache = try blobs()
+        try cache.setValue(bytes(500), forKey: "a")
+        try cache.setValue(bytes(5), forKey: "a")
+        #expect(try files().isEmpty)
+        try cache.setValue(bytes(500, 1), forKey: "a")
+        try cache.setValue(bytes(600, 2), forKey: "a")
+        #expect(try files().count == 1)
+        cache.memoryIsForgotten()
+        #expect(cache["a"] == bytes(600, 2))
+        #expect(try cache.removeValue(forKey: "a") == bytes(600, 2))
+        #expect(try files().isEmpty)
+        try cache.setValues((0..<20).map { ("\($0)", bytes(200 + $0)) })
+        #expect(try files().count == 20)
+        #expect(try cache.trim(toCount: 15) == 5)
+        #expect(try files().count == 15)
+        try cache.removeValues(forKeys: ["15", "16"])
+        #expect(try files().count == 13)
+        #expect(try cache.removeAll { $0.key == "17" } == 1)
+        #expect(try files().count == 12)
+        try cache.removeAll(progress: { _ in })
+        #expect(try files().isEmpty)
+    }
+
+    // case 72, 73
+    @Test func `a damaged or vanished file is a miss that is reported once`() throws {
+        let cache = try blobs(CacheOptions(memory: .disabled, inlineLimit: 0))
+        try cache.setValue(bytes(3000), forKey: "flipped")
+        try cache.setValue(bytes(3000), forKey: "gone")
+        try cache.setValue(bytes(3000), forKey: "good")
+        let flipped = try #require(try cache.fileURL(forKey: "flipped"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: flipped.path)
+        let handle = try FileHandle(forUpdating: flipped)
+        try handle.seek(toOffset: 100)
+        try handle.write(contentsOf: Data([0xFF]))
+        try handle.close()
+        let gone = try #require(try cache.fileURL(forKey: "gone"))
+        try FileManager.default.removeItem(at: gone)
+        for key in ["flipped", "gone"] {
+            let error = #expect(throws: CacheError.self) { try cache.value(forKey: key) }
+            #expect(error?.code == .undecodable)
+            #expect(try cache.value(forKey: key) == nil)
+            #expect(try cache.contains(key) == false)
+        }
+        #expect(try cache.count == 1)
+        #expect(cache["good"] == bytes(3000))
+        #expect(cache.map(\.key) == ["good"])
+        cache["other"] = bytes(1)
+        #expect(try cache.entry(forKey: "gone", allowingExpired: true) == nil)
+    }
+
+    // case 85
+    @Test func `limits hold while running, and the least recently used go first`() throws {
+        let cache = try blobs(CacheOptions(disk: DiskLimits(countLimit: 100), inlineLimit: 100))
+        for number in 0..<400 {
+            cache["\(number)"] = bytes(150)
+            _ = cache["0"]
+            #expect(try cache.count <= 110)
+        }
+        #expect(cache["0"] != nil)
+        #expect(cache["399"] != nil)
+        #expect(cache["1"] == nil)
+        #expect(try files().count == cache.count)
+        #expect(cache.statistics.countEvictions > 250)
+    }
+}
+
+extension Cache {
+    /// Lets everything leave memory.
+    fileprivate func memoryIsForgotten() { manager.handleMemoryPressure(.critical) }
+}

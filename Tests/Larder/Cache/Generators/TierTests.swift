@@ -1,0 +1,118 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+struct TierTests {
+    private let bench: Workbench
+
+    init() throws {
+        bench = try Workbench()
+    }
+
+    @Test func `what leaves memory stays on disk`() throws {
+        let cache = try bench.numbers()
+        for number in 1...10 { try cache.setValue("\(number)", forKey: number, cost: 10) }
+        #expect(cache.memory.count == 10)
+        #expect(cache.memory.totalCost == 100)
+        cache.memory.trim(toCount: 7)
+        #expect(cache.memory.map(\.key) == [4, 5, 6, 7, 8, 9, 10])
+        cache.memory.trim(toCost: 35)
+        #expect(cache.memory.map(\.key) == [8, 9, 10])
+        #expect(cache.memory.contains(9))
+        #expect(!cache.memory.contains(1))
+        cache.memory.removeAll()
+        #expect(cache.memory.count == 0)
+        #expect(cache.memory.totalCost == 0)
+        #expect(try cache.disk.count == 10)
+        #expect(cache[1] == "1")
+        #expect(cache.memory.contains(1))
+    }
+
+    @Test func `limits of memory can be changed while in use`() throws {
+        let cache = try bench.numbers()
+        #expect(cache.memory.countLimit == nil)
+        #expect(cache.memory.costLimit == 32 << 20)
+        for number in 1...10 { try cache.setValue("\(number)", forKey: number, cost: 10) }
+        cache.memory.countLimit = 4
+        #expect(cache.memory.map(\.key) == [7, 8, 9, 10])
+        cache.memory.costLimit = 20
+        #expect(cache.memory.map(\.key) == [9, 10])
+        cache.memory.countLimit = nil
+        cache.memory.costLimit = nil
+        for number in 1...10 { try cache.setValue("\(number)", forKey: number, cost: 10) }
+        #expect(cache.memory.count == 10)
+        cache.memory.countLimit = -3
+        #expect(cache.memory.count == 0)
+        #expect(try cache.count == 10)
+    }
+
+    @Test func `what is removed or trimmed on disk leaves both tiers`() throws {
+        let cache = try bench.numbers()
+        for number in 1...10 { cache[number] = "\(number)" }
+        #expect(try cache.disk.trim(toCount: 6) == 4)
+        #expect(cache.memory.map(\.key) == Array(5...10))
+        let size = try cache.disk.size
+        #expect(try cache.sizeOnDisk == size)
+        #expect(try cache.disk.trim(toSize: size / 2) == 4)
+        #expect(try cache.disk.contains(10))
+        #expect(try !cache.disk.contains(5))
+        #expect(cache.disk.map(\.key) == [9, 10])
+        try cache.disk.removeAll()
+        #expect(cache.memory.count == 0)
+        #expect(try cache.disk.count == 0)
+    }
+
+    @Test func `limits of the disk take effect at once`() throws {
+        let cache = try bench.numbers()
+        for number in 1...100 { cache[number] = "\(number)" }
+        #expect(cache.disk.limits == DiskLimits())
+        cache.disk.limits = DiskLimits(countLimit: 10, sizeLimit: nil)
+        #expect(cache.disk.limits == DiskLimits(countLimit: 10))
+        #expect(try cache.count == 10)
+        #expect(cache.memory.count == 10)
+    }
+
+    @Test func `memory shows neither what is over nor what was removed during a pass`() throws {
+        let cache = try bench.numbers(.minutes(1))
+        try cache.setValue("short", forKey: 0, maxAge: .seconds(1))
+        for number in 1...5 { cache[number] = "\(number)" }
+        bench.time.advance(by: .seconds(2))
+        #expect(!cache.memory.contains(0))
+        var seen: [Int] = []
+        for (key, _) in cache.memory {
+            seen.append(key)
+            cache[4] = nil
+            cache[100 + key] = "new"
+            _ = cache[1]
+        }
+        #expect(seen == [1, 2, 3, 5])
+        bench.time.advance(by: .seconds(120))
+        #expect(cache.memory.map(\.key) == [])
+    }
+
+    @Test func `a value that is too costly for memory is told of and kept on disk`() async throws {
+        let cache = try bench.numbers(.hours(1), CacheOptions(memory: MemoryLimits(costLimit: 10)))
+        var events = bench.manager.events.makeAsyncIterator()
+        try await cache.setValue("dear", forKey: 1, cost: 11)
+        let event = await events.next()
+        guard case .limitReached = event?.kind else {
+            Issue.record("\(String(describing: event))")
+            return
+        }
+        #expect(event?.key == "1")
+        #expect(cache.memory.count == 0)
+        #expect(cache[1] == "dear")
+    }
+
+    @Test func `limits that pinned entries exceed are told of once`() async throws {
+        let cache = try bench.numbers(.hours(1), CacheOptions(disk: DiskLimits(countLimit: 2)))
+        let stream = bench.manager.events
+        for number in 1...8 { try await cache.setValue("\(number)", forKey: number, pinned: true) }
+        #expect(try cache.count == 8)
+        try await bench.manager.close()
+        var count = 0
+        for await event in stream { if case .limitReached = event.kind { count += 1 } }
+        #expect(count == 1)
+    }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Synchronization
+import Testing
+
+struct MemoryCacheSnapshotTests {
+    private let folder: TemporaryFolder
+    private var file: URL { folder("snapshot") }
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// The code of what a body throws.
+    private func code(_ body: () throws -> Void) -> CacheError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? CacheError)?.code
+        }
+    }
+
+    private struct Picky: Codable, Sendable, Equatable {
+        var number: Int
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            if number < 0 {
+                throw EncodingError.invalidValue(number, .init(codingPath: [], debugDescription: "no negative ones"))
+            }
+            try container.encode(number)
+        }
+
+        init(_ number: Int) { self.number = number }
+
+        init(from decoder: any Decoder) throws {
+            number = try decoder.singleValueContainer().decode(Int.self)
+            if number == 13 {
+                throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "no thirteens"))
+            }
+        }
+    }
+
+    @Test func `values, costs and the order come back`() throws {
+        let cache = MemoryCache<String, Int>()
+        for (index, key) in ["a", "b\n\0", "ü", ""].enumerated() { cache.setValue(index, forKey: key, cost: index) }
+        _ = cache["a"]
+        try cache.save(to: file)
+        let other = MemoryCache<String, Int>()
+        other["z"] = 9
+        other["a"] = 9
+        #expect(try other.load(from: file) == 4)
+        #expect(other.orderedKeys == ["z", "b\n\0", "ü", "", "a"])
+        #expect(other["a"] == 0 && other.totalCost == 6)
+        other.checkInvariants()
+    }
+
+    private struct Nested: Codable, Sendable, Equatable {
+        var layers: Int??
+        var bytes: Data
+        var dates: [Date?]
+        var table: [Int: [String: UUID]]
+        var children: [Nested]
+    }
+
+    @Test func `optionals at any depth, NaN, bytes and nested values come back`() throws {
+        try expectBack(.some(.some(nil)), .some(.some(3)), .some(nil), nil as Int???)
+        try expectBack(Double.infinity, -.infinity, 0.1, -0.0, .leastNonzeroMagnitude)
+        try expectBack(Data(), Data([0, 10, 13, 255]), Data(repeating: 7, count: 100_000))
+        try expectBack(Date(timeIntervalSinceReferenceDate: 0.1), .distantPast)
+        let leaf = Nested(layers: .some(nil), bytes: Data([1]), dates: [nil, .now], table: [:], children: [])
+        try expectBack(
+            leaf, Nested(layers: nil, bytes: Data(), dates: [], table: [-1: ["": UUID()]], children: [leaf, leaf]))
+
+        let cache = MemoryCache<Int, Float>()
+        cache[0] = .nan
+        try cache.save(to: file)
+        let other = MemoryCache<Int, Float>()
+        #expect(try other.load(from: file) == 1 && other[0]?.isNaN == true)
+    }
+
+    private func expectBack<Value: Codable & Equatable & Sendable>(_ values: Value...) throws {
+        let cache = MemoryCache<Int, Value>()
+        for (key, value) in values.enumerated() { cache.setValue(value, forKey: key) }
+        try cache.save(to: file)
+        let other = MemoryCache<Int, Value>()
+        #expect(try other.load(from: file) { Issue.record("\($0)") } == values.count)
+        #expect(other.orderedValues == values)
+    }
+
+    @Test func `case 293: an item that cannot be encoded is named, and the rest is saved`() throws {
+        let cache = MemoryCache<String, Picky>()
+        for number in [1, -2, 3] { cache["key \(number)"] = Picky(number) }
+        let error = #expect(throws: CacheError.self) { try cache.save(to: file) }
+        #expect(error?.code == .encodingFailed)
+        #expect(error?.message.contains("key -2") == true && error?.message.contains("key 3") == false)
+        let other = MemoryCache<String, Picky>()
+        #expect(try other.load(from: file) == 2)
+        #expect(other.orderedKeys == ["key 1", "key 3"])
+    }
+
+    @Test func `case 292: what does not decode is skipped, named and listed, and the rest loads`() throws {
+        let cache = MemoryCache<Int, Picky>()
+        for number in [1, 13, 3] { cache[number] = Picky(number) }
+        try cache.save(to: file)
+        let (count, loaded, skipped) = try load(Picky.self)
+        #expect(count == 2 && loaded.orderedKeys == [1, 3])
+        #expect(skipped.count == 1 && skipped.first?.contains("key 13") == true)
+    }
+
+    @Test func `case 292: whichever byte is damaged, one entry is lost and listed, and none is wrong`() throws {
+        let cache = MemoryCache<Int, String>()
+        for number in 1...4 { cache[number] = "value \(number)" }
+        try cache.save(to: file)
+        let whole = try Data(contentsOf: file)
+        let first = try #require(whole.range(of: Data("value 1".utf8))?.lowerBound) - 31
+        for place in whole.indices {
+            var bytes = whole
+            bytes[place] ^= 0x10
+            try bytes.write(to: file)
+            guard place >= first else {
+                #expect(code { _ = try load(String.self) } == .foreignFile, "byte \(place)")
+                continue
+            }
+            let (count, loaded, skipped) = try load(String.self)
+            #expect(count == 3 && loaded.count == 3 && skipped.count == 1, "byte \(place): \(skipped)")
+            for (key, value) in loaded { #expect(value == "value \(key)") }
+        }
+    }
+
+    @Test func `case 292: wherever the file was cut, the whole entries load`() throws {
+        let cache = MemoryCache<Int, String>()
+        for number in 1...4 { cache[number] = "value \(number)" }
+        try cache.save(to: file)
+        let whole = try Data(contentsOf: file)
+        var counts: [Int] = []
+        for length in whole.indices {
+            try whole.prefix(length).write(to: file)
+            guard code({ _ = try load(String.self) }) == nil else { continue }
+            let (count, loaded, skipped) = try load(String.self)
+            #expect(loaded.orderedKeys == Array((1...4).prefix(count)) && skipped.count <= 1)
+            counts.append(count)
+        }
+        #expect(counts == counts.sorted() && Set(counts) == [0, 1, 2, 3])
+    }
+
+    @Test func `a value that holds a snapshot does not pose as its entries when it is damaged`() throws {
+        let inner = MemoryCache<Int, Data>()
+        inner[1] = Data("inner".utf8)
+        try inner.save(to: file)
+        let cache = MemoryCache<Int, Data>()
+        cache[2] = try Data(contentsOf: file)
+        cache[3] = Data("outer".utf8)
+        try cache.save(to: file)
+        var bytes = try Data(contentsOf: file)
+        let start = try #require(bytes.range(of: Data("LarderMC".utf8), in: 20..<bytes.count)?.lowerBound)
+        bytes[start - 5] ^= 1
+        try bytes.write(to: file)
+        let (count, loaded, skipped) = try load(Data.self)
+        #expect(count == 1 && loaded[3] == Data("outer".utf8) && loaded[1] == nil && skipped.count == 1)
+    }
+
+    private func load<Value: Codable & Sendable>(
+        _ type: Value.Type
+    ) throws -> (count: Int, cache: MemoryCache<Int, Value>, skipped: [String]) {
+        let cache = MemoryCache<Int, Value>()
+        var skipped: [String] = []
+        let count = try cache.load(from: file) { skipped.append($0) }
+        return (count, cache, skipped)
+    }
+
+    @Test func `case 292: nothing enters as the wrong type`() throws {
+        let cache = MemoryCache<String, Int>()
+        cache["a"] = 1
+        try cache.save(to: file)
+        let other = MemoryCache<String, Double>()
+        #expect(throws: CacheError.self) { try other.load(from: file) }
+        #expect(other.isEmpty)
+    }
+
+    @Test func `what is no snapshot is refused, what is not there is an error`() throws {
+        let cache = MemoryCache<String, Int>()
+        try Data("hello".utf8).write(to: file)
+        #expect(code { try cache.load(from: file) } == .foreignFile)
+        try Data().write(to: file)
+        #expect(code { try cache.load(from: file) } == .foreignFile)
+        let absent = folder("absent")
+        #expect(code { try cache.load(from: absent) } == .storageUnavailable)
+    }
+
+    @Test func `a save that fails leaves the old file, and no other`() throws {
+        let cache = MemoryCache<String, Int>()
+        cache["a"] = 1
+        try cache.save(to: file)
+        // A folder with something in it cannot be replaced by a file: the last step fails.
+        let blocked = folder("blocked")
+        let inside = blocked.appendingPathComponent("inside")
+        try FileManager.default.createDirectory(at: inside, withIntermediateDirectories: true)
+        #expect(code { try cache.save(to: blocked) } == .storageUnavailable)
+        let nowhere = folder("no/where")
+        #expect(code { try cache.save(to: nowhere) } == .storageUnavailable)
+        #expect(try folder.names == ["blocked", "snapshot"])
+        #expect(try MemoryCache<String, Int>().load(from: file) == 1)
+    }
+
+    @Test func `a save replaces, is for its owner alone, and of an empty cache is empty`() throws {
+        let cache = MemoryCache<String, Int>()
+        cache["a"] = 1
+        try cache.save(to: file)
+        cache.removeAll()
+        try cache.save(to: file)
+        #expect(try MemoryCache<String, Int>().load(from: file) == 0)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test func `ages go on from the write, expired items stay out, and limits hold`() throws {
+        let clock = StoppedClock()
+        let cache = MemoryCache<Int, Int>(maxAge: .seconds(10), clock: clock.now)
+        cache[0] = 0
+        clock.advance(milliseconds: 5_000)
+        cache[1] = 1
+        try cache.save(to: file)
+        clock.advance(milliseconds: 5_001)
+        let other = MemoryCache<Int, Int>(maxAge: .seconds(10), clock: clock.now)
+        let count = try other.load(from: file) { _ in Issue.record("an old item is no bad one") }
+        #expect(count == 1)
+        clock.advance(milliseconds: 4_999)
+        #expect(other[1] == 1)
+        clock.advance(milliseconds: 1)
+        #expect(other[1] == nil)
+
+        let many = MemoryCache<Int, Int>()
+        for key in 0..<5000 { many.setValue(key, forKey: key, cost: 1) }
+        try many.save(to: file)
+        let few = MemoryCache<Int, Int>(countLimit: 3)
+        #expect(try few.load(from: file) == 5000)
+        #expect(few.orderedKeys == [4997, 4998, 4999])
+        let none = MemoryCache<Int, Int>(costLimit: 0)
+        #expect(try none.load(from: file) == 0 && none.isEmpty)
+    }
+}
