@@ -7,6 +7,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "Larder", path: "../..")],
     targets: [
-        .executableTarget(name: "bench", dependencies: [.product(name: "Larder", package: "Larder")])
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .executableTarget(name: "bench", dependencies: ["CSQLite", .product(name: "Larder", package: "Larder")]),
     ],
     swiftLanguageModes: [.v6])

@@ -188,4 +188,33 @@ struct OpeningProcessesTests {
         after["store.sqlite.lock"] = before["store.sqlite.lock"]
         #expect(after == before)
     }
+
+    @Test(.enabled(if: getuid() == 0, "needs another user to be"))
+    func `a file that may not be written is refused at once, not opened for reading`() throws {
+        try CacheManager.makeStore(at: url, rows: 1)
+        try giveToNobody(folderMode: 0o700)
+        try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: url.path)
+        let lines = try ChildProcess("larder-test-store", ["open-as-nobody", url.path]).finish().lines
+        #expect(lines == ["error storageUnavailable"])
+    }
+
+    @Test(.enabled(if: getuid() == 0, "needs another user to be"))
+    func `an older damaged store that may not be deleted is no reason not to open`() throws {
+        try Data("no database here, once ours".utf8).write(to: url)
+        let old = folder.url.appendingPathComponent("store.sqlite.corrupt-1000000000000-00000000.files")
+        try FileManager.default.createDirectory(at: old, withIntermediateDirectories: true)
+        try Data().write(to: old.appendingPathComponent("value"))
+        try CacheManager.makeStore(at: folder("ours.sqlite"), rows: 1)
+        var bytes = try Data(contentsOf: folder("ours.sqlite"))
+        // Our mark, and nothing that can be read behind it.
+        bytes.replaceSubrange(100..<bytes.count, with: Data(repeating: 0x5A, count: bytes.count - 100))
+        try bytes.write(to: url)
+        try giveToNobody(folderMode: 0o700)
+        try FileManager.default.setAttributes(
+            [.ownerAccountID: 0, .groupOwnerAccountID: 0, .posixPermissions: 0o755], ofItemAtPath: old.path)
+        let lines = try ChildProcess("larder-test-store", ["open-as-nobody", url.path]).finish().lines
+        #expect(lines == ["opened 0"])
+        #expect(FileManager.default.fileExists(atPath: old.appendingPathComponent("value").path))
+        #expect(try setAside() == 1)
+    }
 }

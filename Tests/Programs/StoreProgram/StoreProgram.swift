@@ -35,7 +35,7 @@ struct StoreProgram {
         case "read-and-write": readAndWrite(arguments[0])
         case "read-on": try readOn(arguments[0], pauseMilliseconds: arguments[1])
         case "insert-until-full": try insertUntilFull(arguments[0])
-        default: exit(2)
+        default: try runBlobs(verb, arguments)
         }
     }
 
@@ -149,7 +149,8 @@ struct StoreProgram {
         }
     }
 
-    /// Reads all the time, with a pause after each read, until it is told to stop.
+    /// Reads all the time, with a pause after each read, until it is told to stop; told to wait, it does so between two
+    /// reads, for another line.
     private static func readOn(_ path: String, pauseMilliseconds pause: String) throws {
         let manager = try CacheManager(url: URL(fileURLWithPath: path))
         let store = try manager.store()
@@ -158,7 +159,12 @@ struct StoreProgram {
         // Between two reads it waits for the word to stop.
         var input = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
         var count = 0
-        while poll(&input, 1, Int32(pause) ?? 0) == 0 {
+        while true {
+            if poll(&input, 1, Int32(pause) ?? 0) != 0 {
+                guard readLine() == "wait" else { break }
+                say("waiting")
+                _ = readLine()
+            }
             _ = try store.read { (connection) throws(SQLiteError) in try connection.userVersion() }
             count += 1
         }
@@ -221,7 +227,7 @@ struct StoreProgram {
 }
 
 /// Prints a line at once: what a killed process has said must have arrived.
-private func say(_ words: Any...) {
+func say(_ words: Any...) {
     let line = words.map { "\($0)" }.joined(separator: " ") + "\n"
     FileHandle.standardOutput.write(Data(line.utf8))
 }

@@ -11,12 +11,22 @@ var scenarios: [Scenario] {
         memorySizeScenarios,
         memoryPauseScenarios,
         codingScenarios,
+        hitScenarios,
+        diskReadScenarios,
+        diskWriteScenarios,
+        generationScenarios,
+        largeValueScenarios,
+        iterationScenarios,
+        sharingScenarios,
     ].flatMap(\.self)
 }
 
 @main
 enum Bench {
     static func main() throws {
+        if CommandLine.arguments.count == 3, CommandLine.arguments[1] == "--committer" {
+            return Committer.serve(CommandLine.arguments[2])
+        }
         let options = try Options(CommandLine.arguments.dropFirst())
         let chosen = scenarios.filter { options.isChosen($0.name) }
         if options.lists {

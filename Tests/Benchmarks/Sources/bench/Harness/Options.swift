@@ -1,5 +1,10 @@
+import Foundation
+
 /// What the command line asks for: `bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--list]`.
 struct Options {
+    /// Whether stores are a tenth as large, to see that everything runs; what is measured then is no number to keep.
+    static let isSmall = ProcessInfo.processInfo.environment["LARDER_BENCH_SMALL"] != nil
+
     var rounds = 11
     var warmUps = 2
     var only: [String] = []
@@ -14,7 +19,10 @@ struct Options {
         var rest = arguments.makeIterator()
         while let argument = rest.next() {
             switch argument {
-            case "--quick": (rounds, warmUps) = (3, 1)
+            case "--quick":
+                (rounds, warmUps) = (3, 1)
+                // Inherited by the processes that take samples.
+                setenv("LARDER_BENCH_SMALL", "1", 1)
             case "--list": lists = true
             case "--sample": sample = Int(try Self.value(of: argument, &rest))
             case "--only": only.append(try Self.value(of: argument, &rest))

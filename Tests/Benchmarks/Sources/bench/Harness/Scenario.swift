@@ -57,20 +57,11 @@ struct Variant {
     init<State>(
         _ name: String, operations: Int, once make: @escaping () -> State, _ body: @escaping (State) -> Void
     ) {
-        let kept = Kept(make)
+        let kept = Lazily(make)
         self.init(name) {
             let state = kept.value
             return nanoseconds(per: operations) { body(state) }
         }
-    }
-}
-
-private final class Kept<State> {
-    private let make: () -> State
-    lazy var value = make()
-
-    init(_ make: @escaping () -> State) {
-        self.make = make
     }
 }
 
@@ -84,3 +75,13 @@ func nanoseconds(per operations: Int, _ body: () -> Void) -> Double {
 /// Keeps the optimiser from dropping what nobody reads.
 @inline(never)
 func consume<T>(_ value: T) {}
+
+/// A value that is made when it is first asked for.
+final class Lazily<State> {
+    private let make: () -> State
+    lazy var value = make()
+
+    init(_ make: @escaping () -> State) {
+        self.make = make
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Larder
+
+/// A value that comes to about 300 bytes.
+struct Record: Codable, Sendable {
+    var id: Int
+    var title: String
+    var text: String
+
+    /// - Parameter edition: Makes it differ from an older one: SQLite does not write bytes over themselves.
+    init(_ id: Int, edition: Int = 0) {
+        self.id = id
+        title = "record \(id) in edition \(1_000_000 + edition)"
+        text = String(repeating: "abcdefghij", count: 26)
+    }
+}
+
+/// A folder for the files of one scenario, gone with the process.
+enum Workplace {
+    static let folder: URL = {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "larder-bench-\(getpid())", isDirectory: true)
+        atexit {
+            do { try FileManager.default.removeItem(at: Workplace.folder) } catch { print(error) }
+        }
+        attempt { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+        return url
+    }()
+
+    nonisolated(unsafe) private static var count = 0
+
+    /// A path that nobody used before.
+    static func path() -> URL {
+        count += 1
+        return folder.appendingPathComponent("\(count).sqlite")
+    }
+}
+
+/// A benchmark has no use for a failure but to stop.
+@discardableResult
+func attempt<R>(_ body: () throws -> R) -> R {
+    do { return try body() } catch { preconditionFailure("\(error)") }
+}
+
+/// A store with one sub-cache of records.
+struct RecordStore {
+    let manager: CacheManager
+    let cache: Cache<Int, Record>
+
+    init(
+        entries: Int, memory: MemoryLimits = .disabled, maxAge: MaxAge = .days(7), disk: DiskLimits = DiskLimits(),
+        at url: URL = Workplace.path()
+    ) {
+        manager = attempt { try CacheManager(url: url) }
+        cache = attempt { [manager] in
+            try manager.cache(
+                named: "records", version: "1", maxAge: maxAge, options: CacheOptions(memory: memory, disk: disk))
+        }
+        for start in stride(from: 0, to: entries, by: 10_000) {
+            attempt { [cache] in
+                try cache.setValues((start..<min(start + 10_000, entries)).map { ($0, Record($0)) })
+            }
+        }
+        attempt { [manager] in try manager.flush() }
+    }
+}
+
+/// The yardstick's table with the same records.
+func rawRecords(entries: Int) -> RawSQLite {
+    let raw = RawSQLite(Workplace.path().path)
+    let encoder = CBOREncoder()
+    for start in stride(from: 0, to: entries, by: 10_000) {
+        raw.transaction {
+            for id in start..<min(start + 10_000, entries) { raw.set(id, attempt { try encoder.encode(Record(id)) }) }
+        }
+    }
+    return raw
+}
+
+/// Bytes that need no decoding, so that a read is nothing but a read.
+func blob(_ key: Int) -> Data { Data(repeating: UInt8(truncatingIfNeeded: key), count: 300) }
+
+/// A store with one sub-cache of blobs of 300 bytes.
+struct BlobStore {
+    let manager: CacheManager
+    let cache: Cache<Int, Data>
+
+    init(entries: Int) {
+        manager = attempt { try CacheManager(url: Workplace.path()) }
+        cache = attempt { [manager] in
+            try manager.cache(
+                named: "blobs", version: "1", maxAge: .days(7), options: CacheOptions(memory: .disabled))
+        }
+        for start in stride(from: 0, to: entries, by: 10_000) {
+            attempt { [cache] in try cache.setValues((start..<min(start + 10_000, entries)).map { ($0, blob($0)) }) }
+        }
+        attempt { [manager] in try manager.flush() }
+    }
+}
+
+/// The yardstick's table with the same blobs.
+func rawBlobs(entries: Int) -> RawSQLite {
+    let raw = RawSQLite(Workplace.path().path)
+    for start in stride(from: 0, to: entries, by: 10_000) {
+        raw.transaction { for key in start..<min(start + 10_000, entries) { raw.set(key, blob(key)) } }
+    }
+    return raw
+}

@@ -1,0 +1,36 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// What only a process of its own can show of sub-caches.
+struct CacheProcessTests {
+    private static let strace = "/usr/bin/strace"
+
+    @Test(
+        .enabled(
+            if: FileManager.default.isExecutableFile(atPath: strace) && !ChildProcess.isSanitized, "strace is missing"))
+    func `a hit in memory makes no system call, also while somebody writes`() throws {
+        let folder = try TemporaryFolder()
+        let trace = folder("trace")
+        let child = try ChildProcess(
+            "larder-test-cache", ["hit", folder("store.sqlite").path], through: [Self.strace, "-f", "-o", trace.path])
+        let lines = try child.finish().lines
+        #expect(lines == ["begin", "end", "true 10200"])
+        let calls = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
+        let begin = try #require(calls.firstIndex { $0.contains("\"begin\\n\"") })
+        let end = try #require(calls.firstIndex { $0.contains("\"end\\n\"") })
+        let thread = calls[begin].prefix { $0 != " " }
+        let between = calls[(begin + 1)..<end].filter { $0.hasPrefix(thread + " ") }
+        #expect(between == [], "\(between)")
+    }
+
+    // case 269
+    @Test func `no asynchronous form blocks the pool, though it has one thread and the disk is held up`() throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["hold-up", folder("store.sqlite").path],
+            environment: ["LIBDISPATCH_COOPERATIVE_POOL_STRICT": "1"])
+        #expect(try child.finish().lines == ["held up 0 true", "done 14"])
+    }
+}

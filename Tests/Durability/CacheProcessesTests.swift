@@ -1,0 +1,102 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Sub-caches of one file in several processes.
+struct CacheProcessesTests {
+    private let folder: TemporaryFolder
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        manager = try CacheManager(url: folder("store.sqlite"))
+    }
+
+    private func cache(_ version: CacheVersion = "1") throws -> Cache<String, Data> {
+        try manager.cache(
+            named: "shared", version: version, maxAge: .unlimited, options: CacheOptions(inlineLimit: 1000))
+    }
+
+    private func other(_ version: String = "1") throws -> ChildProcess {
+        try ChildProcess("larder-test-peer", [folder("store.sqlite").path, version])
+    }
+
+    private func bytes(_ count: Int, _ byte: UInt8) -> Data { Data(repeating: byte, count: count) }
+
+    @Test(arguments: [10, 5000])
+    func `what another process has committed is what is read, from memory too`(size: Int) throws {
+        let cache = try cache()
+        let other = try other()
+        cache["a"] = bytes(size, 1)
+        #expect(try other.ask("get a") == "\(size) 1")
+        for round in UInt8(2)..<100 {
+            #expect(try other.ask("set a \(size) \(round)") == "ok")
+            #expect(cache["a"] == bytes(size, round))
+            cache["a"] = bytes(size, round &+ 100)
+            #expect(try other.ask("get a") == "\(size) \(round &+ 100)")
+        }
+        #expect(try other.ask("remove a") == "ok")
+        #expect(cache["a"] == nil)
+        #expect(try cache.count == 0)
+        cache["b"] = bytes(size, 1)
+        #expect(try other.ask("count") == "1")
+        #expect(try other.ask("clear") == "ok")
+        #expect(cache["b"] == nil)
+        cache["c"] = bytes(size, 1)
+        #expect(try other.ask("get c") == "\(size) 1")
+        #expect(try other.ask("count") == "1")
+        #expect(try other.finish().status == 0)
+    }
+
+    // case 133
+    @Test func `a version opened in another process supersedes the handles of this one`() throws {
+        let cache = try cache()
+        cache["a"] = bytes(10, 1)
+        let other = try other("2")
+        #expect(try other.ask("get a") == "nil")
+        #expect(cache["a"] == nil)
+        let error = #expect(throws: CacheError.self) { try cache.setValue(bytes(10, 2), forKey: "a") }
+        #expect(error?.code == .superseded)
+        #expect(try other.ask("set a 10 3") == "ok")
+        #expect(cache["a"] == nil)
+        #expect(try self.cache("2")["a"] == bytes(10, 3))
+        #expect(try other.finish().status == 0)
+    }
+
+    // case 273
+    @Test func `two processes write, and nothing is lost`() throws {
+        let cache = try cache()
+        let other = try other()
+        for round in 0..<200 {
+            let thread = Thread { [cache] in cache["here \(round)"] = Data([1]) }
+            thread.start()
+            #expect(try other.ask("set there-\(round) 1500 7") == "ok")
+            while !thread.isFinished { CurrentThread.yield() }
+        }
+        #expect(try cache.count == 400)
+        #expect(try other.ask("count") == "400")
+        #expect(cache.statistics.failures == 0)
+        #expect(try manager.verify().isHealthy)
+        #expect(try other.finish().status == 0)
+    }
+
+    // case 320
+    @Test func `a value of 50 MB comes and goes, and resident memory returns to its level`() throws {
+        guard FileManager.default.fileExists(atPath: "/proc/self/statm"), !ChildProcess.isSanitized else { return }
+        let other = try other()
+        let first = try other.ask("set a 1000000 1")
+        #expect(first == "ok")
+        #expect(try other.ask("get a") == "1000000 1")
+        let before = try #require(Int(try other.ask("memory")))
+        for round in 1...4 {
+            #expect(try other.ask("set a 50000000 \(round)") == "ok")
+            #expect(try other.ask("get a") == "50000000 \(round)")
+        }
+        #expect(try other.ask("remove a") == "ok")
+        #expect(try other.ask("maintain") == "ok")
+        let after = try #require(Int(try other.ask("memory")))
+        #expect(after - before < 20_000, "\(before) kB, then \(after) kB")
+        #expect(try other.finish().status == 0)
+    }
+}

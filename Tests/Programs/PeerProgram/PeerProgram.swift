@@ -1,0 +1,62 @@
+import Foundation
+import Larder
+
+/// Another process on a store: does what each line of its input says, and answers with a line.
+///
+/// Usage: `larder-test-peer PATH VERSION`; then `set KEY SIZE BYTE`, `get KEY`, `remove KEY`, `count`, `clear`,
+/// `open VERSION`, `maintain`, `memory`.
+@main
+struct PeerProgram {
+    static func main() throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: CommandLine.arguments[1]))
+        var cache = try open(manager, CommandLine.arguments[2])
+        while let line = readLine() {
+            let words = line.split(separator: " ").map(String.init)
+            do {
+                if words[0] == "open" {
+                    cache = try open(manager, words[1])
+                    say("ok")
+                } else {
+                    say(try answer(words, cache))
+                }
+            } catch let error as CacheError {
+                say("error \(error.code)")
+            }
+        }
+    }
+
+    /// A line at once, whatever the output is.
+    private static func say(_ text: String) {
+        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+    }
+
+    private static func open(_ manager: CacheManager, _ version: String) throws -> Cache<String, Data> {
+        try manager.cache(
+            named: "shared", version: .custom(version), maxAge: .unlimited, options: CacheOptions(inlineLimit: 1000))
+    }
+
+    private static func answer(_ words: [String], _ cache: Cache<String, Data>) throws -> String {
+        switch words[0] {
+        case "set":
+            try cache.setValue(
+                Data(repeating: UInt8(words[3]) ?? 0, count: Int(words[2]) ?? 0), forKey: words[1])
+        case "get":
+            guard let value = try cache.value(forKey: words[1]) else { return "nil" }
+            let isWhole = value.allSatisfy { $0 == value.first }
+            return "\(value.count) \(isWhole ? String(value.first ?? 0) : "torn")"
+        case "remove": try cache.remove(words[1])
+        case "count": return String(try cache.count)
+        case "clear": try cache.removeAll()
+        case "maintain": try cache.manager.maintain()
+        case "memory": return try memory()
+        default: return "what?"
+        }
+        return "ok"
+    }
+
+    /// The resident memory in kilobytes.
+    private static func memory() throws -> String {
+        let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+        return String((Int(text.split(separator: " ")[1]) ?? 0) * 4)
+    }
+}
