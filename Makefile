@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz interop bench-page-size docs clean
+.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -14,9 +14,11 @@ help:
 setup:
 	@.ci/setup
 
-## make demo      installs what is missing, builds, runs the main example
+## make demo      installs what is missing, builds, runs the main example twice: the second run finds what the first one left
 demo: setup
 	swift run --package-path Examples QuickStart
+	@echo; echo "A second run:"
+	swift run --package-path Examples --skip-build QuickStart
 
 ## make test      every check that CI runs: format, tests in debug and release, house rules, examples
 test: setup lint debug release examples
@@ -72,6 +74,12 @@ bench-page-size: setup
 	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/PageSize/page-size.c -o .build/page-size/page-size -lsqlite3
 	cd .build/page-size && ./page-size
 	rm -f .build/page-size/*.sqlite*
+
+## make bench-inline-limit  where a payload is better a file than a blob in its row, in plain SQLite
+bench-inline-limit: setup
+	rm -rf .build/inline-limit && mkdir -p .build/inline-limit
+	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/InlineLimit/inline-limit.c -o .build/inline-limit/inline-limit -lsqlite3
+	cd .build/inline-limit && ./inline-limit
 
 ## make docs      the DocC catalogue into .build/docs; warnings are errors
 docs: setup

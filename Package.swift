@@ -28,16 +28,26 @@ let package = Package(
         .executableTarget(
             name: "larder-test-store", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
             path: "Tests/Programs/StoreProgram"),
+        .executableTarget(
+            name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
+            path: "Tests/Programs/CacheProgram"),
+        // What another process does with a store, as it is told.
+        .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport", "larder-test-keys"],
+            dependencies: [
+                "Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport", "larder-test-keys",
+                "larder-test-store",
+            ],
             path: "Tests/Larder"),
         .testTarget(
             name: "DurabilityTests",
-            dependencies: ["Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store"], path: "Tests/Durability"
-        ),
+            dependencies: [
+                "Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store", "larder-test-cache",
+                "larder-test-peer",
+            ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),

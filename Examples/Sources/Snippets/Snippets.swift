@@ -11,6 +11,9 @@ struct Snippets {
         try await opening(folder)
         try memory(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
         try codecs()
+        try largeValues(folder, Data(repeating: 1, count: 100_000))
+        try caches(folder)
+        try await generators()
         print("snippets: done")
         try FileManager.default.removeItem(at: folder)
     }
@@ -24,6 +27,20 @@ struct Snippets {
         }
         try await manager.close()
         await listening.value
+    }
+
+    private static func largeValues(_ folder: URL, _ photo: Data) throws {
+        let manager = try CacheManager(url: folder.appendingPathComponent("photos.sqlite"))
+        let options = CacheOptions(
+            disk: DiskLimits(countLimit: 10_000, sizeLimit: 512 << 20),
+            inlineLimit: 16 << 10,
+            fileName: { key in "\(key).jpg" })
+        let photos: Cache<String, Data> = try manager.cache(
+            named: "photos", version: "1", maxAge: .days(30), options: options)
+        photos["cat"] = photo
+        let file = try photos.fileURL(forKey: "cat")
+        guard photos["cat"] == photo, file?.pathExtension == "jpg" else { throw Surprise() }
+        try manager.close()
     }
 
     private static func memory(_ file: URL, _ data: Data) throws {
@@ -45,6 +62,73 @@ struct Snippets {
             identifier: "utf8", encode: { Data($0.utf8) }, decode: { String(decoding: $0, as: UTF8.self) }
         ).then(DataTransform(identifier: "flip", apply: { Data($0.map { ~$0 }) }, undo: { Data($0.map { ~$0 }) }))
         guard back == ["a": [1, 2, 3]], codec.identifier == "utf8+flip" else { throw Surprise() }
+    }
+
+    private struct Article: Codable, Sendable { var title: String }
+
+    private static func caches(_ folder: URL) throws {
+        let manager = try CacheManager(url: folder.appendingPathComponent("caches.sqlite"))
+        let article = Article(title: "On shelves")
+
+        let articles: Cache<Int, Article> = try manager.cache(named: "articles", version: "3", maxAge: .days(7))
+        articles[42] = article
+        let title = articles[42]?.title
+        for (id, article) in articles { print(id, article.title) }
+        articles[42] = nil
+        guard title == article.title, articles[42] == nil else { throw Surprise() }
+
+        let tag = Data("etag".utf8)
+        try articles.setValue(article, forKey: 7, maxAge: .hours(1), extendedData: tag, pinned: true)
+        let entry = try articles.entry(forKey: 7)
+        guard entry?.extendedData == tag else { throw Surprise() }
+
+        let counts: Cache<String, Int> = try manager.cache(named: "counts", version: "1", maxAge: .unlimited)
+        try counts.update("visits") { $0 = ($0 ?? 0) + 1 }
+        try manager.transaction { transaction in
+            try transaction.removeValue(forKey: 7, in: articles)
+            try transaction.setValue(0, forKey: "visits", in: counts)
+        }
+        guard counts["visits"] == 0, articles[7] == nil else { throw Surprise() }
+        try manager.close()
+    }
+
+    private static func generators() async throws {
+        let manager = try CacheManager.inMemory()
+        let titles: Cache<Int, String> = try manager.cache(named: "titles", version: "1", maxAge: .days(1))
+        for (id, title) in titles where title.hasPrefix("A") {
+            titles[id] = nil
+        }
+        let recent = titles.entries(orderedBy: .accessed, descending: true, limit: 10).map(\.key)
+        for try await (id, title) in titles.async {
+            print(id, title)
+        }
+
+        titles.memory.countLimit = 1000
+        titles.disk.limits = DiskLimits(countLimit: 100_000)
+
+        let title = try await titles.value(forKey: 7) { id in "title \(id)" }
+
+        let entry = try await titles.entry(forKey: 7) { id, old in
+            if let old, old.extendedData == Data("v1".utf8) { return .notModified }
+            return .value("title \(id)", maxAge: .hours(1), extendedData: Data("v1".utf8))
+        }
+
+        let policy = GenerationPolicy(staleFor: .seconds(60), staleOnError: .seconds(3600), refreshAhead: 0.8)
+        let made = titles.generator(policy) { id in "title \(id)" }
+        let one = try await made(1)
+
+        let changes = titles.changes(every: .milliseconds(50))
+        titles[8] = "eight"
+        for await change in changes {
+            if change.isReset { break }
+            print(change.updated, change.removed)
+            break
+        }
+
+        let task = titles.evict(
+            every: .seconds(600), whereMetadata: { id, metadata in id < 0 || metadata.size > 1_000_000 })
+        task.cancel()
+        guard recent.isEmpty, title == entry.value, one == "title 1" else { throw Surprise() }
     }
 
     /// A snippet that does not do what the text says.
