@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize torture bench fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -43,8 +43,12 @@ examples:
 	swift run --package-path Examples --skip-build Snippets
 
 ## make sanitize  all tests under the thread and the address sanitizer
-sanitize: setup
+sanitize: sanitize-thread sanitize-address
+
+sanitize-thread: setup
 	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
+
+sanitize-address: setup
 	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
 
 ## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run

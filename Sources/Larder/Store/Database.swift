@@ -18,6 +18,8 @@ package final class Database: Sendable {
         var connection: Connection
         var guardian: Connection?
         /// Set while a transaction is open between two calls.
+        ///
+        /// It is taken, never set to nil: Swift 6.3 leaks what an assignment through `writer!` replaces.
         var exclusive: WriteContext?
 
         mutating func checkpoint(_ open: ReaderPool.Opener) throws(SQLiteError) -> CheckpointResult? {
@@ -160,9 +162,8 @@ package final class Database: Sendable {
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try writer.withLock { writer throws(SQLiteError) in
-            guard writer != nil, let context = writer!.exclusive else { throw .closed }
+            guard writer != nil, let context = writer!.exclusive.take() else { throw .closed }
             defer { watch.endCommit() }
-            writer!.exclusive = nil
             let result = try writer!.connection.finishWriting { (connection) throws(SQLiteError) in
                 try body(&connection, context)
             }
@@ -174,8 +175,7 @@ package final class Database: Sendable {
     /// Undoes the open transaction.
     package func abandonExclusive() {
         writer.withLock { writer in
-            guard writer?.exclusive != nil else { return }
-            writer!.exclusive = nil
+            guard writer != nil, writer!.exclusive.take() != nil else { return }
             writer!.connection.abandonWriting()
             watch.endCommit()
         }

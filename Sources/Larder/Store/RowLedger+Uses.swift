@@ -49,7 +49,10 @@ extension RowLedger {
         guard !store.isReadOnly, !store.isClosed else { return }
         flushing.withLock { wakeup in
             guard wakeup == nil else { return }
-            wakeup = store.timekeeper.wake(.milliseconds(Self.longestNote)) { [self] in flushInBackground() }
+            // Whoever has something left to write down is among the live ones until then.
+            wakeup = store.timekeeper.wake(.milliseconds(Self.longestNote)) { [weak self] in
+                self?.flushInBackground()
+            }
         }
     }
 

@@ -113,6 +113,7 @@ package final class RowLedger: Sendable {
             state.isSuperseded = true
             state.forgetEverything()
         }
+        cancelFlush()
         let front = front
         defer { front?.end() }
         return front?.clear()
