@@ -6,7 +6,7 @@ internal import Synchronization
 /// It keeps its word when the files are moved, deleted or damaged under it: it opens them again, or a new store, and
 /// does the work there. See *Synchronization* for its two locks.
 package final class Store: Sendable {
-    private let opening: any StoreOpening
+    let opening: any StoreOpening
     package let timekeeper: Timekeeper
 
     /// Where writes wait for their turn.
@@ -25,16 +25,16 @@ package final class Store: Sendable {
     package let reclaimer = Reclaimer()
 
     /// Which database is the current one, nil once the store is closed; held for a moment only.
-    private let state: Mutex<Database?>
+    let state: Mutex<Database?>
 
     /// Held by the one who opens anew, over slow work; taken before `state`.
-    private let reopening = Mutex(())
+    let reopening = Mutex(())
 
     /// Who wants to know what happens to the store, by a number of its own.
     private let listeners: Mutex<(next: Int, handlers: [Int: @Sendable (StoreNotice) -> Void])>
 
     /// Whether any manager is left that may change anything.
-    private let isWritable = Atomic(true)
+    let isWritable = Atomic(true)
 
     /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
     private let untold: Mutex<[StoreNotice]>
@@ -164,7 +164,7 @@ package final class Store: Sendable {
         }
     }
 
-    private var database: Database? { state.withLock { $0 } }
+    var database: Database? { state.withLock { $0 } }
 
     /// The last manager that writes has come or gone; those that only read may share the store still.
     ///
@@ -213,74 +213,6 @@ package final class Store: Sendable {
         guard let database else { return true }
         database.letGoOfReaders()
         return database.isIdle
-    }
-}
-
-// MARK: - Opening again
-
-extension Store {
-    /// Runs `body` on the current database; on another one if that one was moved, damaged or closed meanwhile.
-    private func onDatabase<R>(
-        _ action: String, _ body: (Database) throws(SQLiteError) -> R
-    ) throws(CacheError) -> R {
-        var failures = 0
-        while true {
-            let database = try current()
-            do {
-                return try body(database)
-            } catch {
-                failures += 1
-                guard failures < 5, try helps(database, after: error, isRepeated: failures > 1) else {
-                    throw CacheError("\(action) \(opening.name)", error)
-                }
-            }
-        }
-    }
-
-    private func current() throws(CacheError) -> Database {
-        if let database { return database }
-        throw CacheError(.closed, "\(opening.name) was closed; open a new manager")
-    }
-
-    /// Opens another database instead of `database` if that is what `error` calls for.
-    private func helps(
-        _ database: Database, after error: SQLiteError, isRepeated: Bool
-    ) throws(CacheError) -> Bool {
-        // Nobody is left who may make or move files.
-        guard isWritable.load(ordering: .relaxed) || opening.isReadOnly else { return false }
-        if error.isCorruption {
-            // A file that is not ours any more may well look damaged.
-            guard !database.isInPlace || opening.replacesDamaged else { return false }
-            let isOurs = database.isInPlace
-            try reopen(database, damage: isOurs ? error : nil, isCertain: isRepeated)
-            return true
-        }
-        // Closed: somebody opens another one at this moment, or could not and left it to the next caller.
-        guard error.code == SQLiteError.closed.code || !database.isInPlace else { return false }
-        try reopen(database, damage: nil)
-        return true
-    }
-
-    private func reopen(
-        _ database: Database, damage: SQLiteError?, isCertain: Bool = false
-    ) throws(CacheError) {
-        var displaced: [any Sendable] = []
-        let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
-            guard self.database === database else { return [] }
-            // Our own connections go first, so that nobody here works on files that are about to be moved.
-            database.close()
-            let loss = StoreLoss(
-                identity: database.identity, logIdentity: database.logIdentity, damage: damage,
-                isCertain: isCertain)
-            let opened = try opening.open(after: loss)
-            state.withLock { $0 = opened.database }
-            // Before anybody can write to it: what was in memory was true of another database.
-            displaced = live.all.compactMap { $0.moved(to: opened.database.present) }
-            return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
-        }
-        // Outside the lock: who is told may use the store, and so may what is released.
-        _ = consume displaced
-        for notice in notices { notify(notice) }
     }
 }
 

@@ -1,0 +1,239 @@
+package import Foundation
+package import LarderSQLite
+internal import Synchronization
+
+/// The writes, each with what it changes in memory.
+extension RowLedger {
+    /// Writes one row; `apply` learns its revision.
+    ///
+    /// - Parameters:
+    ///   - scope: Other than the key, where that is held by the caller.
+    ///   - decide: Called where the order of writes is decided.
+    package func putTicket(
+        _ key: StoredKey, _ content: WrittenContent, scope: WriteScope? = nil, decide: @escaping @Sendable () -> Void,
+        apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
+    ) -> WriteTicket<(Int64, WritePlace)> {
+        ticket(
+            scope ?? .key(HeldKey(identity, key)),
+            perform: { (connection, place) throws(WriteFailure) in
+                decide()
+                let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
+                do throws(SQLiteError) {
+                    try self.put(key, content, revision, &connection, &place)
+                    try self.noteLatest(content.row.writtenAt, &connection, place)
+                } catch {
+                    throw .database(error)
+                }
+                return revision
+            },
+            apply: { revision, place in
+                self.state.withLock { state in
+                    state.forget(key)
+                    state.counts.writes += 1
+                }
+                return apply(revision, place.round)
+            })
+    }
+
+    /// Writes many rows in one step; `apply` learns which.
+    ///
+    /// - Parameter admits: Whether a row is to be written, asked where the order of writes is decided.
+    package func putTicket(
+        _ rows: [(key: StoredKey, content: WrittenContent)], admits: @escaping @Sendable (Int) -> Bool,
+        apply: @escaping @Sendable (PutRows, UInt32) -> (any Sendable)?
+    ) -> WriteTicket<(PutRows, WritePlace)> {
+        ticket(
+            .cache(identity), isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                // Each a number of its own, in their order.
+                let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
+                var written: [Int] = []
+                do throws(SQLiteError) {
+                    var latest = Int64.min
+                    for (index, row) in rows.enumerated() where admits(index) {
+                        written.append(index)
+                        try self.put(row.key, row.content, revision + Int64(index), &connection, &place)
+                        latest = max(latest, row.content.row.writtenAt)
+                    }
+                    if !written.isEmpty { try self.noteLatest(latest, &connection, place) }
+                } catch {
+                    throw .database(error)
+                }
+                return PutRows(indices: written, revision: revision)
+            },
+            apply: { put, place in
+                self.state.withLock { state in
+                    for index in put.indices { state.forget(rows[index].key) }
+                    state.counts.writes += put.indices.count
+                }
+                return apply(put, place.round)
+            })
+    }
+
+    /// Removes keys in one step; `apply` learns which were there.
+    ///
+    /// - Parameters:
+    ///   - scope: Other than the key or the sub-cache, where that is held by the caller.
+    ///   - decide: Called where the order of writes is decided.
+    package func removeTicket(
+        _ keys: [StoredKey], scope: WriteScope? = nil, decide: @escaping @Sendable () -> Void,
+        apply: @escaping @Sendable ([Int]) -> (any Sendable)?
+    ) -> WriteTicket<([Int], WritePlace)> {
+        let own: WriteScope = keys.count == 1 ? .key(HeldKey(identity, keys[0])) : .cache(identity)
+        return ticket(
+            scope ?? own, isCompound: keys.count > 1,
+            perform: { (connection, place) throws(WriteFailure) in
+                decide()
+                var removed: [Int] = []
+                for (index, key) in keys.enumerated() {
+                    let isRemoved = try connection.failing { (c) throws(SQLiteError) in
+                        try place.noteOld(key, &c)
+                        return try c.delete(place.generation, key)
+                    }
+                    if isRemoved { removed.append(index) }
+                }
+                return removed
+            },
+            apply: { removed, _ in
+                self.state.withLock { state in
+                    for key in keys { state.forget(key) }
+                    state.counts.removals += removed.count
+                }
+                return apply(removed)
+            })
+    }
+
+    /// Removes a key, and gives back the row that it had, if that was served.
+    package func takeTicket(
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?, decide: @escaping @Sendable () -> Void,
+        apply: @escaping @Sendable (Bool) -> (any Sendable)?
+    ) -> WriteTicket<(TakenRow, WritePlace)> {
+        let now = terms.now()
+        return ticket(
+            .key(HeldKey(identity, key)), isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                decide()
+                return try connection.failing { (c) throws(SQLiteError) in
+                    guard let row = try c.row(place.generation, key) else {
+                        return TakenRow(row: nil, isRemoved: false)
+                    }
+                    place.noteGone(row.facts.file, row.facts.size)
+                    let seen = self.seen(key, row.facts, now: now, accessedAt: accessedAt)
+                    _ = try c.delete(place.generation, key)
+                    let isServed = seen.map { !$0.isExpired(terms.rule, now: now) } ?? false
+                    return TakenRow(row: isServed ? row : nil, isRemoved: true)
+                }
+            },
+            apply: { taken, _ in
+                self.state.withLock { state in
+                    state.forget(key)
+                    if taken.isRemoved { state.counts.removals += 1 }
+                }
+                return apply(taken.isRemoved)
+            })
+    }
+
+    /// Puts other extended data beside an entry that is served; false if there is none.
+    package func extendedTicket(
+        _ key: StoredKey, _ data: Data?, _ terms: AgeTerms, accessedAt: Int64?, decide: @escaping @Sendable () -> Void,
+        apply: @escaping @Sendable () -> (any Sendable)?
+    ) -> WriteTicket<(Bool, WritePlace)> {
+        let now = terms.now()
+        return ticket(
+            .key(HeldKey(identity, key)), isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    guard let facts = try c.facts(place.generation, key),
+                        let seen = self.seen(key, facts, now: now, accessedAt: accessedAt),
+                        !seen.isExpired(terms.rule, now: now)
+                    else { return false }
+                    decide()
+                    let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
+                    try c.setExtended(place.generation, key, data, seen: facts.revision, next: next)
+                    return true
+                }
+            },
+            apply: { isSet, _ in isSet ? apply() : nil })
+    }
+
+    /// Puts a new generation in the place of this one.
+    package func clearTicket() -> WriteTicket<(Generation, WritePlace)> {
+        ticket(
+            .cache(identity), isCompound: true, isAlone: true,
+            perform: { (connection, place) throws(WriteFailure) -> Generation in
+                try connection.failing { (c) throws(SQLiteError) in
+                    var generation = try c.liveGeneration(named: self.name) ?? self.declared
+                    generation.lineage = place.binding.root
+                    try c.retire(place.generation)
+                    return try c.insert(generation)
+                }
+            },
+            apply: { generation, place in
+                self.state.withLock { state in
+                    state.binding.id = generation.id
+                    state.latestAt = generation.latestAt
+                    state.forgetEverything()
+                }
+                return self.front?.clear()
+            })
+    }
+
+    /// Writes down what the latest opening declared.
+    package func declareTicket(_ declared: Generation) -> WriteTicket<(Void, WritePlace)> {
+        ticket(
+            .unheld,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    try c.declare(
+                        place.generation, age: declared.age, keepsExpired: declared.keepsExpired,
+                        openedAt: declared.openedAt)
+                }
+            },
+            apply: { _, _ in
+                self.state.withLock { state in
+                    state.declared.age = declared.age
+                    state.declared.keepsExpired = declared.keepsExpired
+                }
+                return nil
+            })
+    }
+
+    /// Empties the sub-cache in one step; the rows go in the background.
+    package func clear() throws(CacheError) {
+        _ = try run(clearTicket())
+        store.reclaimer.begin(store)
+    }
+
+    private func put(
+        _ key: StoredKey, _ content: WrittenContent, _ revision: Int64, _ connection: inout Connection,
+        _ place: inout WritePlace
+    ) throws(SQLiteError) {
+        try place.noteOld(key, &connection)
+        place.noteNew(content.row.size)
+        var file: StoredFile?
+        if let spilled = content.spilled, let blobs = place.blobs {
+            do throws(SystemError) {
+                file = try spilled.file(in: blobs)
+            } catch {
+                throw SQLiteError(code: .inputOutput, message: error.description, systemCode: error.number)
+            }
+        }
+        try connection.put(place.generation, key, content.row, file: file, revision: revision)
+    }
+
+    // MARK: - The latest moment
+
+    /// How far ahead of a write the generation's `latest_at` is moved, so that not every write has to.
+    package static let latestStep: Int64 = 10_000
+
+    /// Keeps `latest_at` at or after every write, so that an opening sees whether the clock was set back meanwhile.
+    private func noteLatest(
+        _ moment: Int64, _ connection: inout Connection, _ place: WritePlace
+    ) throws(SQLiteError) {
+        guard moment > state.withLock({ $0.latestAt }) else { return }
+        let latest = moment.addingSaturated(Self.latestStep)
+        try connection.setLatest(place.generation, latest)
+        // If the transaction fails the row lags behind by a step at most; the first read of an entry corrects it still.
+        state.withLock { $0.latestAt = max($0.latestAt, latest) }
+    }
+}

@@ -1,0 +1,68 @@
+internal import LarderSQLite
+internal import Synchronization
+
+extension Store {
+    /// Runs `body` on the current database; on another one if that one was moved, damaged or closed meanwhile.
+    func onDatabase<R>(
+        _ action: String, _ body: (Database) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        var failures = 0
+        while true {
+            let database = try current()
+            do {
+                return try body(database)
+            } catch {
+                failures += 1
+                guard failures < 5, try helps(database, after: error, isRepeated: failures > 1) else {
+                    throw CacheError("\(action) \(opening.name)", error)
+                }
+            }
+        }
+    }
+
+    func current() throws(CacheError) -> Database {
+        if let database { return database }
+        throw CacheError(.closed, "\(opening.name) was closed; open a new manager")
+    }
+
+    /// Opens another database instead of `database` if that is what `error` calls for.
+    private func helps(
+        _ database: Database, after error: SQLiteError, isRepeated: Bool
+    ) throws(CacheError) -> Bool {
+        // Nobody is left who may make or move files.
+        guard isWritable.load(ordering: .relaxed) || opening.isReadOnly else { return false }
+        if error.isCorruption {
+            // A file that is not ours any more may well look damaged.
+            guard !database.isInPlace || opening.replacesDamaged else { return false }
+            let isOurs = database.isInPlace
+            try reopen(database, damage: isOurs ? error : nil, isCertain: isRepeated)
+            return true
+        }
+        // Closed: somebody opens another one at this moment, or could not and left it to the next caller.
+        guard error.code == SQLiteError.closed.code || !database.isInPlace else { return false }
+        try reopen(database, damage: nil)
+        return true
+    }
+
+    private func reopen(
+        _ database: Database, damage: SQLiteError?, isCertain: Bool = false
+    ) throws(CacheError) {
+        var displaced: [any Sendable] = []
+        let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
+            guard self.database === database else { return [] }
+            // Our own connections go first, so that nobody here works on files that are about to be moved.
+            database.close()
+            let loss = StoreLoss(
+                identity: database.identity, logIdentity: database.logIdentity, damage: damage,
+                isCertain: isCertain)
+            let opened = try opening.open(after: loss)
+            state.withLock { $0 = opened.database }
+            // Before anybody can write to it: what was in memory was true of another database.
+            displaced = live.all.compactMap { $0.moved(to: opened.database.present) }
+            return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
+        }
+        // Outside the lock: who is told may use the store, and so may what is released.
+        _ = consume displaced
+        for notice in notices { notify(notice) }
+    }
+}

@@ -1,0 +1,70 @@
+package import Foundation
+internal import LarderSQLite
+
+/// Where a write to a sub-cache finds itself.
+package struct WritePlace: Sendable {
+    /// The generation's id.
+    package let generation: Int64
+    /// The round in which what is written is true.
+    package let round: UInt32
+    let binding: GenerationBinding
+    /// The rows that went because they could not be read.
+    var dropped: [StoredKey] = []
+    /// The files that no row names once this is committed.
+    package internal(set) var givenUp: [String] = []
+    /// Where large payloads go.
+    let blobs: BlobFolder?
+    /// Whether a write has to look what it writes over: rows may have files, or are counted.
+    let looks: Bool
+    /// How many more rows there are, and how many more bytes; nothing where it does not look.
+    var added: (count: Int, size: Int64, written: Int64) = (0, 0, 0)
+}
+
+/// What the removal of a key found.
+package struct TakenRow: Sendable {
+    /// The row, if it was served.
+    package let row: EntryRow?
+    /// Whether there was one.
+    package let isRemoved: Bool
+}
+
+extension WritePlace {
+    /// Notes what the row of a key takes, which is about to be written over or deleted.
+    mutating func noteOld(_ key: StoredKey, _ connection: inout Connection) throws(SQLiteError) {
+        guard looks, let old = try connection.burden(generation, key) else { return }
+        noteGone(old.file, old.size)
+    }
+
+    /// A row goes, and nothing names its file once the write is committed.
+    mutating func noteGone(_ file: String?, _ size: Int64) {
+        if let file { givenUp.append(file) }
+        added.count -= 1
+        added.size -= size
+    }
+
+    /// A row comes.
+    mutating func noteNew(_ size: Int) {
+        added.count += 1
+        added.size += Int64(size)
+        added.written += Int64(size)
+    }
+}
+
+/// What a write of many rows has written.
+package struct PutRows: Sendable {
+    /// Which of the rows, in their order.
+    package let indices: [Int]
+    /// The revision that the first of all would have; the others follow it.
+    package let revision: Int64
+}
+
+/// What a write puts into a row, or into a file that the row names.
+package struct WrittenContent: Sendable {
+    package var row: EntryContent
+    package let spilled: SpilledPayload?
+
+    package init(_ row: EntryContent, spilled: SpilledPayload? = nil) {
+        self.row = row
+        self.spilled = spilled
+    }
+}
