@@ -1,5 +1,5 @@
 package import Foundation
-package import LarderSQLite
+internal import LarderSQLite
 internal import Synchronization
 
 /// The writes, each with what it changes in memory.

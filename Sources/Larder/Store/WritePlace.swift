@@ -1,4 +1,3 @@
-package import Foundation
 internal import LarderSQLite
 
 /// Where a write to a sub-cache finds itself.
