@@ -64,7 +64,8 @@ extension Cache {
     /// The file of a key's payload, where that has outgrown its row; nil if it has not, or there is no usable value.
     ///
     /// The file is there until the key is written or removed, and whoever has it open by then goes on reading the old
-    /// bytes. It is read-only, and nobody but the store may change or delete it.
+    /// bytes. It is read-only, and nobody but the store may change or delete it. Where no manager of the process may
+    /// write, the store cannot note that the URL was handed out: the file may be overwritten once its key is written.
     public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
         _ = try manager.store()
         return try ledger.fileURL(try core.keyCodec.stored(key, cache: name), terms.age)

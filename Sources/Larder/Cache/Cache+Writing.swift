@@ -46,6 +46,8 @@ extension Cache {
     }
 
     /// Removes a key, and gives back the value that it had, if that was usable.
+    ///
+    /// If the value's file cannot be read the call throws, and the key is removed all the same.
     @discardableResult
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
         try checkWritable("remove a value")

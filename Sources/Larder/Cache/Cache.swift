@@ -13,7 +13,8 @@ public import Synchronization
 /// ```
 ///
 /// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well; both
-/// tiers always agree. Several handles on one sub-cache share everything but their maximum age and their codec.
+/// tiers always agree. Several handles on one sub-cache share everything but their maximum age, the closures of their
+/// codec, and the options `inlineLimit`, `undecodable` and `fileName`.
 ///
 /// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are
 /// three exceptions: the body of ``update(_:_:)`` holds its key, that of a transaction the writing side of the store, and

@@ -16,9 +16,10 @@ extension CacheManager {
 
     /// Opens a sub-cache with a codec of your choice.
     ///
-    /// While another handle on it lives, the two share everything but their maximum age and their codec. Opened under
-    /// another version or with another codec than before, its entries are purged in no time, and older handles show and
-    /// write nothing any more.
+    /// While another handle on it lives, the two share everything but their maximum age, the closures of their codec,
+    /// and the options `inlineLimit`, `undecodable` and `fileName`; the other options are those of the latest opening.
+    /// Opened under another version or with another codec than before, its entries are purged in one step, and older
+    /// handles show and write nothing any more.
     ///
     /// - Throws: `.typeMismatch` if a live handle of this version has other types.
     public func cache<Key, Value>(

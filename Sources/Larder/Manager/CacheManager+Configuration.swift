@@ -12,7 +12,10 @@ extension CacheManager {
 
     /// What a write that has returned survives.
     public enum Durability: Sendable {
-        /// The death of the process. A power cut may lose the last moments, never consistency.
+        /// The death of the process.
+        ///
+        /// A crash of the system or a power cut may lose what was committed since the log was last copied, never
+        /// consistency.
         case processCrash
         /// The loss of power as well: each write waits for the disk.
         case powerLoss
@@ -38,8 +41,9 @@ extension CacheManager {
     ///
     /// The defaults are meant for apps and servers alike.
     ///
-    /// When several managers of a process share a store, `durability`, `recovery`, `newerSchema` and `busyTimeout` are
-    /// those of the one that opened it; `access`, `clock` and `log` are each manager's own.
+    /// When several managers of a process share a store, `durability`, `recovery`, `newerSchema`, `busyTimeout`,
+    /// `maintenanceInterval`, `sizeLimit` and `freeSpaceFloor` are those of the one that opened it; `access` and `log`
+    /// are each manager's own. So is `clock` for its handles; what the store does by itself goes by the opener's.
     public struct Configuration: Sendable {
         /// What time it is.
         ///
@@ -66,17 +70,18 @@ extension CacheManager {
 
         /// How long after a write the store is looked after as by `maintain()`; nil for never.
         ///
-        /// A store that is not written needs no looking after, and has no timer.
+        /// A store in which nothing is written, not even which entries were read, has no timer.
         public var maintenanceInterval: Duration? = .seconds(60)
 
         /// The bytes that all sub-caches together may come to, by the measure of ``Cache/sizeOnDisk``; nil for any.
         ///
-        /// It holds while running, with an overshoot of at most a tenth, least recently used first.
+        /// It holds while running, with an overshoot of at most a tenth by one process, least recently used first.
         public var sizeLimit: Int64?
 
         /// The bytes that are to stay free on the store's volume; nil, the default, for no such care.
         ///
-        /// When less is free, the least recently used entries go until it is met, or nothing is left.
+        /// When less is free, the least recently used entries go until it is met, or nothing is left that is not
+        /// pinned. It is looked at with every 4 MiB written, and by `maintain()`.
         public var freeSpaceFloor: Int64?
 
         #if canImport(Darwin)

@@ -117,6 +117,8 @@ public final class CacheManager: Sendable {
 
 extension CacheManager {
     /// Writes down now what is noted in memory: which entries were read.
+    ///
+    /// It does not wait for the disk; ``CacheManager/Configuration/durability`` decides what survives a loss of power.
     public func flush() throws(CacheError) {
         let store = try writableStore()
         try store.inside.refuseCurrent("flush")

@@ -96,8 +96,9 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
 extension Cache {
     /// A callable value that reads this sub-cache and makes what is missing.
     ///
-    /// While it lives, sweeps and limits leave what it may still serve; ``CacheOptions/keepsExpired`` does the same for
-    /// programs that make their generator later. `removeExpired()` removes all.
+    /// While it lives, sweeps leave what it may still serve, and the sub-cache's limits take it no earlier than what is
+    /// not over; ``CacheOptions/keepsExpired`` does the same for programs that make their generator later.
+    /// `removeExpired()` and trims make no such exception.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
