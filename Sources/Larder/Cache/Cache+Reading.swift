@@ -27,7 +27,9 @@ extension Cache {
             ledger.count { $0.diskHits += 1 }
         } catch {
             ledger.count { $0.misses += 1 }
-            if case .failure(let error) = core.failed(stored, revision: facts.revision, error, terms) { throw error }
+            let finding = core.failed(
+                stored, revision: facts.revision, isInFile: row.facts.file != nil, error, terms)
+            if case .failure(let error) = finding { throw error }
             return nil
         }
         if !isExpired { core.noteUse(of: key, stored, facts, at: now) }

@@ -15,6 +15,7 @@ extension Cache {
         let stored = try core.keyCodec.stored(key, cache: name)
         let hold = WriteHold.key(HeldKey(ledger.identity, stored))
         let kept = KeptDisplacement()
+        var done: FinishedUpdate<Key, Value>?
         store.queue.hold(hold, store.commit)
         let result = Result {
             defer { store.queue.release(hold, store.commit) }
@@ -22,14 +23,24 @@ extension Cache {
                 let old = try core.current(key, stored, terms)
                 var value = old.value
                 let result = try body(&value)
-                try core.finishUpdate(key, stored, value, old.row, terms, kept)
+                done = try core.finishUpdate(key, stored, value, old.row, terms, kept)
                 return result
             }
         }
-        // What the update displaced is released here, where nothing is held any more.
+        // What the update displaced is released here, where nothing is held any more, and limits can be held.
         _ = consume kept
+        if let done {
+            ledger.settle(done.place)
+            core.reportTooCostly(done.writes)
+        }
         return try result.get()
     }
+}
+
+/// What an update has written.
+struct FinishedUpdate<Key: Codable & Hashable & Sendable, Value: Sendable> {
+    let place: WritePlace
+    let writes: [PreparedWrite<Key, Value>]
 }
 
 extension SubCache {
@@ -51,18 +62,25 @@ extension SubCache {
         }
     }
 
-    /// Writes what the body of an update made.
+    /// Writes what the body of an update made; the key is held, so what follows a write is left to the caller.
     func finishUpdate(
         _ key: Key, _ stored: StoredKey, _ value: Value?, _ row: EntryRow?, _ terms: CacheTerms<Value>,
         _ kept: KeptDisplacement
-    ) throws(CacheError) {
+    ) throws(CacheError) -> FinishedUpdate<Key, Value>? {
         guard let value else {
-            if row != nil { _ = try ledger.run(removeTicket([(key, stored)], scope: .unheld, kept: kept)) }
-            return
+            guard row != nil else { return nil }
+            let (_, place) = try ledger.runKeeping(removeTicket([(key, stored)], scope: .unheld, kept: kept))
+            return FinishedUpdate(place: place, writes: [])
         }
         var write = try prepare(value, forKey: key, extended: row?.extended, terms)
         write.content.row.age = row?.facts.age
         write.content.row.isPinned = row?.facts.isPinned ?? false
-        try run([write], setTicket(write, scope: .unheld, kept: kept))
+        do throws(CacheError) {
+            let (_, place) = try ledger.runKeeping(setTicket(write, scope: .unheld, kept: kept))
+            return FinishedUpdate(place: place, writes: [write])
+        } catch {
+            write.content.spilled?.discard()
+            throw error
+        }
     }
 }

@@ -53,7 +53,8 @@ extension Cache {
         try checkWritable("remove a value")
         let stored = try core.keyCodec.stored(key, cache: name)
         let (taken, place) = try ledger.runKeeping(core.takeTicket(key, stored, terms))
-        defer { ledger.store.giveUp(place.givenUp) }
+        // Read first: nobody else gives the file up.
+        defer { ledger.settle(place) }
         return try self.taken(taken.row, stored)
     }
 

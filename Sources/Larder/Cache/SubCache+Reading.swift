@@ -69,7 +69,8 @@ extension SubCache {
         _ found: FoundPayload, _ stored: StoredKey, _ error: CacheError, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> Value? {
         ledger.undoHit(stored)
-        if case .failure(let error) = failed(stored, revision: found.revision, error, terms) { throw error }
+        let finding = failed(stored, revision: found.revision, isInFile: found.isInFile, error, terms)
+        if case .failure(let error) = finding { throw error }
         return nil
     }
 
@@ -115,7 +116,8 @@ extension SubCache {
             return .value(try decode(found.row, stored, terms))
         } catch {
             ledger.count { $0.misses += 1 }
-            return failed(stored, revision: found.facts.revision, error, terms)
+            return failed(
+                stored, revision: found.facts.revision, isInFile: found.row.facts.file != nil, error, terms)
         }
     }
 
@@ -135,14 +137,17 @@ extension SubCache {
     }
 
     /// Remembers a row that cannot be read, and reports it once.
+    ///
+    /// That a file is damaged or gone is told as an event, and is no failure of the call: files are for anybody to
+    /// delete.
     func failed(
-        _ stored: StoredKey, revision: Int64, _ error: CacheError, _ terms: CacheTerms<Value>
+        _ stored: StoredKey, revision: Int64, isInFile: Bool = false, _ error: CacheError, _ terms: CacheTerms<Value>
     ) -> Finding<Value> {
         let isDropped = terms.undecodable == .drop
         guard ledger.noteUnreadable(stored, revision: revision, isDropped: isDropped) else { return .nothing }
-        report(
-            error.underlying == nil ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
-        return .failure(error)
+        let isDamaged = error.underlying == nil
+        report(isDamaged ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
+        return isDamaged && isInFile ? .nothing : .failure(error)
     }
 
     /// When memory saw a key used last.

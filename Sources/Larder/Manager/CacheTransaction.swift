@@ -33,8 +33,10 @@ public struct CacheTransaction: ~Copyable {
         try staging.check(cache)
         let write = try cache.core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, cache.terms)
+        let ticket = cache.core.setTicket(write, scope: .unheld)
         staging.stage(
-            cache.ledger, write.stored, value: value, cache.core.setTicket(write, scope: .unheld))
+            cache.ledger, write.stored, value: value,
+            StagedWrite(cache.ledger, ticket, discard: { write.content.spilled?.discard() }))
     }
 
     /// Removes a key when the transaction ends.
@@ -42,7 +44,25 @@ public struct CacheTransaction: ~Copyable {
         try staging.check(cache)
         let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
         staging.stage(
-            cache.ledger, stored, value: Optional<Value>.none, cache.core.removeTicket([(key, stored)], scope: .unheld))
+            cache.ledger, stored, value: Optional<Value>.none,
+            StagedWrite(cache.ledger, cache.core.removeTicket([(key, stored)], scope: .unheld)))
+    }
+}
+
+/// A write that the end of a transaction does.
+struct StagedWrite: Sendable {
+    let write: any QueuedWrite
+    /// Does what it calls for once it is committed and nothing is held.
+    let settle: @Sendable () -> Void
+    /// Takes back what was done ahead of it; it is not written.
+    let discard: @Sendable () -> Void
+
+    init<R>(
+        _ ledger: RowLedger, _ ticket: WriteTicket<(R, WritePlace)>, discard: @escaping @Sendable () -> Void = {}
+    ) {
+        write = ticket
+        settle = { if let (_, place) = ticket.result { ledger.settle(place) } }
+        self.discard = discard
     }
 }
 
@@ -54,7 +74,7 @@ final class TransactionStaging: Sendable {
 
     private struct State {
         var values: [HeldKey: Staged] = [:]
-        var writes: [any QueuedWrite] = []
+        var writes: [StagedWrite] = []
         var isOver = false
     }
 
@@ -79,14 +99,14 @@ final class TransactionStaging: Sendable {
         state.withLock { $0.values[HeldKey(ledger.identity, key)] }
     }
 
-    func stage(_ ledger: RowLedger, _ key: StoredKey, value: (any Sendable)?, _ write: any QueuedWrite) {
+    func stage(_ ledger: RowLedger, _ key: StoredKey, value: (any Sendable)?, _ write: StagedWrite) {
         state.withLock { state in
             state.values[HeldKey(ledger.identity, key)] = Staged(value: value)
             state.writes.append(write)
         }
     }
 
-    var writes: [any QueuedWrite] { state.withLock { $0.writes } }
+    var writes: [StagedWrite] { state.withLock { $0.writes } }
 }
 
 extension CacheManager {
@@ -101,7 +121,11 @@ extension CacheManager {
         try store.inside.refuseCurrent("begin a transaction")
         let staging = TransactionStaging(store)
         let result = Result { try store.holdingEverything { try store.exclusively(staging, body) } }
-        // What the writes displaced is released here, where nothing is held any more.
+        // What the writes displaced is released from here on, where nothing is held any more.
+        switch result {
+        case .success: for write in staging.writes { write.settle() }
+        case .failure: for write in staging.writes { write.discard() }
+        }
         _ = consume staging
         return try result.get()
     }
@@ -132,7 +156,7 @@ extension Store {
             try finishExclusive(turn) { (connection, context) throws(SQLiteError) in
                 for write in staging.writes {
                     do throws(WriteFailure) {
-                        try write.perform(&connection, context)
+                        try write.write.perform(&connection, context)
                     } catch {
                         switch error {
                         case .database(let error): throw error
@@ -146,7 +170,7 @@ extension Store {
         } catch {
             throw refusal.withLock { $0 } ?? error
         }
-        for write in staging.writes { write.apply() }
+        for write in staging.writes { write.write.apply() }
         return result
     }
 }

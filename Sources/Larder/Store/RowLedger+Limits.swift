@@ -57,7 +57,8 @@ extension RowLedger {
 
     /// Tells once when there is too much and nothing may go, and again when that has been over in between.
     private func noteUnmetLimits() {
-        let isUnmet = isOverLimits(slack: true) == true
+        // What somebody is about to remove counts as gone.
+        let isUnmet = isOverLimits(slack: true) == true && evicting.withLock { $0.claimedCount == 0 }
         let isNews = state.withLock { state in
             defer { state.isLimitUnmet = isUnmet }
             return isUnmet && !state.isLimitUnmet
@@ -81,23 +82,26 @@ extension RowLedger {
 
     /// Removes what is over, then the least recently used, until the limits hold.
     ///
+    /// Whoever comes while another is at it removes what that one has not claimed, so that writers cannot outrun the
+    /// limits. Nothing is held over the removal: it runs the user's code.
+    ///
     /// - Returns: How many went.
     package func holdLimits(slack: Bool) throws(CacheError) -> Int {
-        // One at a time; who comes while another is at it waits, so that writers cannot outrun the limits.
-        try evicting.withLock { queue throws(CacheError) in
-            var removed = 0
-            while true {
-                var isOver = isOverLimits(slack: slack)
-                if isOver == nil {
-                    try countAnew()
-                    isOver = isOverLimits(slack: slack)
-                }
-                guard isOver == true else { return removed }
-                let gone = try evict(&queue)
-                if gone == 0 { return removed }
-                removed += gone
-            }
+        var removed = 0
+        while try isOverLimitsForSure(slack: slack), let claim = try claim() {
+            defer { evicting.withLock { $0.giveBack(claim) } }
+            let gone = try remove(claim.victims, claim.cause).count
+            removed += gone
+            // All of them may have been written over; another pass over the rows tells.
+            if gone == 0, claim.isFresh || !evicting.withLock({ $0.forget() }) { break }
         }
+        return removed
+    }
+
+    private func isOverLimitsForSure(slack: Bool) throws(CacheError) -> Bool {
+        if let isOver = isOverLimits(slack: slack) { return isOver }
+        try countAnew()
+        return isOverLimits(slack: slack) ?? false
     }
 
     private func countAnew() throws(CacheError) {
@@ -106,44 +110,37 @@ extension RowLedger {
         state.withLock { $0.tally = RowTally(count: found?.0 ?? 0, size: found?.1 ?? 0, round: round) }
     }
 
-    /// Removes the next few of the queue, which is filled when it is empty.
-    private func evict(_ queue: inout EvictionQueue) throws(CacheError) -> Int {
+    /// Claims the next few of the queue, which is filled when it is empty; nil if there is nothing to claim.
+    private func claim() throws(CacheError) -> EvictionClaim? {
         try front?.handOverUses()
-        let (limits, tally, uses) = state.withLock { ($0.limits, $0.tally, $0.uses) }
-        guard let tally else { return 0 }
-        var count = limits.count.map { tally.count - $0 } ?? 0
-        var size = limits.size.map { tally.size - $0 } ?? 0
-        let cause: RemovalCause = count > 0 ? .count : .size
         let now = store.timekeeper.now()
-        if queue.isSpent(tally.count, now: now) {
-            try flushUses()
-            let rule = loosestRule
-            let share = max(256, tally.count / 4, count)
-            // What somebody may still serve although it is over is as good as what is not.
-            let moment = now.subtractingSaturated(longestKeeping)
-            let found = try readMoment { (c, id) throws(SQLiteError) in
-                try c.leastUsed(id, rule, now: moment, limit: share)
-            }
-            queue = EvictionQueue(found ?? [], now: now)
+        var found: [TrimCandidate]?
+        if let rows = state.withLock({ $0.tally?.count }), evicting.withLock({ $0.isSpent(rows, now: now) }) {
+            // Not under the lock: the pass may meet another generation, and let go of the user's values.
+            found = try leastUsed(of: rows, now: now)
         }
-        var victims: [RowVictim] = []
-        while count > 0 || size > 0, victims.count < 1024, let candidate = queue.next() {
-            // Used since the queue was made: no longer among the least used.
-            if let use = uses[candidate.key], use.used > candidate.used { continue }
-            victims.append(
-                RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
-            count -= 1
-            size -= candidate.facts.size
+        let (limits, tally, uses) = state.withLock { ($0.limits, $0.tally, $0.uses) }
+        guard let tally else { return nil }
+        return evicting.withLock { queue in
+            let count = limits.count.map { tally.count - $0 - queue.claimedCount } ?? 0
+            let size = limits.size.map { tally.size - $0 - queue.claimedSize } ?? 0
+            guard count > 0 || size > 0 else { return nil }
+            // Of several who found it empty the first one fills it.
+            let isFresh = found != nil && queue.isSpent(tally.count, now: now)
+            if isFresh, let found { queue.fill(found, now: now) }
+            return queue.claim(count: count, size: size, uses, isFresh: isFresh)
         }
-        let removed = try remove(victims, cause).count
-        // All of a queue may have been written over; another one tells.
-        return removed == 0 && !victims.isEmpty ? try evictAfresh(&queue) : removed
     }
 
-    private func evictAfresh(_ queue: inout EvictionQueue) throws(CacheError) -> Int {
-        guard queue.wasReused else { return 0 }
-        queue = EvictionQueue([], now: 0)
-        return try evict(&queue)
+    /// A share of the rows that may go, in the order in which they go.
+    private func leastUsed(of rows: Int, now: Int64) throws(CacheError) -> [TrimCandidate] {
+        try flushUses()
+        // What somebody may still serve although it is over is as good as what is not.
+        let (rule, moment) = (loosestRule, now.subtractingSaturated(longestKeeping))
+        let excess = state.withLock { state in state.limits.count.map { rows - $0 } ?? 0 }
+        let share = max(256, rows / 4, excess)
+        return try readMoment { (c, id) throws(SQLiteError) in try c.leastUsed(id, rule, now: moment, limit: share) }
+            ?? []
     }
 
     /// The rule by which an entry counts as over: the loosest of the handles'.
@@ -153,26 +150,73 @@ extension RowLedger {
     }
 }
 
+/// Rows that somebody is about to remove.
+struct EvictionClaim: Sendable {
+    var victims: [RowVictim] = []
+    var size: Int64 = 0
+    let cause: RemovalCause
+    /// Whether the pass over the rows was made for it.
+    let isFresh: Bool
+}
+
 /// Those that go next, as of the pass over the rows that found them.
 struct EvictionQueue: Sendable {
     private var candidates: ArraySlice<TrimCandidate> = []
     private var madeAt: Int64 = 0
-    private var writes = 0
-    private(set) var wasReused = false
+    private var claims = 0
 
-    init() {}
+    /// What is about to go.
+    private(set) var claimedCount = 0
+    private(set) var claimedSize: Int64 = 0
 
-    init(_ candidates: [TrimCandidate], now: Int64) {
+    /// How many go in one step at most.
+    private static let longestClaim = 1024
+
+    mutating func fill(_ candidates: [TrimCandidate], now: Int64) {
         self.candidates = candidates[...]
         madeAt = now
+        claims = 0
     }
 
-    mutating func next() -> TrimCandidate? { candidates.popFirst() }
+    /// Lets the next claim look at the rows.
+    ///
+    /// - Returns: True, so that the caller tries again.
+    mutating func forget() -> Bool {
+        candidates = []
+        return true
+    }
 
     /// Whether another pass is due: nothing is left, or time has passed and a pass costs little beside what was written.
-    mutating func isSpent(_ count: Int, now: Int64) -> Bool {
-        writes += 1
-        wasReused = true
-        return candidates.isEmpty || count <= 1_000 || (abs(now - madeAt) > 1_000 && writes > 64)
+    func isSpent(_ rows: Int, now: Int64) -> Bool {
+        candidates.isEmpty || rows <= 1_000 || (abs(now - madeAt) > 1_000 && claims > 64)
+    }
+
+    /// Takes out what makes up for so many rows and bytes; nil if nothing is left that may go.
+    mutating func claim(
+        count: Int, size: Int64, _ uses: [StoredKey: NotedUse], isFresh: Bool
+    ) -> EvictionClaim? {
+        claims += 1
+        var (count, size) = (count, size)
+        var claim = EvictionClaim(cause: count > 0 ? .count : .size, isFresh: isFresh)
+        while count > 0 || size > 0, claim.victims.count < Self.longestClaim, let candidate = candidates.popFirst() {
+            // Used since the queue was made: no longer among the least used.
+            if let use = uses[candidate.key], use.used > candidate.used { continue }
+            claim.victims.append(
+                RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
+            claim.size += candidate.facts.size
+            count -= 1
+            size -= candidate.facts.size
+        }
+        // Of a queue that was used before, all that is left may have been used since; another pass tells.
+        if claim.victims.isEmpty, isFresh { return nil }
+        claimedCount += claim.victims.count
+        claimedSize += claim.size
+        return claim
+    }
+
+    /// Whether or not they went: they count no longer.
+    mutating func giveBack(_ claim: EvictionClaim) {
+        claimedCount -= claim.victims.count
+        claimedSize -= claim.size
     }
 }

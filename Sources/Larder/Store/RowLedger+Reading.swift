@@ -36,6 +36,7 @@ package struct FoundPayload: Sendable {
     /// Nil where the row is damaged.
     @usableFromInline package let bytes: Data?
     package let revision: Int64
+    package let isInFile: Bool
 }
 
 /// A row that a reader may have, with the facts as this process knows them.
@@ -76,14 +77,15 @@ extension RowLedger {
         }
         guard let uses else { return nil }
         if uses == 1 || uses >= Self.mostNotes { flushLater(uses) }
-        return FoundPayload(bytes: row.soundPayload, revision: row.revision)
+        return FoundPayload(bytes: row.soundPayload, revision: row.revision, isInFile: false)
     }
 
     private func findFile(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
         guard let found = try find(key, terms, state.withLock { $0.watch }.round()) else { return nil }
         count { $0.diskHits += 1 }
         noteUse(key, at: found.moment, used: store.revisions.next())
-        return FoundPayload(bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision)
+        return FoundPayload(
+            bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision, isInFile: true)
     }
 
     /// Takes back what a read counted.

@@ -38,13 +38,20 @@ extension RowLedger {
     /// Does a write on this thread, and gives up the files that it displaced.
     package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) -> R {
         let (result, place) = try runKeeping(ticket)
-        store.giveUp(place.givenUp)
-        if place.added.count > 0 || place.added.size > 0 { holdLimitsAfterWrite() }
-        store.noteWritten(place.added.written)
+        settle(place)
         return result
     }
 
-    /// Does a write on this thread; the caller gives up the files that it displaced.
+    /// Does what a committed write calls for: gives up the files that it displaced, and holds the limits.
+    ///
+    /// That takes further writes, so the caller holds no key.
+    package func settle(_ place: WritePlace) {
+        store.giveUp(place.givenUp)
+        if place.isGrowth { holdLimitsAfterWrite() }
+        store.noteWritten(place.added.written)
+    }
+
+    /// Does a write on this thread; the caller sees to it that it is settled.
     package func runKeeping<R>(_ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) -> (R, WritePlace) {
         do throws(CacheError) {
             return try store.queue.run(ticket, store.commit)
@@ -57,14 +64,9 @@ extension RowLedger {
     package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) async throws(CacheError) -> R {
         do throws(CacheError) {
             let (result, place) = try await store.queue.run(ticket, store.commit)
-            let isGreater = place.added.count > 0 || place.added.size > 0
-            let needsCare = isGreater && (isOverLimits(slack: true) != false || store.policy.needsCare)
+            let needsCare = place.isGrowth && (isOverLimits(slack: true) != false || store.policy.needsCare)
             if !place.givenUp.isEmpty || needsCare {
-                try await offload { [self] () throws(CacheError) in
-                    store.giveUp(place.givenUp)
-                    if isGreater { holdLimitsAfterWrite() }
-                    store.noteWritten(place.added.written)
-                }
+                try await offload { [self] () throws(CacheError) in settle(place) }
             } else {
                 store.noteWritten(0)
             }

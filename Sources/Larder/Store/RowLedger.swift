@@ -32,7 +32,7 @@ package final class RowLedger: Sendable {
     /// The same for what generators may still serve, by a number for each that lives.
     private let keepings = Mutex<(next: Int, milliseconds: [Int: Int64])>((0, [:]))
 
-    /// What goes next when there is too much; held over the removal, so that one at a time removes.
+    /// What goes next when there is too much.
     let evicting = Mutex(EvictionQueue())
 
     /// The wait until the uses are written down.

@@ -20,12 +20,10 @@ extension Store {
     /// Removes what is over, over a limit, retired or orphaned, and gives the space back, slice by slice.
     package func maintain() throws(CacheError) -> MaintenanceCounts {
         var counts = MaintenanceCounts()
+        counts.expired = try sweepAll()
         for ledger in live.all where !ledger.isSuperseded {
-            try ledger.flushUses()
-            counts.expired += try ledger.sweep()
             counts.trimmed += try ledger.holdLimits(slack: false)
         }
-        counts.expired += try sweepUnused()
         counts.trimmed += try holdLimits(slack: false)
         counts.reclaimed = try reclaimer.finish(self)
         counts.orphans = try sweepFiles()
@@ -35,6 +33,15 @@ extension Store {
         try emptyPool()
         try checkpoint()
         return counts
+    }
+
+    /// Removes what is over from all sub-caches.
+    ///
+    /// - Returns: How many went.
+    private func sweepAll() throws(CacheError) -> Int {
+        var count = 0
+        for ledger in live.all where !ledger.isSuperseded { count += try ledger.sweep() }
+        return count + (try sweepUnused())
     }
 
     /// Removes what is over from sub-caches that nobody uses, by the age that was declared last.
@@ -107,19 +114,26 @@ extension Store {
         let size = try read { (c, _) throws(SQLiteError) in try c.totalSizeOfAll() }
         written.store(0, ordering: .relaxed)
         guard size > allowed else { return 0 }
-        return try evictOfAll(bytes: size - limit, .size)
+        // What is over goes first of all.
+        let expired = try sweepAll()
+        let rest = expired == 0 ? size : try read { (c, _) throws(SQLiteError) in try c.totalSizeOfAll() }
+        return rest > limit ? expired + (try evictOfAll(bytes: rest - limit, .size)) : expired
     }
 
     /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
     func holdFreeSpace() throws(CacheError) -> Int {
         guard let floor = policy.freeSpaceFloor, let blobs = try present().blobs else { return 0 }
         var removed = 0
+        var hasSwept = false
         while true {
             let free = try CacheError.translating("cannot look how much room there is for \(name)") {
                 try blobs.freeSpace()
             }
             guard free < floor else { return removed }
-            let gone = try evictOfAll(bytes: max(floor - free, 1 << 20), .freeSpace)
+            // What is over goes first of all.
+            var gone = hasSwept ? 0 : try sweepAll()
+            hasSwept = true
+            if gone == 0 { gone = try evictOfAll(bytes: max(floor - free, 1 << 20), .freeSpace) }
             if gone == 0 { return removed }
             removed += gone
             try checkpoint()

@@ -41,6 +41,9 @@ extension WritePlace {
         added.size -= size
     }
 
+    /// Whether there is more than before.
+    var isGrowth: Bool { added.count > 0 || added.size > 0 }
+
     /// A row comes.
     mutating func noteNew(_ size: Int) {
         added.count += 1

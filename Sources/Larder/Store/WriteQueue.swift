@@ -33,6 +33,9 @@ package final class WriteQueue: Sendable {
     /// How many transactions were committed.
     package var transactions: Int { state.withLock { $0.transactions } }
 
+    /// How many writes wait for their turn, or for what is held to be released.
+    package var waitingCount: Int { state.withLock { $0.waiting.count + $0.deferred.count } }
+
     /// Does a write on this thread, or waits for the one that does it.
     package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) throws(CacheError) -> R {
         if enqueue(ticket) { lead(commit, asTask: false) }

@@ -123,12 +123,14 @@ package final class WriteTicket<Result: Sendable>: QueuedWrite {
     }
 
     package func apply() {
-        let (work, result) = state.withLock { ($0.work, $0.error == nil ? $0.result : nil) }
-        guard let work, let result, let displaced = work.apply(result) else { return }
+        guard let work = state.withLock({ $0.work }), let result, let displaced = work.apply(result) else { return }
         state.withLock { $0.displaced = displaced }
     }
 
     package func fail(_ error: CacheError) { state.withLock { $0.error = error } }
+
+    /// What was committed; nil if nothing was.
+    package var result: Result? { state.withLock { $0.error == nil ? $0.result : nil } }
 
     package var hasFailed: Bool { state.withLock { $0.error != nil } }
 
