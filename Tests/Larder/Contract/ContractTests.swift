@@ -64,7 +64,7 @@ struct ContractTests {
         // case 121
         if contract.store == .memory { #expect(try folder.names == []) }
         let path = folder.url.path
-        OpenFiles.wait(for: { $0.hasPrefix(path) }, until: { $0 == 0 })
+        try OpenFiles.wait(for: { $0.hasPrefix(path) }, until: { $0 == 0 })
     }
 
     // case 108, 110, 120, 121

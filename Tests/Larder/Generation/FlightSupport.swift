@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Larder
+import LarderTestSupport
 import Synchronization
 
 /// A cache as far as single flight sees one.
@@ -66,8 +67,8 @@ final class FlightCache: Sendable {
     }
 
     /// Waits until so many callers wait.
-    func waiting(_ count: Int) async {
-        while flights.waitingCount != count { await Task.yield() }
+    func waiting(_ count: Int) async throws {
+        try await Waiting.until { flights.waitingCount == count }
     }
 }
 

@@ -31,7 +31,7 @@ struct FlightsTests {
         let cache = cache
         try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<10_000 { group.addTask { [self] in try await cache.value(1, generate: slow("one")) } }
-            await cache.waiting(10_000)
+            try await cache.waiting(10_000)
             gate.open()
             for try await value in group { if value != "one" { Issue.record("\(value)") } }
         }
@@ -40,7 +40,7 @@ struct FlightsTests {
 
     @Test func `case 260: other keys are not blocked`() async throws {
         async let one = cache.value(1, generate: slow("one"))
-        await cache.waiting(1)
+        try await cache.waiting(1)
         #expect(try await cache.value(2) { _ in "two" } == "two")
         #expect(try cache.syncValue(3) { _ in "three" } == "three")
         gate.open()
@@ -49,7 +49,7 @@ struct FlightsTests {
 
     @Test func `case 262: all who wait get the error, nothing is stored, and the next call tries again`() async throws {
         let cache = cache
-        await withTaskGroup(of: Void.self) { group in
+        try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<5 {
                 group.addTask { [gate] in
                     await #expect(throws: Failure()) {
@@ -60,8 +60,9 @@ struct FlightsTests {
                     }
                 }
             }
-            await cache.waiting(5)
+            try await cache.waiting(5)
             gate.open()
+            try await group.waitForAll()
         }
         #expect(cache[1] == nil && cache.storings.value == 0)
         #expect(throws: Failure()) { try cache.syncValue(1) { _ in throw Failure() } }
@@ -88,9 +89,9 @@ struct FlightsTests {
     @Test func `a cancelled caller leaves at once, and the others get the value`() async throws {
         let cache = cache
         let first = Task { try await cache.value(1, generate: slow("one")) }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         let second = Task { try await cache.value(1, generate: slow("one")) }
-        await cache.waiting(2)
+        try await cache.waiting(2)
         first.cancel()
         // The gate is closed: nothing but the cancellation ends this.
         await #expect(throws: CancellationError.self) { try await first.value }
@@ -115,12 +116,12 @@ struct FlightsTests {
                 }
             }
         }
-        await cache.waiting(3)
+        try await cache.waiting(3)
         for caller in callers { caller.cancel() }
         for caller in callers { await #expect(throws: CancellationError.self) { try await caller.value } }
         #expect(try await cache.value(1) { _ in "next" } == "next")
         try await ended.pass()
-        while !cache.flights.isIdle { await Task.yield() }
+        try await Waiting.until { cache.flights.isIdle }
         #expect(cache[1] == "next")
     }
 
@@ -140,7 +141,7 @@ struct FlightsTests {
     func `what was written meanwhile is not overwritten, and a later caller begins anew`(how: String) async throws {
         let cache = cache
         async let late = cache.value(1, generate: slow("late"))
-        await cache.waiting(1)
+        try await cache.waiting(1)
         switch how {
         case "set": cache[1] = "set"
         case "remove": cache[1] = nil
@@ -155,7 +156,7 @@ struct FlightsTests {
     @Test func `what was evicted meanwhile is stored`() async throws {
         let cache = cache
         async let value = cache.value(1, generate: slow("one"))
-        await cache.waiting(1)
+        try await cache.waiting(1)
         cache.evict(1)
         gate.open()
         #expect(try await value == "one")

@@ -19,10 +19,10 @@ struct FlightsThreadTests {
                 return "first"
             }
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         async let second = onThread { try cache.syncValue(1) { _ in "second" } }
         async let third = cache.value(1) { _ in "third" }
-        await cache.waiting(3)
+        try await cache.waiting(3)
         gate.open()
         #expect(try await [first, second, third] == ["first", "first", "first"])
     }
@@ -33,9 +33,9 @@ struct FlightsThreadTests {
             try await gate.pass()
             return "first"
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         async let second = onThread { try cache.syncValue(1) { _ in "second" } }
-        await cache.waiting(2)
+        try await cache.waiting(2)
         gate.open()
         #expect(try await [first, second] == ["first", "first"])
     }
@@ -46,12 +46,12 @@ struct FlightsThreadTests {
             try await gate.pass()
             return "first"
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         // The gate is closed, so this does not wait.
         #expect(try await Task { try cache.syncValue(1) { _ in "second" } }.value == "second")
         #expect(try await first == "second")
         gate.open()
-        while !cache.flights.isIdle { await Task.yield() }
+        try await Waiting.until { cache.flights.isIdle }
         #expect(cache[1] == "second" && cache.storings.value == 1)
     }
 
@@ -61,14 +61,14 @@ struct FlightsThreadTests {
             try await made.pass()
             return "first"
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         let second = Task(executorPreference: QueueExecutor()) {
             try cache.syncValue(1) { _ in
                 gate.block()
                 return "second"
             }
         }
-        await cache.waiting(2)
+        try await cache.waiting(2)
         made.open()
         #expect(try await first == "first")
         gate.open()
@@ -82,7 +82,7 @@ struct FlightsThreadTests {
             try await gate.pass()
             return "slow"
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         try await withThrowingTaskGroup(of: String.self) { group in
             for task in 0..<64 {
                 group.addTask {
@@ -123,14 +123,14 @@ struct FlightsThreadTests {
             try await gate.pass()
             return "one"
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         let made = FlightGate()
         async let some = cache.values([1, 2, 3]) { keys in
             #expect(keys == [2, 3])
             try await made.pass()
             return [2: "two", 3: "three"]
         }
-        await cache.waiting(2)
+        try await cache.waiting(2)
         async let two = cache.value(2) { _ in "mine" }
         async let more = onThread {
             try cache.syncValues([3, 1, 7]) { keys in
@@ -138,7 +138,7 @@ struct FlightsThreadTests {
                 return [7: "seven"]
             }
         }
-        await cache.waiting(4)
+        try await cache.waiting(4)
         made.open()
         #expect(try await two == "two")
         gate.open()
@@ -153,10 +153,10 @@ struct FlightsThreadTests {
             try await gate.pass()
             return [2: "two"]
         }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         async let one = cache.value(1) { _ in "one" }
         async let some = onThread { try cache.syncValues([1, 2]) { [1: "one of \($0)"] } }
-        await cache.waiting(3)
+        try await cache.waiting(3)
         gate.open()
         #expect(try await many == [2: "two"])
         let (first, others) = try await (one, some)
@@ -177,7 +177,7 @@ struct FlightsThreadTests {
                 }, store: { key, value, permit in cache.store([key: value], permit)[key] ?? "" }, onFailure: { _ in })
         }
         async let joined = cache.value(1) { _ in "own" }
-        await cache.waiting(1)
+        try await cache.waiting(1)
         gate.open()
         #expect(try await joined == "fresh")
         #expect(runs.value == 1 && cache[1] == "fresh")
@@ -225,7 +225,7 @@ struct FlightsThreadTests {
             for seed in 0..<8 { group.addTask { try await run(UInt64(seed)) } }
             try await group.waitForAll()
         }
-        while !cache.flights.isIdle { await Task.yield() }
+        try await Waiting.until { cache.flights.isIdle }
         #expect(cache.flights.waitingCount == 0)
     }
 

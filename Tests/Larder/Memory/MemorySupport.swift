@@ -43,14 +43,3 @@ struct CollidingKey: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) {}
 }
-
-/// Counts from any thread.
-final class Counter: Sendable {
-    private let count = Atomic(0)
-
-    var value: Int { count.load(ordering: .sequentiallyConsistent) }
-
-    func increment() {
-        count.add(1, ordering: .sequentiallyConsistent)
-    }
-}

@@ -12,7 +12,7 @@ struct FileLockTests {
         let path = folder("lock").path
         let wasLocked = Mutex(false)
         let done = DispatchSemaphore(value: 0)
-        _ = try FileSystem.withLock(path, waiting: 0) {
+        let outcome = try FileSystem.withLock(path, waiting: 0) { () -> Result<Void, any Error> in
             Thread.detachNewThread {
                 do throws(SystemError) {
                     _ = try FileSystem.withLock(path, waiting: 60_000) {
@@ -25,10 +25,14 @@ struct FileLockTests {
                 }
                 done.signal()
             }
-            OpenFiles.wait(for: { $0 == path }, until: { $0 == 2 })
+            let waiting = Result { try OpenFiles.wait(for: { $0 == path }, until: { $0 == 2 }) }
             unlink(path)
+            return waiting
         }
+        // Without the lock nobody was made to wait for it.
+        let waiting = try #require(outcome)
         done.wait()
+        try waiting.get()
         #expect(wasLocked.withLock { $0 })
     }
 }

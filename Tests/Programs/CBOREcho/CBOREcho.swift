@@ -8,6 +8,8 @@ import Larder
 @main
 struct CBOREcho {
     static func main() throws {
+        // Should a test never end it, it ends itself.
+        alarm(900)
         let arguments = CommandLine.arguments
         if arguments.count == 3, arguments[1] == "generate", let count = Int(arguments[2]) {
             var random = SystemRandomNumberGenerator()

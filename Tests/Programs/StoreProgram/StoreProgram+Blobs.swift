@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 
 extension StoreProgram {
     /// The verbs about the folder of spilled values, whose path is the first word.

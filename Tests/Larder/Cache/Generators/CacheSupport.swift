@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 
 /// A store of its own in a time of its own.
 struct Workbench {
@@ -40,19 +39,3 @@ struct Workbench {
 }
 
 struct Offline: Error {}
-
-/// Counts calls from any thread.
-final class CallCount: Sendable {
-    private let count = Atomic(0)
-    var value: Int { count.load(ordering: .sequentiallyConsistent) }
-
-    @discardableResult
-    func add() -> Int { count.add(1, ordering: .sequentiallyConsistent).newValue }
-}
-
-extension Task where Success == Never, Failure == Never {
-    /// Lets others run until something is so.
-    static func until(_ isSo: () throws -> Bool) async rethrows {
-        while try !isSo() { await yield() }
-    }
-}

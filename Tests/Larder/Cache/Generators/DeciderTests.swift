@@ -38,9 +38,9 @@ struct DeciderTests {
     }
 
     @Test func `the metadata form reads no value`() throws {
-        let calls = CallCount()
+        let calls = Counter()
         let codec = ValueCodec<String>(identifier: "counted", encode: { Data($0.utf8) }) { data in
-            calls.add()
+            calls.increment()
             return String(decoding: data, as: UTF8.self)
         }
         let cache: Cache<Int, String> = try bench.manager.cache(
@@ -58,8 +58,8 @@ struct DeciderTests {
         let cache = try bench.numbers(.minutes(1))
         cache[1] = "over"
         bench.time.advance(by: .seconds(100))
-        let calls = CallCount()
-        let task = cache.evict(every: .seconds(1), where: { _ in calls.add() > 0 })
+        let calls = Counter()
+        let task = cache.evict(every: .seconds(1), where: { _ in calls.increment() > 0 })
         bench.time.advance(by: .seconds(1))
         #expect(calls.value == 0)
         task.cancel()
@@ -95,9 +95,9 @@ struct DeciderTests {
         let cache = try bench.numbers(.days(1))
         for number in 1...10 { cache[number] = "\(number)" }
         let held = Mutex<EvictionTask?>(nil)
-        let calls = CallCount()
+        let calls = Counter()
         let task = cache.evict(every: .seconds(1)) { entry in
-            if calls.add() == 3 { held.withLock { $0 }?.cancel() }
+            if calls.increment() == 3 { held.withLock { $0 }?.cancel() }
             return true
         }
         held.withLock { $0 = task }

@@ -14,9 +14,9 @@ struct GenerationTests {
     // case 256, 258
     @Test func `a missing value is made, stored and given`() async throws {
         let cache = try bench.numbers()
-        let calls = CallCount()
+        let calls = Counter()
         let make: (Int) throws -> String = { key in
-            calls.add()
+            calls.increment()
             return "made \(key)"
         }
         #expect(try cache.value(forKey: 1, generate: make) == "made 1")
@@ -51,18 +51,18 @@ struct GenerationTests {
     @Test func `ten thousand callers share one generation`() async throws {
         let cache = try bench.numbers()
         let gate = FlightGate()
-        let calls = CallCount()
+        let calls = Counter()
         try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<10_000 {
                 group.addTask {
                     try await cache.value(forKey: 1) { _ in
-                        calls.add()
+                        calls.increment()
                         try await gate.pass()
                         return "one"
                     }
                 }
             }
-            await Task.until { cache.waitingCallers == 10_000 }
+            try await Waiting.until { cache.waitingCallers == 10_000 }
             gate.open()
             for try await value in group { #expect(value == "one") }
         }
@@ -77,9 +77,9 @@ struct GenerationTests {
             try await gate.pass()
             return "shared"
         }
-        await Task.until { cache.waitingCallers == 1 }
+        try await Waiting.until { cache.waitingCallers == 1 }
         async let entry = cache.entry(forKey: 1) { _, _ in .value("other") }
-        await Task.until { cache.waitingCallers == 2 }
+        try await Waiting.until { cache.waitingCallers == 2 }
         gate.open()
         #expect(try await value == "shared")
         #expect(try await entry.value == "shared")
@@ -100,7 +100,7 @@ struct GenerationTests {
             try await gate.pass()
             return "late"
         }
-        await Task.until { begun.value == 1 }
+        try await Waiting.until { begun.value == 1 }
         switch change {
         case "set": cache[1] = "newer"
         case "remove": cache[1] = nil
@@ -125,7 +125,7 @@ struct GenerationTests {
             try await gate.pass()
             return "late"
         }
-        await Task.until { cache.waitingCallers == 1 }
+        try await Waiting.until { cache.waitingCallers == 1 }
         cache[2] = "other"
         // Expiry and eviction are no removals.
         if change == "clear" { try await cache.trim(toCount: 0) }
@@ -143,7 +143,7 @@ struct GenerationTests {
                 return "late"
             }
         }
-        await Task.until { cache.waitingCallers == 1 }
+        try await Waiting.until { cache.waitingCallers == 1 }
         let newer = try bench.numbers(version: "2")
         gate.open()
         let result = await task.result
@@ -156,23 +156,23 @@ struct GenerationTests {
     @Test func `a cancelled caller leaves at once, and the last one takes the generation along`() async throws {
         let cache = try bench.numbers()
         let gate = FlightGate()
-        let ended = CallCount()
+        let ended = Counter()
         let tasks = (0..<2).map { _ in
             Task {
                 try await cache.value(forKey: 1) { _ in
-                    defer { ended.add() }
+                    defer { ended.increment() }
                     try await gate.pass()
                     return "never"
                 }
             }
         }
-        await Task.until { cache.waitingCallers == 2 }
+        try await Waiting.until { cache.waitingCallers == 2 }
         tasks[0].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[0].value }
         #expect(ended.value == 0)
         tasks[1].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[1].value }
-        await Task.until { ended.value == 1 }
+        try await Waiting.until { ended.value == 1 }
         #expect(cache[1] == nil)
     }
 

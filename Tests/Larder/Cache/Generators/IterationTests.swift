@@ -93,9 +93,9 @@ struct IterationTests {
     // case 172, 173
     @Test func `what is over or does not decode is skipped, and keys read no value`() throws {
         struct Picky: Codable, Sendable { var text: String }
-        let calls = CallCount()
+        let calls = Counter()
         let codec = ValueCodec<String>(identifier: "counted", encode: { Data($0.utf8) }) { data in
-            calls.add()
+            calls.increment()
             guard data != Data("bad".utf8) else { throw Offline() }
             return String(decoding: data, as: UTF8.self)
         }

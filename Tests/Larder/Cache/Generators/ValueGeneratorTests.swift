@@ -13,18 +13,18 @@ struct ValueGeneratorTests {
 
     /// Makes "1", "2" and so on.
     private final class Maker: Sendable {
-        let calls = CallCount()
+        let calls = Counter()
         let isOnline = Atomic(true)
 
         func make() throws -> String {
-            let number = calls.add()
+            let number = calls.increment()
             guard isOnline.load(ordering: .relaxed) else { throw Offline() }
             return "\(number)"
         }
     }
 
-    private func settled(_ cache: Cache<Int, String>, _ maker: Maker, _ count: Int) async {
-        await Task.until { maker.calls.value == count && !cache.isGenerating }
+    private func settled(_ cache: Cache<Int, String>, _ maker: Maker, _ count: Int) async throws {
+        try await Waiting.until { maker.calls.value == count && !cache.isGenerating }
     }
 
     @Test(arguments: [true, false]) func `a stale value is served while one refresh runs`(isInMemory: Bool) async throws
@@ -42,7 +42,7 @@ struct ValueGeneratorTests {
         // At the last moment, and again while the refresh has not landed.
         for _ in 0..<5 { #expect(try await value(1) == "1") }
         gate.open()
-        await settled(cache, maker, 2)
+        try await settled(cache, maker, 2)
         #expect(try await value(1) == "2")
         #expect(maker.calls.value == 2)
         bench.time.advance(by: .seconds(91))
@@ -76,7 +76,7 @@ struct ValueGeneratorTests {
         #expect(maker.calls.value == 1)
         bench.time.advance(by: .seconds(1))
         #expect(try await value(1) == "1")
-        await settled(cache, maker, 2)
+        try await settled(cache, maker, 2)
         #expect(try await value(1) == "2")
         #expect(maker.calls.value == 2)
     }
@@ -95,9 +95,9 @@ struct ValueGeneratorTests {
             return
         }
         maker.isOnline.store(true, ordering: .relaxed)
-        await settled(cache, maker, 2)
+        try await settled(cache, maker, 2)
         #expect(try await value(1) == "1")
-        await settled(cache, maker, 3)
+        try await settled(cache, maker, 3)
         #expect(try await value(1) == "3")
     }
 
