@@ -10,7 +10,7 @@ struct CacheProcessesTests {
 
     init() throws {
         folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"))
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: .patient)
     }
 
     private func cache(_ version: CacheVersion = "1") throws -> Cache<String, Data> {
@@ -72,7 +72,7 @@ struct CacheProcessesTests {
             let thread = Thread { [cache] in cache["here \(round)"] = Data([1]) }
             thread.start()
             #expect(try other.ask("set there-\(round) 1500 7") == "ok")
-            while !thread.isFinished { CurrentThread.yield() }
+            try Waiting.until { thread.isFinished }
         }
         #expect(try cache.count == 400)
         #expect(try other.ask("count") == "400")

@@ -12,7 +12,10 @@ struct LogLengthTests {
         try CacheManager.makeStore(at: url, rows: 1)
         let child = try ChildProcess("larder-test-store", ["read-on", url.path, "\(pauseMilliseconds)"])
         #expect(child.line() == "reading")
-        let manager = try CacheManager(url: url)
+        var configuration = CacheManager.Configuration.patient
+        // Nothing but what is asked for here makes the log shorter.
+        configuration.maintenanceInterval = nil
+        let manager = try CacheManager(url: url, configuration: configuration)
         let store = try manager.writableStore()
         var longest = 0
         func insert(_ number: Int) throws {

@@ -22,4 +22,4 @@ swiftc -swift-version 6 -O -D DEBUG -sanitize=fuzzer,address -parse-as-library -
     -module-name LarderFuzz -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault \
     -enable-upcoming-feature MemberImportVisibility "${sources[@]}" -o "$build/$name"
 cd "$build"
-exec "./$name" -max_total_time="$seconds" -max_len=4096 -timeout=20 -print_final_stats=1 "$name-corpus"
+exec "./$name" -max_total_time="$seconds" -max_len=4096 -timeout=60 -print_final_stats=1 "$name-corpus"

@@ -19,12 +19,19 @@ package enum MemoryGroup {
 
     package static var isAvailable: Bool { hierarchy != nil }
 
+    /// Memory could not be made scarce.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        fileprivate init(_ description: String) { self.description = description }
+    }
+
     /// Writes a file, and deletes it, in a group that has less memory than that: the kernel makes the writer wait.
     package static func writeFile(mebibytes: Int, limit: Int) throws {
-        guard let hierarchy else { return }
+        guard let hierarchy else { throw Failure("no control group limits memory") }
         let group = hierarchy.folder.appendingPathComponent("larder-test-\(UUID().uuidString)")
         let folder = try TemporaryFolder()
-        guard mkdir(group.path, 0o700) == 0 else { return }
+        guard mkdir(group.path, 0o700) == 0 else { throw Failure("mkdir \(group.path): error \(errno)") }
         defer { rmdir(group.path) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -37,5 +44,7 @@ package enum MemoryGroup {
         ]
         try process.run()
         process.waitUntilExit()
+        let status = process.terminationStatus
+        guard status == 0 else { throw Failure("the writer in \(group.path) ended with \(status)") }
     }
 }

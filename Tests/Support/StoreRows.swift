@@ -32,14 +32,14 @@ extension Store {
 extension CacheManager {
     /// Makes a store with `rows` rows at `url`, and closes it.
     package static func makeStore(at url: URL, rows: Int) throws {
-        let manager = try CacheManager(url: url)
+        let manager = try CacheManager(url: url, configuration: .patient)
         for row in 0..<rows { try manager.writableStore().insertRow(named: "\(row)") }
         try manager.close()
     }
 
     /// How many rows the store at `url` has, opened for that alone.
     package static func rowCount(at url: URL) throws -> Int {
-        let manager = try CacheManager(url: url)
+        let manager = try CacheManager(url: url, configuration: .patient)
         defer { withExtendedLifetime(manager) {} }
         return try manager.store().rowCount()
     }

@@ -17,5 +17,5 @@ swiftc -O -swift-version 6 -parse-as-library -sanitize=fuzzer,address -package-n
 # New finds go to the first folder; the corpus in the repository is only read.
 # Foundation keeps what it made once, which is no leak.
 ASAN_OPTIONS=detect_leaks=0 "$build/fuzz-cbor" "$build/found" "$here/corpus" \
-    -max_total_time="${SECONDS_BOUND:-60}" -max_len=4096 -rss_limit_mb=1024 -timeout=5 -print_final_stats=1 \
+    -max_total_time="${SECONDS_BOUND:-60}" -max_len=4096 -rss_limit_mb=1024 -timeout=60 -print_final_stats=1 \
     -artifact_prefix="$build/"

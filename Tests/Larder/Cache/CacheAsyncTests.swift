@@ -9,7 +9,7 @@ struct CacheAsyncTests {
 
     init() throws {
         folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"))
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
     }
 
     private func cache() throws -> Cache<Int, String> {

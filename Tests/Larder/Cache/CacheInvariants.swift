@@ -61,7 +61,7 @@ struct Intruder: ~Copyable {
     private var connection: Connection
 
     init(_ url: URL) throws {
-        connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 2000))
+        connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 120_000))
     }
 
     mutating func execute(_ sql: String) throws { try connection.execute(sql) }

@@ -9,7 +9,7 @@ struct CacheKeyTests {
 
     init() throws {
         folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"))
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
     }
 
     private func cache<Key, Value>(_ name: String = "a", _ options: CacheOptions = .init()) throws -> Cache<Key, Value>

@@ -10,15 +10,21 @@ struct Article: Codable, Hashable, Sendable {
 
 struct CacheTests {
     private let folder: TemporaryFolder
+    private let time = ManualTime()
 
     init() throws {
         folder = try TemporaryFolder()
     }
 
-    private func manager() throws -> CacheManager { try CacheManager(url: folder("store.sqlite")) }
+    private func manager() throws -> CacheManager {
+        try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+    }
 
-    private func articles(_ manager: CacheManager, _ options: CacheOptions = .init()) throws -> Cache<Int, Article> {
-        try manager.cache(named: "articles", version: "1", maxAge: .days(7), options: options)
+    private func articles(_ manager: CacheManager) throws -> Cache<Int, Article> {
+        try manager.cache(
+            named: "articles", version: "1", maxAge: .days(7),
+            // What other tests do to memory would change the numbers.
+            options: CacheOptions(clearsOnMemoryPressure: false))
     }
 
     // case 53, 108

@@ -6,6 +6,7 @@ import Testing
 struct CacheUndecodableTests {
     private let folder: TemporaryFolder
     private let url: URL
+    private let time = ManualTime()
 
     init() throws {
         folder = try TemporaryFolder()
@@ -19,12 +20,12 @@ struct CacheUndecodableTests {
 
     private func open(_ policy: UndecodablePolicy) throws -> (CacheManager, Cache<Int, New>) {
         do {
-            let manager = try CacheManager(url: url)
+            let manager = try CacheManager(url: url, configuration: time.configuration)
             let old: Cache<Int, Old> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
             for key in 1...3 { old[key] = Old(name: "\(key)") }
             try manager.close()
         }
-        var configuration = CacheManager.Configuration()
+        var configuration = time.configuration
         let logged = logged
         configuration.log = { logged.add($0) }
         let manager = try CacheManager(url: url, configuration: configuration)
@@ -80,7 +81,7 @@ struct CacheUndecodableTests {
     // case 194, 172
     @Test(arguments: [UndecodablePolicy.drop, .keep])
     func `a row whose key does not decode is treated in the same way`(policy: UndecodablePolicy) throws {
-        let manager = try CacheManager(url: url)
+        let manager = try CacheManager(url: url, configuration: time.configuration)
         let cache: Cache<Int, Int> = try manager.cache(
             named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(undecodable: policy))
         for key in 1...3 { cache[key] = key }
@@ -103,7 +104,7 @@ struct CacheUndecodableTests {
         "payload = zeroblob(100000), size = 100000", "used = 9223372036854775807", "file = '../x', payload = NULL",
     ])
     func `a row with nonsense in it harms nobody`(change: String) throws {
-        let manager = try CacheManager(url: url)
+        let manager = try CacheManager(url: url, configuration: time.configuration)
         let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .days(1))
         for key in 1...3 { cache[key] = "\(key)" }
         for key in 1...3 { #expect(cache[key] == "\(key)") }

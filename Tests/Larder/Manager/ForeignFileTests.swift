@@ -43,21 +43,21 @@ struct ForeignFileTests {
 
     @Test func `a database whose first transaction is under way is not overwritten`() throws {
         try Data().write(to: url)
-        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 5000))
+        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 120_000))
         try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7; CREATE TABLE theirs (x)")
         let url = url
         let failure = Mutex<CacheError?>(nil)
         let done = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
             do throws(CacheError) {
-                _ = try CacheManager(url: url)
+                _ = try CacheManager(url: url, configuration: .patient)
             } catch {
                 failure.withLock { $0 = error }
             }
             done.signal()
         }
         // The lock file tells that it has looked at the file and found it empty.
-        while try !folder.names.contains("store.sqlite.lock") { sched_yield() }
+        try Waiting.until { try folder.names.contains("store.sqlite.lock") }
         try other.execute("INSERT INTO theirs VALUES (1); COMMIT")
         done.wait()
         #expect(failure.withLock { $0 }?.code == .foreignFile)
@@ -75,7 +75,7 @@ struct ForeignFileTests {
         let failure = Mutex<CacheError?>(nil)
         let isDone = Atomic(false)
         let done = DispatchSemaphore(value: 0)
-        _ = try FileSystem.withLock(lock, waiting: 0) {
+        let outcome = try FileSystem.withLock(lock, waiting: 0) { () -> Result<Void, any Error> in
             Thread.detachNewThread {
                 do throws(CacheError) {
                     try CacheManager(url: url).close()
@@ -86,10 +86,17 @@ struct ForeignFileTests {
                 done.signal()
             }
             // It waits for us, or is not going to.
-            OpenFiles.wait(for: { $0 == lock }, until: { $0 == 2 || isDone.load(ordering: .sequentiallyConsistent) })
+            let waiting = Result {
+                try OpenFiles.wait(
+                    for: { $0 == lock }, until: { $0 == 2 || isDone.load(ordering: .sequentiallyConsistent) })
+            }
             unlink(log.path)
+            return waiting
         }
+        // Without the lock nobody was made to wait for it.
+        let waiting = try #require(outcome)
         done.wait()
+        try waiting.get()
         let error = failure.withLock { $0 }
         #expect(error == nil)
     }

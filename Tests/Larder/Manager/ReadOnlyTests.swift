@@ -93,7 +93,7 @@ struct ReadOnlyTests {
                     if thread > 0 {
                         for _ in 0..<20 { _ = try reader.store().rowCount() }
                     } else {
-                        let writer = try CacheManager(url: url)
+                        let writer = try CacheManager(url: url, configuration: .patient)
                         try writer.writableStore().insertRow(named: "round \(round)")
                         try writer.close()
                     }

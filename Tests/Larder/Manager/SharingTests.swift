@@ -53,7 +53,7 @@ struct SharingTests {
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for round in 0..<200 {
                 do {
-                    let manager = try CacheManager(url: url)
+                    let manager = try CacheManager(url: url, configuration: .patient)
                     try manager.store().insertRow(named: "\(thread) \(round)")
                     try manager.close()
                 } catch {

@@ -21,10 +21,20 @@ struct TimekeeperTests {
     }
 
     @Test func `the system's time calls back, and a cancelled wake-up does not`() async {
-        let (calls, continuation) = AsyncStream.makeStream(of: Int.self)
-        let cancelled = Timekeeper.system.wake(.milliseconds(1)) { continuation.yield(0) }
-        cancelled.cancel()
-        let wakeup = Timekeeper.system.wake(.milliseconds(20)) { continuation.yield(1) }
+        let delay = Duration.milliseconds(50)
+        /// A stream to which a wake-up was to yield that was cancelled in time.
+        func stream() -> (AsyncStream<Int>, AsyncStream<Int>.Continuation) {
+            while true {
+                let (calls, continuation) = AsyncStream.makeStream(of: Int.self)
+                let start = ContinuousClock.now
+                let cancelled = Timekeeper.system.wake(delay) { continuation.yield(0) }
+                cancelled.cancel()
+                // Held up for as long as that, it may have called back before.
+                if ContinuousClock.now - start < delay { return (calls, continuation) }
+            }
+        }
+        let (calls, continuation) = stream()
+        let wakeup = Timekeeper.system.wake(delay * 2) { continuation.yield(1) }
         var iterator = calls.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         wakeup.fire()

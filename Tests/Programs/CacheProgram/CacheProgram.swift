@@ -10,6 +10,8 @@ struct CacheProgram {
     private static let done = Atomic(0)
 
     static func main() async {
+        // Should a test never end it, it ends itself.
+        alarm(900)
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {
@@ -55,8 +57,12 @@ struct CacheProgram {
 
     /// Reads what is in memory, between two lines that a tracer sees, while the writer is busy.
     private static func hit(_ path: String) throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path))
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .days(7))
+        var configuration = CacheManager.Configuration()
+        // What is scheduled would come in between if the tracer makes all this slow.
+        configuration.wake = { Wakeup($1) }
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .days(7), options: CacheOptions(clearsOnMemoryPressure: false))
         for key in 0..<100 { cache[key] = key }
         for key in 0..<100 where cache[key] != key { say("missing") }
         var other = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
@@ -74,9 +80,7 @@ struct CacheProgram {
 
     /// Has every asynchronous form wait for a disk that is held up, and says whether the pool's one thread goes on.
     private static func holdUp(_ path: String) async throws {
-        var configuration = CacheManager.Configuration()
-        configuration.busyTimeout = .seconds(30)
-        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
         let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .days(7).sinceLastAccess)
         try await cache.setValues([1: 1, 2: 2])
         // Uses to write down, and something to sweep.
@@ -120,10 +124,4 @@ struct CacheProgram {
         say("done", Self.done.load(ordering: .relaxed))
         try await manager.close()
     }
-}
-
-/// Prints a line at once: what a killed process has said must have arrived.
-func say(_ words: Any...) {
-    let line = words.map { "\($0)" }.joined(separator: " ") + "\n"
-    FileHandle.standardOutput.write(Data(line.utf8))
 }

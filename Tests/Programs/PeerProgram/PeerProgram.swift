@@ -8,7 +8,13 @@ import Larder
 @main
 struct PeerProgram {
     static func main() throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: CommandLine.arguments[1]))
+        // Should a test never end it, it ends itself.
+        alarm(900)
+        var configuration = CacheManager.Configuration()
+        // On a slow machine the other process may hold the file for long.
+        configuration.busyTimeout = .seconds(120)
+        let manager = try CacheManager(
+            url: URL(fileURLWithPath: CommandLine.arguments[1]), configuration: configuration)
         var cache = try open(manager, CommandLine.arguments[2])
         while let line = readLine() {
             let words = line.split(separator: " ").map(String.init)

@@ -9,6 +9,8 @@ import LarderTestSupport
 @main
 struct StoreProgram {
     static func main() {
+        // Should a test never end it, it ends itself.
+        alarm(900)
         let arguments = Array(CommandLine.arguments.dropFirst())
         guard let verb = arguments.first else { exit(2) }
         do {
@@ -62,7 +64,7 @@ struct StoreProgram {
         _ = readLine()
         DispatchQueue.concurrentPerform(iterations: threads) { _ in
             do {
-                let manager = try CacheManager(url: URL(fileURLWithPath: path))
+                let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
                 try manager.writableStore().insertRow(named: UUID().uuidString)
                 try manager.close()
                 say("done")
@@ -84,7 +86,7 @@ struct StoreProgram {
 
     /// Writes rows and reports each once it is acknowledged.
     private static func insert(_ path: String, from first: String, count: String) throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
         say("opened")
         for number in (Int(first) ?? 0)..<((Int(first) ?? 0) + (Int(count) ?? 0)) {
             try manager.writableStore().insertRow(named: "row \(number)")
@@ -152,7 +154,7 @@ struct StoreProgram {
     /// Reads all the time, with a pause after each read, until it is told to stop; told to wait, it does so between two
     /// reads, for another line.
     private static func readOn(_ path: String, pauseMilliseconds pause: String) throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
         let store = try manager.store()
         _ = try store.rowCount()
         say("reading")
@@ -177,7 +179,8 @@ struct StoreProgram {
         for number in 0..<1000 {
             let name = "\(prefix)-\(number).sqlite"
             for pass in 0..<2 {
-                let manager = try CacheManager(url: URL(fileURLWithPath: folder + "/" + name))
+                let manager = try CacheManager(
+                    url: URL(fileURLWithPath: folder + "/" + name), configuration: .patient)
                 for row in 1...2 {
                     try manager.writableStore().insertRow(named: "\(pass) \(row)")
                     say(name, pass * 2 + row)
@@ -224,10 +227,4 @@ struct StoreProgram {
         try manager.writableStore().insertRow(named: "after")
         say("again", try manager.store().rowCount() == count + 1)
     }
-}
-
-/// Prints a line at once: what a killed process has said must have arrived.
-func say(_ words: Any...) {
-    let line = words.map { "\($0)" }.joined(separator: " ") + "\n"
-    FileHandle.standardOutput.write(Data(line.utf8))
 }
