@@ -20,7 +20,8 @@ demo: setup
 	@echo; echo "A second run:"
 	swift run --package-path Examples --skip-build QuickStart
 
-## make test      every check that CI runs: format, tests in debug and release, house rules, examples
+## make test      what CI runs first, and whole: format, tests in debug and release, house rules, examples; then, while its
+##                time lasts, sanitize, fuzz, interop, docs and bench
 test: setup lint debug release examples
 
 ## make format    formats every source
@@ -48,6 +49,7 @@ sanitize: sanitize-thread sanitize-address
 sanitize-thread: setup
 	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
 
+# Without fake stacks: they take several times the stack that the tests of depth measure.
 sanitize-address: setup
 	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
 
