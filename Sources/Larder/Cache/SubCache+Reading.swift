@@ -246,6 +246,28 @@ extension SubCache {
         }
     }
 
+    /// A key of a listing, if its entry counts.
+    func passed(_ item: ListedKey, _ terms: CacheTerms<Value>) -> Key? {
+        if let facts = item.facts { return passed(item.key, facts, terms, now: terms.now())?.key }
+        do throws(CacheError) {
+            return try keyCodec.key(item.key, cache: name)
+        } catch {
+            noteUnreadable(item.key, error, terms)
+            return nil
+        }
+    }
+
+    /// Remembers that the key of a row cannot be read, as the row is now.
+    private func noteUnreadable(_ stored: StoredKey, _ unreadable: CacheError, _ terms: CacheTerms<Value>) {
+        do throws(CacheError) {
+            guard let facts = try ledger.facts(stored, terms.age, accessedAt: nil) else { return }
+            _ = failed(stored, revision: facts.revision, unreadable, terms)
+        } catch {
+            ledger.count { $0.failures += 1 }
+            report(.readFailed, key: stored, error.message, error: error)
+        }
+    }
+
     /// The key of a row that counts, with what is known of it.
     func passed(
         _ stored: StoredKey, _ facts: EntryFacts, _ terms: CacheTerms<Value>, now: Int64

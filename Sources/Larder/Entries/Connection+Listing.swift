@@ -61,6 +61,21 @@ extension Connection {
         }
     }
 
+    /// The keys behind `key` alone, in key order; nil if an entry has an age of its own, so that rows have to be read.
+    package mutating func keys(
+        _ generation: Int64, after key: StoredKey?, to end: PassEnd
+    ) throws(SQLiteError) -> [ListedKey]? {
+        if try number(Queries.anyOwnAge, generation) == 1 { return nil }
+        return try page(generation, key, end, first: Queries.firstKeys, next: Queries.nextKeys) {
+            (statement) throws(SQLiteError) in
+            var keys: [ListedKey] = []
+            while keys.count < Self.rowsPerPage, try statement.step() {
+                keys.append(ListedKey(key: statement.key(0), facts: nil))
+            }
+            return keys
+        }
+    }
+
     /// How many rows a page has at most.
     package static let rowsPerPage = 512
 

@@ -96,6 +96,12 @@ package struct ListedFacts: Sendable {
     package let facts: EntryFacts
 }
 
+/// A key, and what its row says where that decides whether it counts.
+package struct ListedKey: Sendable {
+    package let key: StoredKey
+    package let facts: EntryFacts?
+}
+
 /// What a write puts into a row.
 package struct EntryContent: Sendable {
     package var payload: Data

@@ -123,6 +123,14 @@ enum Queries {
     static let nextFacts = SQL(
         "SELECT \(facts), key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
+    /// From the index alone.
+    static let firstKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key")
+
+    static let nextKeys = SQL(
+        "SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
+
+    static let anyOwnAge = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL LIMIT 1")
+
     static let lastKey = SQL("SELECT key FROM entry WHERE cache = ?1 ORDER BY key DESC LIMIT 1")
 
     static let lastID = SQL("SELECT max(id) FROM entry")

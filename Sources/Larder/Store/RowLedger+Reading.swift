@@ -157,6 +157,9 @@ extension RowLedger {
         state.withLock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
     }
 
+    /// Whether any row is known to be unreadable.
+    package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
+
     /// Remembers a row that cannot be read; false if it is known already.
     package func noteUnreadable(_ key: StoredKey, revision: Int64, isDropped: Bool) -> Bool {
         state.withLock { state in

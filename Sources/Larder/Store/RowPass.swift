@@ -28,6 +28,15 @@ package struct RowPass: Sendable {
         }
     }
 
+    /// The next page of keys, with what their rows say unless every entry counts.
+    package mutating func nextKeys(of ledger: RowLedger, _ rule: AgeRule) throws(CacheError) -> [ListedKey] {
+        let isPlain = rule.isUnlimited && !ledger.knowsUnreadable
+        return try next(of: ledger, key: \.key) { (c, id, cursor, end) throws(SQLiteError) in
+            if isPlain, let keys = try c.keys(id, after: cursor, to: end) { return keys }
+            return try c.facts(id, after: cursor, to: end).map { ListedKey(key: $0.key, facts: $0.facts) }
+        }
+    }
+
     private mutating func next<Row: Sendable>(
         of ledger: RowLedger, key: (Row) -> StoredKey,
         _ read: @escaping @Sendable (inout Connection, Int64, StoredKey?, PassEnd) throws(SQLiteError) -> [Row]

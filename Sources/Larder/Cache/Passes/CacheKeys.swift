@@ -16,7 +16,7 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
         private let cache: Cache<Key, Value>
         private var pass: RowPass? = RowPass()
         /// The rest of the page, the next one last.
-        private var page: [ListedFacts] = []
+        private var page: [ListedKey] = []
 
         init(_ cache: Cache<Key, Value>) {
             self.cache = cache
@@ -26,14 +26,12 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
         public mutating func next() -> Key? {
             while true {
                 while let row = page.popLast() {
-                    if let (key, _) = cache.core.passed(row.key, row.facts, cache.terms, now: cache.terms.now()) {
-                        return key
-                    }
+                    if let key = cache.core.passed(row, cache.terms) { return key }
                 }
                 guard pass != nil else { return nil }
                 do throws(CacheError) {
                     _ = try cache.manager.store()
-                    page = try pass?.nextFacts(of: cache.ledger).reversed() ?? []
+                    page = try pass?.nextKeys(of: cache.ledger, cache.terms.rule).reversed() ?? []
                 } catch {
                     cache.noteFailedPass(error)
                 }
