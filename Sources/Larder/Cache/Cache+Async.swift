@@ -50,18 +50,20 @@ extension Cache {
         pinned: Bool = false
     ) async throws(CacheError) {
         guard let value else { return try await remove(key) }
-        try checkWritable("set a value")
-        let write = try core.prepare(
-            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
-        try await core.run([write], core.setTicket(write))
+        try await writing("set a value") { () async throws(CacheError) in
+            let write = try core.prepare(
+                value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+            try await core.run([write], core.setTicket(write))
+        }
     }
 
     /// Writes many values in one step; see the synchronous form.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws(CacheError) {
-        try checkWritable("set values")
-        let writes = try prepared(values)
-        if writes.isEmpty { return }
-        try await core.run(writes, core.setTicket(writes))
+        try await writing("set values") { () async throws(CacheError) in
+            let writes = try prepared(values)
+            if writes.isEmpty { return }
+            try await core.run(writes, core.setTicket(writes))
+        }
     }
 
     /// Writes every value of a dictionary in one step; see the synchronous form.
@@ -71,9 +73,10 @@ extension Cache {
 
     /// Puts other bytes beside the value of a key; see the synchronous form.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws(CacheError) {
-        try checkWritable("set extended data")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        _ = try await ledger.run(core.extendedTicket(key, stored, data, terms))
+        try await writing("set extended data") { () async throws(CacheError) in
+            let stored = try core.keyCodec.stored(key, cache: name)
+            _ = try await ledger.run(core.extendedTicket(key, stored, data, terms))
+        }
     }
 
     /// Removes a key, and gives back the value that it had; see the synchronous form.
@@ -84,17 +87,19 @@ extension Cache {
 
     /// Removes a key without reading its value; see the synchronous form.
     public func remove(_ key: Key) async throws(CacheError) {
-        try checkWritable("remove a value")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        _ = try await ledger.run(core.removeTicket([(key, stored)]))
+        try await writing("remove a value") { () async throws(CacheError) in
+            let stored = try core.keyCodec.stored(key, cache: name)
+            _ = try await ledger.run(core.removeTicket([(key, stored)]))
+        }
     }
 
     /// Removes many keys in one step; see the synchronous form.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws(CacheError) {
-        try checkWritable("remove values")
-        let stored = try self.stored(keys)
-        if stored.isEmpty { return }
-        _ = try await ledger.run(core.removeTicket(stored))
+        try await writing("remove values") { () async throws(CacheError) in
+            let stored = try self.stored(keys)
+            if stored.isEmpty { return }
+            _ = try await ledger.run(core.removeTicket(stored))
+        }
     }
 
     /// Removes every entry in one step; see the synchronous form.
@@ -123,5 +128,14 @@ extension Cache {
     @discardableResult
     public func trim(toSize size: Int64) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.trim(toSize: size) }
+    }
+
+    /// Runs a write of a task's, once there is room for it.
+    private func writing(_ action: String, _ body: () async throws(CacheError) -> Void) async throws(CacheError) {
+        try checkWritable(action)
+        let room = ledger.store.queue.room
+        await room.enter()
+        defer { room.leave() }
+        try await body()
     }
 }

@@ -28,6 +28,9 @@ package final class WriteQueue: Sendable {
     /// How many writes share a transaction at most.
     package static let batchLimit = 512
 
+    /// A batch that is being committed, and the next one.
+    package let room = WriteRoom(2 * batchLimit)
+
     package init() {}
 
     /// How many transactions were committed.

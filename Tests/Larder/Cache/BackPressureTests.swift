@@ -1,0 +1,71 @@
+import Dispatch
+import Foundation
+import Larder
+import LarderTestSupport
+import Synchronization
+import Testing
+
+/// That tasks without number do not hold encoded values without number.
+struct BackPressureTests {
+    @Test func `tasks that find no room wait before they encode, and all of them are written`() throws {
+        let folder = try TemporaryFolder()
+        let manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
+        let cache: Cache<Int, Counted> = try manager.cache(named: "numbers", version: "1", maxAge: .unlimited)
+        let queue = try manager.store().queue
+        let (begun, end, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            do {
+                try manager.transaction { _ in
+                    begun.signal()
+                    end.wait()
+                }
+            } catch {
+                Issue.record(error)
+            }
+            over.signal()
+        }
+        begun.wait()
+
+        let (room, total) = (2 * WriteQueue.batchLimit, 3000)
+        let written = Mutex(0)
+        for number in 0..<total {
+            Task.detached {
+                do {
+                    try await cache.setValue(Counted(number: number), forKey: number)
+                    written.withLock { $0 += 1 }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        try Waiting.until { queue.waitingCount == room && queue.room.waitingCount == total - room }
+        #expect(Counted.encoded.withLock { $0 } == room)
+
+        end.signal()
+        over.wait()
+        try Waiting.until { written.withLock { $0 } == total }
+        #expect(try cache.count == total)
+        #expect(Counted.encoded.withLock { $0 } == total)
+        #expect(queue.room.waitingCount == 0)
+        try manager.close()
+    }
+}
+
+/// A value that counts how often any was encoded; of this one test.
+private struct Counted: Codable, Sendable {
+    static let encoded = Mutex(0)
+
+    let number: Int
+
+    init(number: Int) { self.number = number }
+
+    init(from decoder: any Decoder) throws {
+        number = try decoder.singleValueContainer().decode(Int.self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        Self.encoded.withLock { $0 += 1 }
+        var container = encoder.singleValueContainer()
+        try container.encode(number)
+    }
+}
