@@ -14,15 +14,19 @@ struct FailingReadTests {
         let folder = try TemporaryFolder()
         let url = folder("store.sqlite")
         try CacheManager.makeStore(at: url, rows: 50)
+        let trace = folder("trace")
         var rows = 50
+        var failed = 0
         for number in 1...20 {
             let files = ["", "-wal", "-shm"].flatMap { ["-P", url.path + $0] }
             let child = try ChildProcess(
                 "larder-test-store", ["read-and-write", url.path],
-                through: [Self.strace, "-f", "-o", "/dev/null", "-e", "trace=pread64"] + files
+                through: [Self.strace, "-f", "-o", trace.path, "-e", "trace=pread64"] + files
                     + ["-e", "inject=pread64:error=EIO:when=\(number)"])
             let lines = try child.finish().lines
             #expect(!lines.isEmpty)
+            failed += try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
+                .count { $0.contains("(INJECTED)") }
             for line in lines where line.hasPrefix("rows ") && Int(line.dropFirst(5)) != nil {
                 #expect(line == "rows \(rows)", "read \(number): \(lines)")
             }
@@ -33,5 +37,6 @@ struct FailingReadTests {
             rows = count
         }
         #expect(rows > 50)
+        #expect(failed > 0, "no read was failed")
     }
 }

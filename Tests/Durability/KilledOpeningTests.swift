@@ -9,7 +9,9 @@ struct KilledOpeningTests {
         var random = Seeded()
         let seed = random.seed
         let folder = try TemporaryFolder()
-        for round in 0..<60 {
+        let rounds = 60
+        var total = 0
+        for round in 0..<rounds {
             let child = try ChildProcess("larder-test-store", ["make-many", folder.url.path, "\(round)"])
             // Dies at some place in the work that follows this many reports.
             var reported: [String] = []
@@ -21,6 +23,7 @@ struct KilledOpeningTests {
             for line in reported {
                 let words = line.split(separator: " ")
                 guard words.count == 2, let rows = Int(words[1]) else { continue }
+                total += 1
                 let count = try CacheManager.rowCount(at: folder(String(words[0])))
                 #expect(count >= rows, "seed \(seed), round \(round), \(line)")
             }
@@ -31,5 +34,7 @@ struct KilledOpeningTests {
             }
             for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
         }
+        // Each round waits for one report at least.
+        #expect(total >= rounds, "seed \(seed)")
     }
 }

@@ -108,15 +108,18 @@ package struct MixedCaches {
     private var values: Cache<Int, String>
     private let others: Cache<Int, String>
 
+    /// The longest texts become files.
+    private static let options = CacheOptions(inlineLimit: 4000)
+
     package init(_ manager: CacheManager, version: Int) throws {
         self.manager = manager
         self.version = version
         values = try Self.values(manager, version)
-        others = try manager.cache(named: "others", version: "1", maxAge: .unlimited)
+        others = try manager.cache(named: "others", version: "1", maxAge: .unlimited, options: Self.options)
     }
 
     private static func values(_ manager: CacheManager, _ version: Int) throws -> Cache<Int, String> {
-        try manager.cache(named: "values", version: .custom("\(version)"), maxAge: .days(1))
+        try manager.cache(named: "values", version: .custom("\(version)"), maxAge: .days(1), options: options)
     }
 
     package mutating func perform(_ step: MixedWork.Step) throws {

@@ -59,10 +59,26 @@ struct BlobSweepTests {
     @Test func `a recycled file is as young as its new name`() throws {
         let old = try blobs.write(noise(10))
         try blobs.giveUp(old.name)
+        let tick = folder("tick")
+        try Data([0]).write(to: tick)
+        let givenUp = try changedAt(tick)
+        // The file system's clock stands still for some milliseconds at a time.
+        try Waiting.until {
+            try Data([0]).write(to: tick)
+            return try changedAt(tick) > givenUp + 1
+        }
         let new = try blobs.write(noise(10))
         #expect(blobs.poolFigures.taken == 1)
-        let status = try #require(try FileSystem.status(blobs.url(new).path))
-        #expect(try sweep(olderThan: Int64(status.changedAt[0]) * 1000).deleted == 0)
+        let moment = try changedAt(blobs.url(new))
+        #expect(moment > givenUp + 1)
+        #expect(try sweep(olderThan: moment).deleted == 0)
+        #expect(try sweep(olderThan: moment + 2).deleted == 1)
+    }
+
+    /// When a file changed or moved last, in whole milliseconds since 1970.
+    private func changedAt(_ url: URL) throws -> Int64 {
+        let status = try #require(try FileSystem.status(url.path))
+        return Int64(status.changedAt[0]) * 1000 + Int64(status.changedAt[1]) / 1_000_000
     }
 
     @Test func `whatever else lies in the folder goes if it is a file, and stays if not`() throws {

@@ -284,23 +284,26 @@ struct CacheConcurrencyTests {
         try expectInvariants(cache)
     }
 
-    @Test func `an update holds up its own key and no other`() async throws {
+    @Test func `an update holds up its own key and no other`() throws {
         let cache = try cache()
+        let queue = try manager.store().queue
         cache[1] = 1
-        let writer = try cache.update(1) { value in
-            let isWritten = DispatchSemaphore(value: 0)
-            let writer = Thread {
+        let (isWritten, isReplaced) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        try cache.update(1) { value in
+            Thread.detachNewThread {
                 cache[2] = 2
                 isWritten.signal()
             }
-            writer.start()
             isWritten.wait()
             #expect(cache[2] == 2)
-            let waiting = Task { try await cache.setValue(9, forKey: 1) }
+            Thread.detachNewThread {
+                cache[1] = 9
+                isReplaced.signal()
+            }
+            try Waiting.until { queue.waitingCount == 1 }
             value = 5
-            return waiting
         }
-        try await writer.value
+        isReplaced.wait()
         #expect(cache[1] == 9)
         try expectInvariants(cache)
     }

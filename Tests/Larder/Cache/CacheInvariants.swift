@@ -51,7 +51,9 @@ extension SQL {
     fileprivate static let rows = SQL(
         """
         SELECT count(*), ifnull(sum(size), 0),
-            ifnull(sum(size <> length(payload) + ifnull(length(extended), 0)), 0)
+            ifnull(sum(CASE WHEN file IS NULL
+                THEN payload IS NULL OR size <> length(payload) + ifnull(length(extended), 0)
+                ELSE payload IS NOT NULL END), 0)
         FROM entry JOIN cache ON cache.id = entry.cache WHERE cache.name = ?1 AND cache.is_retired = 0
         """)
 }

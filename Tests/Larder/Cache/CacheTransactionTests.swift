@@ -105,15 +105,20 @@ struct CacheTransactionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a write on another thread waits for the end of a transaction`(isInMemory: Bool) async throws {
+    func `a write on another thread waits for the end of a transaction`(isInMemory: Bool) throws {
         let manager = try manager(isInMemory)
         let cache = try counts(manager)
-        let writer = try manager.transaction { transaction in
-            let writer = Task { try await cache.setValue(2, forKey: "a") }
+        let queue = try manager.store().queue
+        let isWritten = DispatchSemaphore(value: 0)
+        try manager.transaction { transaction in
+            Thread.detachNewThread {
+                cache["a"] = 2
+                isWritten.signal()
+            }
+            try Waiting.until { queue.waitingCount == 1 }
             try transaction.setValue(1, forKey: "a", in: cache)
-            return writer
         }
-        try await writer.value
+        isWritten.wait()
         #expect(cache["a"] == 2)
         try expectInvariants(cache)
     }

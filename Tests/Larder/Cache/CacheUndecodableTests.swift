@@ -36,7 +36,17 @@ struct CacheUndecodableTests {
 
     // case 193, 194, 197, 125, 212
     @Test(arguments: [UndecodablePolicy.drop, .keep])
-    func `a value that no longer decodes is reported once, and absent from then on`(policy: UndecodablePolicy) throws {
+    func `a value that no longer decodes is reported once, and absent from then on`(
+        policy: UndecodablePolicy
+    ) async throws {
+        let events = try meetUndecodable(policy)
+        var seen: [String] = []
+        for await event in events { seen.append("\(event.kind) \(event.key ?? "")") }
+        #expect(seen == ["undecodable 1", "undecodable 2", "undecodable 3"])
+    }
+
+    /// Meets three of them through one call after another, and gives the events, which have ended.
+    private func meetUndecodable(_ policy: UndecodablePolicy) throws -> AsyncStream<CacheEvent> {
         let (manager, cache) = try open(policy)
         let events = manager.events
         #expect(try cache.count == 3)
@@ -61,8 +71,8 @@ struct CacheUndecodableTests {
         #expect(try cache.removeValue(forKey: 2) == nil)
         #expect(cache.statistics.failures == 3)
         #expect(logged.all.count == 3 && logged.all.allSatisfy { $0.error?.code == .undecodable })
-        _ = events
         try manager.close()
+        return events
     }
 
     @Test func `removing, updating and listing what does not decode`() throws {

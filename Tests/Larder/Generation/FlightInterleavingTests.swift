@@ -55,7 +55,7 @@ struct FlightInterleavingTests {
         var random = Seeded()
         for _ in 0..<3_000 {
             let manners: [FlightCallerManner] = [.suspends, .blocks, .blocksPool, .suspends]
-            var model = FlightModel(manners.shuffled(using: &random))
+            var model = FlightModel(manners.shuffled(using: &random), seed: random.seed)
             while let event = model.events.randomElement(using: &random) {
                 model.apply(event)
                 model.expectConsistency()

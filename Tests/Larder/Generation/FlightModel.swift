@@ -41,19 +41,23 @@ struct FlightModel {
 
     private(set) var facts: Facts
     private let manners: [FlightCallerManner]
+    /// What its events are drawn with, if they are drawn.
+    private let seed: UInt64?
     private var ids: [FlightID] = []
     private var machine = FlightMachine<String, Int>()
     private var graph = FlightGraph()
     private let key = "key"
 
-    init(_ manners: [FlightCallerManner]) {
+    init(_ manners: [FlightCallerManner], seed: UInt64? = nil) {
         self.manners = manners
+        self.seed = seed
         facts = Facts(callers: manners.map { _ in .away })
     }
 
     /// As `#expect`, which is too dear for millions of states.
     private func check(_ isMet: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
-        if !isMet { Issue.record("\(facts)", sourceLocation: sourceLocation) }
+        if isMet { return }
+        Issue.record("\(seed.map { "seed \($0), " } ?? "")\(facts)", sourceLocation: sourceLocation)
     }
 
     // MARK: - What may happen

@@ -181,13 +181,13 @@ struct OpeningTests {
         #expect(synchronous == (durability == .powerLoss ? 2 : 1))
     }
 
-    // case 74
     @Test func `a listener that comes after the closing is not kept waiting`() async throws {
         let manager = try CacheManager(url: url)
         try await manager.close()
         for await event in manager.events { Issue.record("\(event)") }
     }
 
+    // case 74
     @Test func `with too many files open nothing is deleted, and closing some makes it work again`() throws {
         try CacheManager.makeStore(at: url, rows: 1)
         let lines = try ChildProcess("larder-test-store", ["open-without-descriptors", url.path]).finish().lines

@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import Larder
 import LarderTestSupport
 import Synchronization
@@ -40,25 +40,28 @@ struct MemoryCacheConcurrencyTests {
     @Test func `the limits hold at every moment another thread looks`() {
         let cache = MemoryCache<Int, Int>(countLimit: 100, costLimit: 300)
         let isDone = Atomic(false)
-        DispatchQueue.concurrentPerform(iterations: 2) { thread in
-            if thread == 0 {
-                var random = Seeded(3)
-                for step in 0..<50_000 {
-                    cache.setValue(
-                        step, forKey: Int.random(in: 0..<200, using: &random),
-                        cost: Int.random(in: 0..<50, using: &random))
-                }
-                isDone.store(true, ordering: .relaxed)
-            } else {
-                while !isDone.load(ordering: .relaxed) {
-                    let (count, cost) = (cache.count, cache.totalCost)
-                    if count > 100 || cost > 300 {
-                        Issue.record("count \(count), cost \(cost)")
-                        return
-                    }
+        let (begins, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // A thread of its own: two iterations of one loop may come one after the other.
+        Thread.detachNewThread {
+            begins.signal()
+            while !isDone.load(ordering: .relaxed) {
+                let (count, cost) = (cache.count, cache.totalCost)
+                if count > 100 || cost > 300 {
+                    Issue.record("count \(count), cost \(cost)")
+                    break
                 }
             }
+            ended.signal()
         }
+        begins.wait()
+        var random = Seeded(3)
+        for step in 0..<50_000 {
+            cache.setValue(
+                step, forKey: Int.random(in: 0..<200, using: &random),
+                cost: Int.random(in: 0..<50, using: &random))
+        }
+        isDone.store(true, ordering: .relaxed)
+        ended.wait()
     }
 
     @Test func `case 321: 100,000 evictions make no thread and no task`() {

@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import Larder
 import LarderTestSupport
 import Synchronization
@@ -125,23 +125,26 @@ struct MemoryCacheGeneratorTests {
         // The copy of 50,000 links takes several slices; between them another thread moves entries about.
         let cache = filled(50_000)
         let isDone = Atomic(false)
-        DispatchQueue.concurrentPerform(iterations: 2) { thread in
-            if thread == 0 {
-                for _ in 0..<20 {
-                    let keys = cache.map(\.key)
-                    // Even keys are only read, so each is there; odd ones come and go.
-                    #expect(Set(keys).count == keys.count)
-                    #expect(keys.count { $0 % 2 == 0 } == 25_000)
-                }
-                isDone.store(true, ordering: .relaxed)
-            } else {
-                var random = Seeded(8)
-                while !isDone.load(ordering: .relaxed) {
-                    let key = Int.random(in: 0..<50_000, using: &random)
-                    if key % 2 == 0 { _ = cache[key] } else { cache[key] = cache[key] == nil ? 1 : nil }
-                }
+        let (begins, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // A thread of its own: two iterations of one loop may come one after the other.
+        Thread.detachNewThread {
+            begins.signal()
+            var random = Seeded(8)
+            while !isDone.load(ordering: .relaxed) {
+                let key = Int.random(in: 0..<50_000, using: &random)
+                if key % 2 == 0 { _ = cache[key] } else { cache[key] = cache[key] == nil ? 1 : nil }
             }
+            ended.signal()
         }
+        begins.wait()
+        for _ in 0..<20 {
+            let keys = cache.map(\.key)
+            // Even keys are only read, so each is there; odd ones come and go.
+            #expect(Set(keys).count == keys.count)
+            #expect(keys.count { $0 % 2 == 0 } == 25_000)
+        }
+        isDone.store(true, ordering: .relaxed)
+        ended.wait()
         #expect(cache.walkCount == 0)
         cache.checkInvariants()
     }

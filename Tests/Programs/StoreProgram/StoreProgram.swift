@@ -120,7 +120,11 @@ struct StoreProgram {
         // One descriptor more at a time: what the read then sets in motion has to do without any.
         while let descriptor = taken.popLast() {
             close(descriptor)
-            if let rows = (try? manager.store().rowCount()) { return say("rows", rows) }
+            do throws(CacheError) {
+                return say("rows", try manager.store().rowCount())
+            } catch  where error.code == .storageUnavailable {
+                continue
+            }
         }
     }
 

@@ -115,6 +115,10 @@ struct ChangesTests {
         let after = bench.time.pendingCount
         bench.time.advance(by: .milliseconds(100))
         #expect(bench.time.pendingCount <= after)
+        // Had a batch of nothing been sent, it would come first.
+        cache[2] = "b"
+        bench.time.advance(by: .milliseconds(100))
+        #expect(await iterator.next()?.updated == [2: "b"])
     }
 
     @Test func `a change through another handle is seen, and a made value is one`() async throws {
@@ -130,13 +134,15 @@ struct ChangesTests {
     // case 226
     @Test func `closing the manager ends the stream behind what is pending`() async throws {
         let cache = try bench.numbers()
+        cache[1] = "a"
         let stream = cache.changes(every: .seconds(3600))
+        cache[1] = nil
         try await bench.manager.close()
-        var count = 0
-        for await _ in stream { count += 1 }
-        #expect(count == 0)
-        for await _ in cache.changes() { count += 1 }
-        #expect(count == 0)
+        var batches: [CacheChanges<Int, String>] = []
+        for await changes in stream { batches.append(changes) }
+        #expect(batches == [CacheChanges(updated: [:], removed: [1], isReset: false)])
+        for await changes in cache.changes() { batches.append(changes) }
+        #expect(batches.count == 1)
     }
 
     @Test func `reading a batch is no use of what it holds`() async throws {

@@ -113,7 +113,9 @@ struct DeciderTests {
         var events = bench.manager.events.makeAsyncIterator()
         cache[1] = "1"
         let task = cache.evict(every: interval, where: { _ in true })
-        #expect(await events.next() != nil)
+        let event = await events.next()
+        #expect(event.map { "\($0.kind)" } == "writeFailed")
+        #expect(event?.message.contains("the interval of a decider is \(interval)") == true)
         bench.time.advance(by: .seconds(100))
         #expect(cache[1] == "1")
         task.cancel()

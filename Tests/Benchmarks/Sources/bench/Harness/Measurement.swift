@@ -49,12 +49,21 @@ struct Measurement {
         do {
             try process.run()
         } catch {
-            return [.nan]
+            Self.giveUp(scenario, variant, "could not be started: \(error)")
         }
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         let samples = text.split(separator: "\n").compactMap { Double($0) }
-        return samples.isEmpty ? [.nan] : samples
+        if process.terminationStatus != 0 || samples.isEmpty {
+            Self.giveUp(scenario, variant, "ended with \(process.terminationStatus), after \(samples.count) samples")
+        }
+        return samples
+    }
+
+    /// Ends the run: a number that is missing would look like one that was measured.
+    private static func giveUp(_ scenario: Scenario, _ variant: Int, _ what: String) -> Never {
+        FileHandle.standardError.write(Data("\(scenario.name): the process of variant \(variant) \(what)\n".utf8))
+        exit(1)
     }
 }
 
