@@ -31,6 +31,7 @@ struct ReaderPoolTests {
         var writer = try file.open(.writer)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         for expected in 1...10 {
             try writer.insert()
             for _ in 0..<5 { #expect(try count(pool) == Int64(expected)) }
@@ -46,6 +47,7 @@ struct ReaderPoolTests {
         var writer = try file.open(.writer)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         for _ in 0..<3 {
             try writer.insert()
             _ = try count(pool)
@@ -61,6 +63,7 @@ struct ReaderPoolTests {
         let file = try DatabaseFile()
         var writer = try file.open(.writer)
         let pool = pool(file, try CommitCounter.required(of: writer), Counts())
+        defer { pool.close() }
         try writer.insert()
         _ = try count(pool)
         try pool.read { (connection) throws(SQLiteError) in
@@ -79,6 +82,7 @@ struct ReaderPoolTests {
         let writer = try file.open(.writer)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         for _ in 0..<2 { _ = try count(pool) }
         #expect(!pool.isIdle)
         #expect(counts.scheduled.load(ordering: .relaxed) == 1)
@@ -100,6 +104,7 @@ struct ReaderPoolTests {
         var guardian = try file.open(.guardian)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         for _ in 0..<10 { try writer.insert() }
         for _ in 0..<2 { _ = try count(pool) }
         #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
@@ -117,6 +122,7 @@ struct ReaderPoolTests {
         var writer = try file.open(.writer)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         for _ in 0..<600 { try writer.insert(bytes: 8000) }
         for _ in 0..<3 { _ = try count(pool) }
         #expect(pool.isIdle)
@@ -128,6 +134,7 @@ struct ReaderPoolTests {
         var writer = try file.open(.writer)
         var guardian = try file.open(.guardian)
         let pool = pool(file, try CommitCounter.required(of: writer), Counts())
+        defer { pool.close() }
         var longest = 0
         for commit in 0..<4000 {
             try writer.insert(bytes: 3000)
@@ -145,6 +152,7 @@ struct ReaderPoolTests {
         var guardian = try file.open(.guardian)
         let counts = Counts()
         let pool = pool(file, try CommitCounter.required(of: writer), counts)
+        defer { pool.close() }
         try writer.insert()
         for _ in 0..<2 { _ = try count(pool) }
         #expect(!pool.isIdle)
@@ -163,6 +171,7 @@ struct ReaderPoolTests {
         var writer = try file.open(.writer)
         let counts = Counts()
         let pool = pool(file, nil, counts)
+        defer { pool.close() }
         #expect(try count(pool) == 0)
         #expect(pool.isIdle)
         try writer.insert()
@@ -174,6 +183,7 @@ struct ReaderPoolTests {
         let file = try DatabaseFile()
         let counts = Counts()
         let pool = pool(file, nil, counts)
+        defer { pool.close() }
         let inner = try pool.read { (connection) throws(SQLiteError) in
             try pool.read { (connection) throws(SQLiteError) in try connection.count() }
         }
@@ -185,6 +195,7 @@ struct ReaderPoolTests {
         let file = try DatabaseFile()
         let counts = Counts()
         let pool = pool(file, nil, counts)
+        defer { pool.close() }
         _ = try count(pool)
         pool.suspended {
             #expect(counts.opened.load(ordering: .relaxed) == 1)

@@ -37,6 +37,21 @@ struct CacheAgeTests {
         #expect((cache[1] != nil) == isThere, sourceLocation: place)
     }
 
+    // case 105
+    @Test(arguments: [false, true])
+    func `metadata tells of the last use, and asking for it is none`(isOnDiskAlone: Bool) throws {
+        let cache = try cache(.hours(1), isOnDiskAlone ? Self.noMemory : .init())
+        cache[1] = "one"
+        let written = time.now
+        time.set(time.now + 60)
+        #expect(try cache.metadata(forKey: 1)?.accessedAt == written)
+        #expect(cache[1] == "one")
+        let used = time.now
+        time.set(time.now + 60)
+        let metadata = try #require(try cache.metadata(forKey: 1))
+        #expect(metadata.writtenAt == written && metadata.accessedAt == used && metadata.size == 4)
+    }
+
     // case 141, 142, 145, 152, 153, 154, 157, 161
     @Test(
         arguments: [

@@ -78,6 +78,17 @@ struct CacheKeyTests {
         try expectInvariants(wide)
     }
 
+    @Test func `failures that a subscript cannot throw are told of`() async throws {
+        let floats: Cache<Double, Int> = try cache("floats", CacheOptions(clearsOnMemoryPressure: false))
+        let events = manager.events
+        floats[.nan] = 1
+        #expect(floats[.nan] == nil)
+        try await manager.close()
+        var seen: [String] = []
+        for await event in events { seen.append("\(event.kind) \(event.cacheName ?? "")") }
+        #expect(seen == ["writeFailed floats", "readFailed floats"])
+    }
+
     // case 298, 52
     @Test func `sub-caches share nothing, and bytes are stored as they are`() throws {
         let a: Cache<Int, Data> = try cache("a")

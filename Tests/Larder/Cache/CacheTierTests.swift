@@ -127,7 +127,7 @@ struct CacheTierTests {
         try expectInvariants(cache)
     }
 
-    // case 81, 80, 90, 126
+    // case 81, 80, 90, 126, 282
     @Test(arguments: [false, true], [false, true])
     func `a trim follows the real order of use in either tier, also when the clock stands`(
         isOnDiskAlone: Bool, isReopened: Bool
@@ -180,6 +180,18 @@ struct CacheTierTests {
         try cache.removeAll()
         #expect(try cache.isEmpty)
         try expectInvariants(cache)
+    }
+
+    // case 77
+    @Test func `a total beyond thirty-two bits is exact, and trims go by it`() throws {
+        let cache = try cache()
+        for key in 1...3 { cache[key] = Data([1]) }
+        var shell = try Intruder(url)
+        try shell.execute("UPDATE entry SET size = 1000000000")
+        #expect(try cache.sizeOnDisk == 3_000_000_000)
+        #expect(try cache.trim(toSize: 3_000_000_000) == 0)
+        #expect(try cache.trim(toSize: 2_999_999_999) == 1)
+        #expect(try cache.sizeOnDisk == 2_000_000_000)
     }
 
     // case 198, 201, 202, 204, 205, 206

@@ -41,6 +41,42 @@ struct FileTests {
         #expect(try Data(contentsOf: url) == bytes(2048))
     }
 
+    // case 66
+    @Test func `a name that changes between two writes leaves one file, under the new name`() throws {
+        let first = try blobs(CacheOptions(inlineLimit: 100, fileName: { _ in "first.txt" }))
+        try first.setValue(bytes(500), forKey: "key")
+        let old = try #require(try first.fileURL(forKey: "key"))
+        let second = try blobs(CacheOptions(inlineLimit: 100, fileName: { _ in "second.txt" }))
+        try second.setValue(bytes(600), forKey: "key")
+        let new = try #require(try second.fileURL(forKey: "key"))
+        #expect(old.lastPathComponent.hasPrefix("first-") && new.lastPathComponent.hasPrefix("second-"))
+        #expect(try files().count == 1)
+        #expect(!FileManager.default.fileExists(atPath: old.path))
+        #expect(try Data(contentsOf: new) == bytes(600))
+    }
+
+    // case 200
+    @Test func `extended data stands beside a file as beside a row`() throws {
+        let cache = try blobs(CacheOptions(memory: .disabled, inlineLimit: 100))
+        try cache.setValue(bytes(500), forKey: "a", extendedData: Data([1, 2]))
+        #expect(try cache.metadata(forKey: "a")?.size == 502)
+        #expect(try cache.extendedData(forKey: "a") == Data([1, 2]))
+        try cache.setExtendedData(Data([3]), forKey: "a")
+        let entry = try #require(try cache.entry(forKey: "a"))
+        #expect(entry.value == bytes(500) && entry.extendedData == Data([3]))
+        #expect(entry.metadata.isFile && entry.metadata.size == 501)
+        #expect(try cache.sizeOnDisk == 501 && files().count == 1)
+    }
+
+    // case 84
+    @Test func `removing what is larger than a hundred bytes leaves what has a hundred`() throws {
+        let cache = try blobs()
+        for count in [99, 100, 101] { cache["\(count)"] = bytes(count) }
+        #expect(try cache.removeAll(whereMetadata: { _, metadata in metadata.size > 100 }) == 1)
+        #expect(cache.map(\.key) == ["100", "99"])
+        #expect(try files().isEmpty)
+    }
+
     // case 60, 61, 62
     @Test func `a file goes when its entry is written small, removed, or removed with others`() throws {
         let cache = try blobs()

@@ -169,6 +169,28 @@ struct MaintenanceTests {
         try manager.close()
     }
 
+    // case 281
+    @Test func `closing during maintenance ends it, and leaves the store whole`() throws {
+        let manager = try self.manager()
+        let cache = try self.cache(manager, maxAge: .seconds(60))
+        try cache.setValues((0..<5000).map { ($0, bytes(100)) })
+        time.advance(by: .seconds(61))
+        let (begins, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            begins.signal()
+            // It comes to its end, or learns that the store was closed.
+            _ = Result { try manager.maintain() }
+            ended.signal()
+        }
+        begins.wait()
+        try manager.close()
+        ended.wait()
+        let again = try self.manager()
+        #expect(try again.verify().isHealthy)
+        try again.maintain()
+        #expect(try rows(again) == 0)
+    }
+
     // case 86
     @Test func `a limit takes what is expired first`() throws {
         let manager = try self.manager()
