@@ -66,6 +66,8 @@ package struct Connection: ~Copyable {
     package var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
     /// The rows changed by the last statement.
+    package var totalChanges: Int { Int(sqlite3_total_changes64(handle)) }
+
     package var changes: Int { Int(sqlite3_changes64(handle)) }
 
     /// How many statements are kept prepared.

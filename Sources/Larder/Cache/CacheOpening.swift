@@ -15,12 +15,26 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
 
     typealias Opened = (core: SubCache<Key, Value>, handle: Int)
 
+    private enum Outcome {
+        /// One that was in use.
+        case joined(Opened)
+        /// One whose generation was found or made, and may have taken the place of another.
+        case made(Opened, Found)
+        case shown(Opened)
+    }
+
     func open() throws(CacheError) -> Opened {
-        if let opened = try joined() { return opened }
+        if let opened = try joined() { return try declared(opened) }
         try store.inside.refuseCurrent("open a sub-cache that is not in use")
-        return try store.live.opening { () throws(CacheError) in
-            if let opened = try joined() { return opened }
-            return isReadOnly || store.isReadOnly ? try openReadOnly() : try openOnDisk()
+        let outcome = try store.live.opening { () throws(CacheError) -> Outcome in
+            if let opened = try joined() { return .joined(opened) }
+            return isReadOnly || store.isReadOnly ? .shown(try openReadOnly()) : try openOnDisk()
+        }
+        // Where nothing is held: it tells the log, and evicts.
+        switch outcome {
+        case .joined(let opened): return try declared(opened)
+        case .made(let opened, let found): return try followed(opened, found)
+        case .shown(let opened): return opened
         }
     }
 
@@ -46,14 +60,18 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                     + " the other handle, or open another version.")
         case .attached(let front, let handle):
             guard let core = front as? SubCache<Key, Value> else { return nil }
-            do throws(CacheError) {
-                try declare(on: core)
-            } catch {
-                ledger.detach(handle)
-                throw error
-            }
             return (core, handle)
         }
+    }
+
+    private func declared(_ opened: Opened) throws(CacheError) -> Opened {
+        do throws(CacheError) {
+            try declare(on: opened.core)
+        } catch {
+            opened.core.ledger.detach(opened.handle)
+            throw error
+        }
+        return opened
     }
 
     /// What belongs to the sub-cache is set by the latest open.
@@ -98,7 +116,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     /// Finds the live generation, or retires it and makes another, in one transaction.
-    private func openOnDisk() throws(CacheError) -> Opened {
+    private func openOnDisk() throws(CacheError) -> Outcome {
         let made = Mutex<Opened?>(nil)
         let ticket = WriteTicket<Found>(
             .unheld, isCompound: true, isAlone: true,
@@ -117,6 +135,11 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
             })
         let found = try store.queue.run(ticket, store.commit)
         guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
+        return .made(opened, found)
+    }
+
+    /// Does what follows an opening on disk.
+    private func followed(_ opened: Opened, _ found: Found) throws(CacheError) -> Opened {
         if let purged = found.purged {
             opened.core.report(
                 .purged(version: .custom(purged)),
@@ -187,11 +210,14 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 binding: GenerationBinding(database: database, id: live.id, root: live.root, round: round),
                 present: present)
         }
-        let nothing = Found(
-            generation: declaration,
-            binding: GenerationBinding(database: present.database, id: 0, root: -1, round: round), present: present)
-        // What shows nothing must not stand in the way of a sub-cache of this name that is in use.
-        guard let found else { return make(nothing, isListed: store.live[name] == nil) }
+        // What is not there may come. It is looked for with every read, by a ledger of its own that keeps no copies and
+        // stands in nobody's way: the writes of this process are not told to it.
+        let nothing = StorePresent(
+            database: present.database, watch: CommitWatch(nil, isBlind: true), allowsCopies: false,
+            blobs: present.blobs)
+        guard let found else {
+            return make(Found(generation: declaration, binding: .awaited, present: nothing), isListed: false)
+        }
         let displaced = store.live[name]?.supersede()
         _ = consume displaced
         return make(found)

@@ -175,14 +175,14 @@ extension SubCache {
         for key in keys { wanted.append((key, seed.hash(key), try keyCodec.stored(key, cache: name))) }
         prepareToNoteUses()
         takeOverEvicted()
-        // Memory and disk are two looks; a write between them sends us back, and then to the disk alone.
-        for attempt in 0..<3 {
+        // Memory and disk are two moments: who needs both asks the disk for all.
+        for isFromDisk in [false, true] {
             let now = terms.now()
             let round = front.withLock { $0.watch }.round()
             var found: [Key: Value] = [:]
             var missing: [Int] = []
             var over: [(StoredKey, Int64)] = []
-            let isFromDisk = attempt == 2
+            var hits = 0
             let sequence = front.withLock { front in
                 for (index, item) in wanted.enumerated() {
                     guard !isFromDisk else {
@@ -190,22 +190,20 @@ extension SubCache {
                         continue
                     }
                     switch front.look(item.key, hash: item.hash, rule: terms.rule, now: now, round: round) {
-                    case .hit(let value): found[item.key] = value
+                    case .hit(let value):
+                        found[item.key] = value
+                        hits += 1
                     case .over(let revision): over.append((item.stored, revision))
                     case .unsure, .absent, .future: missing.append(index)
                     }
                 }
+                // They are looked up again, and counted then.
+                if !missing.isEmpty, !(hits == 0 && over.isEmpty) { front.memoryHits -= hits }
                 return front.sequence
             }
+            if !isFromDisk, !missing.isEmpty, !(hits == 0 && over.isEmpty) { continue }
             let asked = missing.map { wanted[$0].stored }
             let rows = asked.isEmpty ? [] : try ledger.rows(asked, round)
-            let isOneMoment = front.withLock { front in
-                if isFromDisk || asked.isEmpty || front.sequence == sequence { return true }
-                // They are looked up again, and counted then.
-                front.memoryHits -= found.count
-                return false
-            }
-            guard isOneMoment else { continue }
             for (stored, revision) in over { ledger.noteMiss(stored, expired: revision) }
             for (index, row) in zip(missing, rows) {
                 let item = wanted[index]

@@ -208,11 +208,14 @@ extension SubCache {
             front.memory.limitCost(to: limits.effectiveCost)
             holdsCopies.store(front.holdsCopies, ordering: .relaxed)
         }
-        trimMemory { $0.isOverLimit }
+        trimMemory(isEviction: true) { $0.isOverLimit }
     }
 
     /// Lets the least recently used entries leave memory, in slices, while something is true.
-    func trimMemory(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool) {
+    func trimMemory(
+        isEviction: Bool = false,
+        while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool
+    ) {
         var isDone = false
         while !isDone {
             var discards: [LRUTable<Key, FrontEntry<Value>>.Node] = []
@@ -221,6 +224,7 @@ extension SubCache {
                     guard front.memory.table.count > 0, isTooMuch(front.memory) else { return true }
                     let node = front.memory.remove(front.memory.table.leastRecent)
                     front.noteUse(of: node)
+                    if isEviction { front.memoryEvictions += 1 }
                     discards.append(node)
                 }
                 return false

@@ -50,7 +50,14 @@ extension CacheManager {
     public func cacheInfo() throws(CacheError) -> [CacheInfo] {
         let store = try store()
         // From inside a body that holds the writing side this would wait for itself; counts may lag a little then.
-        if !store.inside.containCurrent { try store.flushUses() }
+        if !store.inside.containCurrent {
+            do throws(CacheError) {
+                try store.flushUses()
+            } catch {
+                // A full disk must not keep anybody from looking.
+                store.notify(.backgroundFailure(error))
+            }
+        }
         let now = store.timekeeper.now()
         return try store.read { (connection, _) throws(SQLiteError) in
             var infos: [CacheInfo] = []
@@ -105,18 +112,22 @@ extension CacheManager {
             }
         }
         let names = cleared
-        let ticket = WriteTicket<Void>(
+        let ticket = WriteTicket<[Generation]>(
             .unheld, isCompound: true, isAlone: true,
             perform: { (connection, _) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
+                    var made: [Generation] = []
                     for var generation in try c.liveGenerations() where !names.contains(ExactName(generation.name)) {
                         try c.retire(generation.id)
                         generation.lineage = generation.root
-                        _ = try c.insert(generation)
+                        made.append(try c.insert(generation))
                     }
+                    return made
                 }
-            })
-        try store.queue.run(ticket, store.commit)
+            },
+            // One may have been opened since we looked.
+            apply: { made in made.compactMap { store.live[$0.name]?.replaced(by: $0) } })
+        _ = try store.queue.run(ticket, store.commit)
         store.reclaimer.begin(store)
     }
 }

@@ -18,12 +18,16 @@ package final class CommitWatch: Sendable {
 
     private let counter: CommitCounter?
 
+    /// Whether others may commit unseen: then every look begins a round.
+    private let isBlind: Bool
+
     /// What our own commit will make of the counter, while one is under way; guards every change of the round.
     private let ownCommit: Mutex<UInt32?>
 
-    /// Watches `counter`; nil for a database in memory, where every commit is our own.
-    package init(_ counter: CommitCounter?) {
+    /// Watches `counter`; without one every commit is our own, as in memory, or others commit unseen.
+    package init(_ counter: CommitCounter?, isBlind: Bool = false) {
         self.counter = counter
+        self.isBlind = isBlind
         ownCommit = Mutex(nil)
         if let counter {
             address = counter.addressOfChecksum
@@ -60,6 +64,7 @@ package final class CommitWatch: Sendable {
 
     /// The round of now: what is read after this call is at least as new.
     package func round() -> UInt32 {
+        if isBlind { return nextRound() }
         if !isQuiet { settle() }
         return knownRound
     }
@@ -80,7 +85,8 @@ package final class CommitWatch: Sendable {
     ///
     /// - Returns: The round in which what is written now is true.
     package func beginCommit() -> UInt32 {
-        ownCommit.withLock { own in
+        if isBlind { return nextRound() }
+        return ownCommit.withLock { own in
             let (checksum, changes) = look()
             if checksum != known.load(ordering: .relaxed) { begin(checksum) }
             own = changes &+ 1
@@ -88,13 +94,19 @@ package final class CommitWatch: Sendable {
         }
     }
 
+    /// Nothing is going to be committed after all: whoever commits from here on is somebody else.
+    ///
+    /// Called with the write lock of the database.
+    package func abandonCommit() { ownCommit.withLock { $0 = nil } }
+
     /// Called after the commit, or after what should have become one failed.
-    package func endCommit() {
+    package func endCommit(isCommitted: Bool) {
+        if isBlind { return }
         ownCommit.withLock { own in
             let (checksum, changes) = look()
             defer { own = nil }
             if checksum == known.load(ordering: .relaxed) { return }
-            if let own, changes == own || changes == own &- 1 {
+            if let own, (isCommitted && changes == own) || changes == own &- 1 {
                 known.store(checksum, ordering: .releasing)
             } else {
                 begin(checksum)
@@ -102,8 +114,10 @@ package final class CommitWatch: Sendable {
         }
     }
 
+    private func nextRound() -> UInt32 { rounds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
+
     private func begin(_ checksum: UInt64) {
-        rounds.add(1, ordering: .releasing)
+        _ = nextRound()
         known.store(checksum, ordering: .releasing)
     }
 

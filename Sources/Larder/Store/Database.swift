@@ -90,7 +90,7 @@ package final class Database: Sendable {
         self.readers = .pool(readers)
         self.counter = counter
         self.blobs = blobs
-        watch = CommitWatch(counter)
+        watch = CommitWatch(counter, isBlind: counter == nil)
         allowsCopies = counter != nil
         self.openGuardian = openGuardian
         self.isUnmoved = isUnmoved
@@ -129,21 +129,46 @@ package final class Database: Sendable {
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try withWriter { (connection) throws(SQLiteError) in
-            defer { watch.endCommit() }
+            var isCommitted = false
+            defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try connection.transaction { (connection) throws(SQLiteError) in
-                try body(&connection, WriteContext(present: present, round: watch.beginCommit()))
+                let context = WriteContext(present: present, round: watch.beginCommit())
+                return try committing(&connection) { (c) throws(SQLiteError) in try body(&c, context) }
             }
+            isCommitted = true
             logPages.store(connection.logPages, ordering: .relaxed)
             return result
         }
     }
 
-    /// Runs `body` on a reader; what it reads is one moment only inside a transaction of its own.
+    /// Runs `body` in the transaction of a commit that is under way, and tells the watch if there will be none: the lock
+    /// is free before the end of the commit is noted, and what others commit in between must not pass for ours.
+    private func committing<R>(
+        _ connection: inout Connection, _ body: (inout Connection) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        let before = connection.totalChanges
+        do throws(SQLiteError) {
+            let result = try body(&connection)
+            if connection.totalChanges == before { watch.abandonCommit() }
+            return result
+        } catch {
+            watch.abandonCommit()
+            throw error
+        }
+    }
+
+    /// Runs `body` on a reader, as of one moment.
     package func read<R: Sendable>(
         _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         guard case .pool(let pool) = readers else { return try withWriter(body) }
-        let result = try pool.read(body)
+        // Where nobody tells that something was committed, no transaction is kept open, and none is there.
+        let result =
+            counter != nil
+            ? try pool.read(body)
+            : try pool.read { (connection) throws(SQLiteError) in
+                try connection.transaction(.reading) { (c) throws(SQLiteError) in try body(&c) }
+            }
         guard !verifiesReads || isInPlace else { throw .moved }
         return result
     }
@@ -163,10 +188,12 @@ package final class Database: Sendable {
     ) throws(SQLiteError) -> R {
         try writer.withLock { writer throws(SQLiteError) in
             guard writer != nil, let context = writer!.exclusive.take() else { throw .closed }
-            defer { watch.endCommit() }
+            var isCommitted = false
+            defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try writer!.connection.finishWriting { (connection) throws(SQLiteError) in
-                try body(&connection, context)
+                try committing(&connection) { (c) throws(SQLiteError) in try body(&c, context) }
             }
+            isCommitted = true
             logPages.store(writer!.connection.logPages, ordering: .relaxed)
             return result
         }
@@ -176,8 +203,9 @@ package final class Database: Sendable {
     package func abandonExclusive() {
         writer.withLock { writer in
             guard writer != nil, writer!.exclusive.take() != nil else { return }
+            watch.abandonCommit()
             writer!.connection.abandonWriting()
-            watch.endCommit()
+            watch.endCommit(isCommitted: false)
         }
     }
 

@@ -6,6 +6,9 @@ internal import Synchronization
 package final class Reclaimer: Sendable {
     private let isAtWork = Atomic(false)
 
+    /// How often in a row it failed.
+    private let failures = Atomic(0)
+
     /// How many rows a slice has.
     private static let rowsPerSlice = 500
 
@@ -28,14 +31,22 @@ package final class Reclaimer: Sendable {
     }
 
     private func goOn(_ store: Store) {
+        // Only readers are left; the next opening of a writer goes on.
+        guard !store.isReadOnly else { return isAtWork.store(false, ordering: .releasing) }
         do throws(CacheError) {
-            if try slice(store) != nil { return schedule(store, after: Self.pause) }
+            let isMore = try slice(store) != nil
+            failures.store(0, ordering: .relaxed)
+            if isMore { return schedule(store, after: Self.pause) }
             isAtWork.store(false, ordering: .releasing)
             // Somebody may have retired one after the last look, and found us at work still.
             if try isAnyRetired(store) { begin(store) }
         } catch {
-            isAtWork.store(false, ordering: .releasing)
-            if error.code != .closed { store.notify(.backgroundFailure(error)) }
+            if error.code == .closed { return isAtWork.store(false, ordering: .releasing) }
+            store.notify(.backgroundFailure(error))
+            // Still at work: after 2 s, 4 s, and in the end every 256 s.
+            isAtWork.store(true, ordering: .releasing)
+            let exponent = min(failures.wrappingAdd(1, ordering: .relaxed).newValue, 8)
+            schedule(store, after: .seconds(1 << exponent))
         }
     }
 

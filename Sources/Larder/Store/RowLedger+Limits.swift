@@ -73,11 +73,18 @@ extension RowLedger {
         state.withLock { state in
             if state.limits.isNone || state.isSuperseded { return false }
             guard let tally = state.tally else { return nil }
-            if tally.round != state.watch.knownRound, tally.writes > RowTally.longestTrust { return nil }
-            let count = state.limits.count.map { $0 + (slack ? $0 / 20 : 0) } ?? .max
-            let size = state.limits.size.map { $0 + (slack ? $0 / 20 : 0) } ?? .max
-            return tally.count > count || tally.size > size
+            if tally.round != state.watch.knownRound, tally.writes > max(RowTally.longestTrust, tally.count / 20) {
+                return nil
+            }
+            let count = state.limits.count.map { Self.allowed(Int64($0), slack: slack) } ?? .max
+            let size = state.limits.size.map { Self.allowed($0, slack: slack) } ?? .max
+            return Int64(tally.count) > count || tally.size > size
         }
+    }
+
+    /// What may be there before something has to go.
+    static func allowed(_ limit: Int64, slack: Bool) -> Int64 {
+        slack ? limit.addingSaturated(limit / 20) : limit
     }
 
     /// Removes what is over, then the least recently used, until the limits hold.
@@ -99,15 +106,33 @@ extension RowLedger {
     }
 
     private func isOverLimitsForSure(slack: Bool) throws(CacheError) -> Bool {
-        if let isOver = isOverLimits(slack: slack) { return isOver }
+        // What others have taken must not be made up for with what is left.
+        if let isOver = isOverLimits(slack: slack), !isOver || isTallyCurrent { return isOver }
         try countAnew()
         return isOverLimits(slack: slack) ?? false
     }
 
+    private var isTallyCurrent: Bool {
+        let (watch, round) = state.withLock { ($0.watch, $0.tally?.round) }
+        return round == watch.round()
+    }
+
     private func countAnew() throws(CacheError) {
-        let round = state.withLock { $0.watch }.round()
-        let found = try readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), try c.totalSize(id)) }
-        state.withLock { $0.tally = RowTally(count: found?.0 ?? 0, size: found?.1 ?? 0, round: round) }
+        // In its turn among the writes, so that none is counted twice or left out.
+        _ = try run(
+            ticket(
+                .unheld, isAlone: true,
+                perform: { (connection, place) throws(WriteFailure) in
+                    try connection.failing { (c) throws(SQLiteError) in
+                        (count: try c.countAll(place.generation), size: try c.totalSize(place.generation))
+                    }
+                },
+                apply: { found, place in
+                    self.state.withLock {
+                        $0.tally = RowTally(count: found.count, size: found.size, round: place.round)
+                    }
+                    return nil
+                }))
     }
 
     /// Claims the next few of the queue, which is filled when it is empty; nil if there is nothing to claim.

@@ -218,7 +218,9 @@ extension RowLedger {
     private enum Seen<R: Sendable>: Sendable {
         case here(R)
         /// The generation is another one than was thought.
-        case elsewhere(R?, GenerationBinding)
+        case elsewhere(R, GenerationBinding)
+        /// In another database, where the next write makes one.
+        case nowhere
         case superseded
     }
 
@@ -250,11 +252,10 @@ extension RowLedger {
             let isOther = binding.database != database
             guard let live = try connection.liveGeneration(named: self.name) else {
                 // In a new database there is none yet; in the old one it was removed.
-                let nowhere = GenerationBinding(database: database, id: 0, root: 0, round: round)
-                return isOther ? .elsewhere(nil, nowhere) : .superseded
+                return isOther ? .nowhere : .superseded
             }
             guard live.isOf(version: self.version, codec: self.codec), isOther || live.root == binding.root else {
-                return .superseded
+                return binding.isAwaited ? .nowhere : .superseded
             }
             let found = GenerationBinding(database: database, id: live.id, root: live.root, round: round)
             return .elsewhere(try body(&connection, live.id), found)
@@ -265,6 +266,7 @@ extension RowLedger {
             let displaced = adopt(binding)
             _ = consume displaced
             return result
+        case .nowhere: return nil
         case .superseded:
             let displaced = supersede()
             _ = consume displaced

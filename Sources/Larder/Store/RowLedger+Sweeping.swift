@@ -91,8 +91,8 @@ extension RowLedger {
             apply: { removed, _ in
                 self.state.withLock { state in
                     for index in removed {
-                        state.forget(victims[index].key)
                         state.count(victims[index], cause)
+                        state.forget(victims[index].key)
                     }
                 }
                 return removal.apply(removed)
@@ -111,7 +111,11 @@ extension RowLedger {
         var pass = RowPass()
         while true {
             let page = try pass.nextFacts(of: self)
-            if page.isEmpty { return count }
+            if page.isEmpty {
+                // Moments in the future that were met.
+                if !isSettled { try flushUses() }
+                return count
+            }
             let victims = page.compactMap { item -> RowVictim? in
                 guard let facts = seen(item.key, item.facts, now: now) else { return nil }
                 guard rules.allSatisfy({ facts.isExpired($0, now: now, grace: grace) }) else { return nil }
@@ -124,6 +128,11 @@ extension RowLedger {
     /// Removes what is over for all live handles, and for longer than anybody wants it kept.
     package func sweep() throws(CacheError) -> Int {
         let rules = liveRules
+        if rules.isEmpty {
+            // Its last handle is gone; once it is settled it is one that nobody uses.
+            try flushUses()
+            return 0
+        }
         var grace = longestKeeping
         // Another process may have read a sliding entry, and not written that down yet.
         if rules.contains(where: \.isSliding) { grace = max(grace, Self.longestNote) }
@@ -186,7 +195,7 @@ extension RowLedger {
 
 extension RowLedgerState {
     fileprivate mutating func count(_ victim: RowVictim, _ cause: RemovalCause) {
-        if victim.isExpired { return noteExpired(victim.key, revision: victim.revision) }
+        if victim.isExpired { return noteExpiredGone(victim.key, revision: victim.revision) }
         switch cause {
         case .call: counts.removals += 1
         case .count: counts.countEvictions += 1

@@ -58,9 +58,11 @@ extension RowLedger {
 
     /// Writes the notes down on a thread of the system's: they are too many.
     private func flushSoon() {
-        let wakeup = flushing.withLock { $0 }
-        guard let wakeup else { return }
-        offloadInBackground { wakeup.fire() }
+        // One at a time; after a failure not before the timer has tried again.
+        guard !store.isReadOnly, !store.isClosed,
+            !isFlushingSoon.exchange(true, ordering: .acquiringAndReleasing)
+        else { return }
+        offloadInBackground { [self] in flushInBackground() }
     }
 
     private func flushInBackground() {
@@ -69,7 +71,6 @@ extension RowLedger {
         } catch {
             if error.code != .closed, error.code != .superseded { store.notify(.backgroundFailure(error)) }
         }
-        store.live.drop(self)
     }
 
     /// Ends the wait, where nobody is interested any more.
@@ -83,6 +84,8 @@ extension RowLedger {
     /// Writes down which entries were read, and moments that were in the future.
     package func flushUses() throws(CacheError) {
         cancelFlush()
+        // What is noted meanwhile, or cannot be written down now, is for the next time.
+        defer { if !isSettled { scheduleFlush() } }
         try front?.handOverUses()
         guard !store.isReadOnly else { return }
         let (uses, corrections) = state.withLock { ($0.uses, $0.corrections) }
@@ -92,6 +95,9 @@ extension RowLedger {
         try inSlices(Array(uses)) { slice throws(CacheError) in
             _ = try run(useTicket(slice))
         }
+        isFlushingSoon.store(false, ordering: .releasing)
+        // Where nobody uses it any more, it was kept for this.
+        store.live.drop(self)
     }
 
     private func inSlices<Item>(

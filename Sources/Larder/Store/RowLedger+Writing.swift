@@ -76,6 +76,9 @@ extension RowLedger {
         }
     }
 
+    /// How many rows that could not be read go with a write.
+    private static let droppedPerWrite = 64
+
     private func noted(_ error: CacheError) -> CacheError {
         guard error.code == .superseded else { return error }
         let displaced = supersede()
@@ -99,10 +102,13 @@ extension RowLedger {
             // Somebody else has emptied it, and this write comes after that.
             if binding.id != 0, place.generation != binding.id { front?.noteClear() }
         }
-        for (key, row) in unreadable where row.isDropped {
-            _ = try connection.failing { (c) throws(SQLiteError) in
-                try place.noteOld(key, &c)
-                return try c.delete(place.generation, key, revision: row.revision)
+        // A share of them: a pass may have met any number, and every write of a batch comes here.
+        for (key, row) in unreadable.lazy.filter(\.value.isDropped).prefix(Self.droppedPerWrite) {
+            try connection.failing { (c) throws(SQLiteError) in
+                let old = place.looks ? try c.burden(place.generation, key) : nil
+                // A newer row, another process's or one of this batch, keeps its file.
+                guard try c.delete(place.generation, key, revision: row.revision) else { return }
+                if let old { place.noteGone(old.file, old.size) }
             }
             place.dropped.append(key)
         }

@@ -35,6 +35,9 @@ package final class RowLedger: Sendable {
     /// What goes next when there is too much.
     let evicting = Mutex(EvictionQueue())
 
+    /// Whether uses are being written down because they are too many.
+    let isFlushingSoon = Atomic(false)
+
     /// The wait until the uses are written down.
     let flushing = Mutex<Wakeup?>(nil)
 
@@ -79,6 +82,8 @@ package final class RowLedger: Sendable {
             return attachment.front.take()
         }
         guard let last else { return }
+        // What these types could not read the next ones may.
+        state.withLock { $0.unreadable = [:] }
         last.retire()
         store.live.drop(self)
     }
@@ -129,6 +134,20 @@ package final class RowLedger: Sendable {
         return front?.moved(to: present)
     }
 
+    /// A write that was not its own put another generation in the place of its own.
+    ///
+    /// - Returns: What is to be released when nothing is held.
+    package func replaced(by generation: Generation) -> (any Sendable)? {
+        let isOurs = state.withLock { state in
+            guard !state.isSuperseded, state.binding.root == generation.root else { return false }
+            state.binding.id = generation.id
+            state.latestAt = generation.latestAt
+            state.forgetEverything()
+            return true
+        }
+        return isOurs ? front?.clear() : nil
+    }
+
     /// The id of the generation.
     package var generation: Int64 { state.withLock { $0.binding.id } }
 
@@ -137,11 +156,11 @@ package final class RowLedger: Sendable {
     /// Whether it still is the live generation, as far as anybody has committed by now.
     package func isCurrent() throws(CacheError) -> Bool {
         let (watch, binding, isSuperseded) = state.withLock { ($0.watch, $0.binding, $0.isSuperseded) }
-        if isSuperseded || binding.id == 0 { return false }
-        if watch.round() == binding.round { return true }
-        // A look at the generation is part of every read in a new round.
+        if isSuperseded { return false }
+        if binding.id != 0, watch.round() == binding.round { return true }
+        // A look at the generation is part of every read in a new round. One that is not there is made by the next write.
         _ = try readMoment { (_, _) throws(SQLiteError) in true }
-        return state.withLock { !$0.isSuperseded && $0.binding.id != 0 }
+        return state.withLock { !$0.isSuperseded }
     }
 
     package var supersededError: CacheError {
@@ -226,6 +245,12 @@ package struct GenerationBinding: Sendable {
     var round: UInt32 = 0
 
     package init() {}
+
+    /// To rows that may come: there are none of this version.
+    package static let awaited = GenerationBinding(database: 0, id: 0, root: -1, round: 0)
+
+    /// Whether that is so still.
+    var isAwaited: Bool { root == -1 }
 
     package init(database: Int, id: Int64, root: Int64, round: UInt32) {
         self.database = database

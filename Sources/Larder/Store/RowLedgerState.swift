@@ -18,8 +18,14 @@ struct RowLedgerState: Sendable {
     /// Rows that cannot be read, which count as absent.
     var unreadable: [StoredKey: UnreadableRow] = [:]
 
-    /// Entries that were found to be over, by their revision, so that each is counted once.
+    /// Entries that are over and still there, by their revision, so that each is counted once.
     private var expired: [StoredKey: Int64] = [:]
+
+    /// Revisions that went of late: who read such a row before it went comes to count it after.
+    private var gone: Set<Int64> = []
+
+    /// Beyond so many, entries that are over are counted when they go.
+    private static let mostExpired = 100_000
 
     /// How much may be on disk, and how much is, as far as that is known.
     var limits = RowLimits()
@@ -43,6 +49,7 @@ struct RowLedgerState: Sendable {
         uses = [:]
         corrections = [:]
         unreadable = [:]
+        expired = [:]
         tally = nil
     }
 
@@ -51,12 +58,22 @@ struct RowLedgerState: Sendable {
         if !uses.isEmpty { uses[key] = nil }
         if !corrections.isEmpty { corrections[key] = nil }
         if !unreadable.isEmpty { unreadable[key] = nil }
+        if !expired.isEmpty { expired[key] = nil }
     }
 
     /// Counts an entry that is over, once.
     mutating func noteExpired(_ key: StoredKey, revision: Int64) {
-        if expired.count >= 10_000 { expired = [:] }
-        if expired.updateValue(revision, forKey: key) != revision { counts.expirations += 1 }
+        if gone.contains(revision) || expired[key] == revision { return }
+        guard expired.count < Self.mostExpired || expired[key] != nil else { return }
+        expired[key] = revision
+        counts.expirations += 1
+    }
+
+    /// Counts an entry that was over and has gone, unless it was counted while it was there.
+    mutating func noteExpiredGone(_ key: StoredKey, revision: Int64) {
+        if gone.count >= Self.mostExpired { gone = [] }
+        gone.insert(revision)
+        if expired.removeValue(forKey: key) != revision { counts.expirations += 1 }
     }
 
     /// What a row says to a reader by these terms, and when it was judged; nil counts as a miss.

@@ -21,9 +21,7 @@ extension Store {
     package func maintain() throws(CacheError) -> MaintenanceCounts {
         var counts = MaintenanceCounts()
         counts.expired = try sweepAll()
-        for ledger in live.all where !ledger.isSuperseded {
-            counts.trimmed += try ledger.holdLimits(slack: false)
-        }
+        counts.trimmed += try inUse { (ledger) throws(CacheError) in try ledger.holdLimits(slack: false) }
         counts.trimmed += try holdLimits(slack: false)
         counts.reclaimed = try reclaimer.finish(self)
         counts.orphans = try sweepFiles()
@@ -39,9 +37,20 @@ extension Store {
     ///
     /// - Returns: How many went.
     private func sweepAll() throws(CacheError) -> Int {
+        try inUse { (ledger) throws(CacheError) in try ledger.sweep() } + sweepUnused()
+    }
+
+    /// Does something for every sub-cache in use; one that was superseded meanwhile has nothing to say.
+    private func inUse(_ body: (RowLedger) throws(CacheError) -> Int) throws(CacheError) -> Int {
         var count = 0
-        for ledger in live.all where !ledger.isSuperseded { count += try ledger.sweep() }
-        return count + (try sweepUnused())
+        for ledger in live.all where !ledger.isSuperseded {
+            do throws(CacheError) {
+                count += try body(ledger)
+            } catch {
+                if error.code != .superseded { throw error }
+            }
+        }
+        return count
     }
 
     /// Removes what is over from sub-caches that nobody uses, by the age that was declared last.
@@ -110,9 +119,11 @@ extension Store {
     /// Removes the least recently used entries of all sub-caches until the size limit holds.
     func holdLimits(slack: Bool) throws(CacheError) -> Int {
         guard let limit = policy.sizeLimit else { return 0 }
-        let allowed = limit + (slack ? limit / 20 : 0)
+        let allowed = RowLedger.allowed(limit, slack: slack)
         let size = try read { (c, _) throws(SQLiteError) in try c.totalSizeOfAll() }
         written.store(0, ordering: .relaxed)
+        // Half of what is left may be written before it is worth another look.
+        room.store(Int(clamping: max(0, limit - size)) / 2, ordering: .relaxed)
         guard size > allowed else { return 0 }
         // What is over goes first of all.
         let expired = try sweepAll()
@@ -123,6 +134,7 @@ extension Store {
     /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
     func holdFreeSpace() throws(CacheError) -> Int {
         guard let floor = policy.freeSpaceFloor, let blobs = try present().blobs else { return 0 }
+        writtenOnVolume.store(0, ordering: .relaxed)
         var removed = 0
         var hasSwept = false
         while true {
@@ -145,7 +157,7 @@ extension Store {
 
     /// Removes the least recently used entries that come to so many bytes.
     private func evictOfAll(bytes: Int64, _ cause: RemovalCause) throws(CacheError) -> Int {
-        for ledger in live.all where !ledger.isSuperseded { try ledger.flushUses() }
+        try flushUses()
         var removed = 0
         var rest = bytes
         while rest > 0 {
@@ -184,13 +196,17 @@ extension Store {
     /// Notes bytes that were written, and looks after the limits of the whole when they have come to something.
     func noteWritten(_ bytes: Int64) {
         scheduleMaintenance()
-        guard policy.sizeLimit != nil || policy.freeSpaceFloor != nil else { return }
-        let share = min(policy.sizeLimit.map { $0 / 20 } ?? .max, 4 << 20)
-        guard written.add(Int(clamping: bytes), ordering: .relaxed).newValue > share else { return }
-        written.store(0, ordering: .relaxed)
+        let bytes = Int(clamping: bytes)
+        let isLimitDue = policy.sizeLimit.map { limit in
+            written.wrappingAdd(bytes, ordering: .relaxed).newValue
+                > max(Int(clamping: limit / 20), room.load(ordering: .relaxed))
+        }
+        let isFloorDue = policy.freeSpaceFloor.map { _ in
+            writtenOnVolume.wrappingAdd(bytes, ordering: .relaxed).newValue > 4 << 20
+        }
         do throws(CacheError) {
-            _ = try holdLimits(slack: true)
-            _ = try holdFreeSpace()
+            if isLimitDue == true { _ = try holdLimits(slack: true) }
+            if isFloorDue == true { _ = try holdFreeSpace() }
         } catch {
             if error.code != .closed { notify(.backgroundFailure(error)) }
         }
@@ -208,6 +224,8 @@ extension Store {
 
     private func maintainInBackground() {
         isMaintenanceScheduled.store(false, ordering: .relaxed)
+        // Only readers are left; the next writer sees to it.
+        guard !isReadOnly else { return }
         do throws(CacheError) {
             _ = try maintain()
         } catch {

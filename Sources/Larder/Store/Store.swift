@@ -51,8 +51,12 @@ package final class Store: Sendable {
     /// What holds for all of it.
     package let policy: StorePolicy
 
-    /// The bytes written since the limits of the whole were looked after.
+    /// The bytes written since the limit of the whole was looked after, and how many may be before it is again.
     let written = Atomic(0)
+    let room = Atomic(0)
+
+    /// The bytes written since somebody looked how much of the volume is free.
+    let writtenOnVolume = Atomic(0)
 
     /// Whether somebody was asked to look after it later.
     let isMaintenanceScheduled = Atomic(false)
@@ -160,7 +164,15 @@ package final class Store: Sendable {
             guard let database else { return nil }
             state.withLock { $0 = nil }
             defer { database.close() }
-            return tidy(database)
+            let notice = tidy(database)
+            if !isReadOnly {
+                do throws(SystemError) {
+                    try database.blobs?.emptyPool()
+                } catch {
+                    // A later sweep finds them.
+                }
+            }
+            return notice
         }
     }
 

@@ -41,6 +41,12 @@ extension WritePlace {
         added.size -= size
     }
 
+    /// A row takes more or less than before.
+    mutating func noteResized(by size: Int64) {
+        added.size += size
+        added.written += max(0, size)
+    }
+
     /// Whether there is more than before.
     var isGrowth: Bool { added.count > 0 || added.size > 0 }
 

@@ -229,13 +229,21 @@ extension WriteQueue.State {
         case .key(let key): holds.contains(.key(key))
         case .cache(let cache): holds.contains { if case .key(let key) = $0 { key.cache == cache } else { false } }
         case .holding(.everything): !holds.isEmpty
-        // One that wants everything would wait for ever if others took hold again and again.
-        case .holding(let hold): holds.contains(hold) || deferred.contains(where: \.wantsEverything)
+        // One that wants more than a key would wait for ever if others took hold again and again.
+        case .holding(let hold): holds.contains(hold) || deferred.contains { $0.isOvertaken(by: hold) }
         }
     }
 }
 
 extension QueuedWrite {
     fileprivate var needsCare: Bool { if case .holding = scope { true } else { isAlone } }
-    fileprivate var wantsEverything: Bool { if case .holding(.everything) = scope { true } else { false } }
+
+    /// Whether it waits for what others hold, and would go on waiting if this one were taken.
+    fileprivate func isOvertaken(by hold: WriteHold) -> Bool {
+        switch (scope, hold) {
+        case (.holding(.everything), _): true
+        case (.cache(let cache), .key(let key)): key.cache == cache
+        default: false
+        }
+    }
 }

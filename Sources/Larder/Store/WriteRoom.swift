@@ -15,7 +15,12 @@ package final class WriteRoom: Sendable {
             guard next < waiting.count else { return nil }
             defer {
                 next += 1
-                if next == waiting.count { (waiting, next) = ([], 0) }
+                if next == waiting.count {
+                    (waiting, next) = ([], 0)
+                } else if next >= 1024, 2 * next >= waiting.count {
+                    waiting.removeFirst(next)
+                    next = 0
+                }
             }
             return waiting[next].take()
         }

@@ -43,6 +43,9 @@ package final class Wakeup: Sendable {
         action?()
     }
 
+    /// Whether it ran or was cancelled.
+    var isOver: Bool { action.withLock { $0 == nil } }
+
     /// Makes sure that the action does not begin any more, and lets go of it.
     package func cancel() {
         action.withLock { $0 = nil }

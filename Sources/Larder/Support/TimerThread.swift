@@ -13,6 +13,8 @@ final class TimerThread: Sendable {
         /// What waits, soonest last.
         var waiting: [(due: DispatchTime, wakeup: Wakeup)] = []
         var isRunning = false
+        /// At this length those that were cancelled go.
+        var purgesAt = 64
     }
 
     private let state = Mutex(State())
@@ -22,6 +24,10 @@ final class TimerThread: Sendable {
     func fire(_ wakeup: Wakeup, after delay: Duration) {
         let due = DispatchTime.now() + max(0, delay / .seconds(1))
         let starts = state.withLock { state in
+            if state.waiting.count >= state.purgesAt {
+                state.waiting.removeAll { $0.wakeup.isOver }
+                state.purgesAt = max(64, 2 * state.waiting.count)
+            }
             let place = state.waiting.firstIndex { $0.due < due } ?? state.waiting.endIndex
             state.waiting.insert((due, wakeup), at: place)
             defer { state.isRunning = true }

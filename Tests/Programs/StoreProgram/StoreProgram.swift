@@ -120,11 +120,14 @@ struct StoreProgram {
         // One descriptor more at a time: what the read then sets in motion has to do without any.
         while let descriptor = taken.popLast() {
             close(descriptor)
+            let rows: Int
             do throws(CacheError) {
-                return say("rows", try manager.store().rowCount())
-            } catch  where error.code == .storageUnavailable {
+                rows = try manager.store().rowCount()
+            } catch {
+                guard error.code == .storageUnavailable else { throw error }
                 continue
             }
+            return say("rows", rows)
         }
     }
 

@@ -2,6 +2,22 @@ internal import Synchronization
 
 /// Eviction by a decider of the program's own, until it is cancelled or dropped; see ``Cache/evict(every:where:)``.
 public final class EvictionTask: Sendable {
+    private let work: EvictionWork
+
+    init(every interval: Duration, _ timekeeper: Timekeeper, _ pass: @escaping @Sendable (() -> Bool) -> Bool) {
+        work = EvictionWork(every: interval, timekeeper, pass)
+    }
+
+    deinit {
+        work.cancel()
+    }
+
+    /// Ends it: no closure is called any more, but one that is running.
+    public func cancel() { work.cancel() }
+}
+
+/// The passes of a decider: one that is under way keeps this, and not the task, whose end ends it.
+private final class EvictionWork: Sendable {
     private struct State {
         var wakeup: Wakeup?
         var isCancelled = false
@@ -21,12 +37,7 @@ public final class EvictionTask: Sendable {
         if interval > .zero { schedule() } else { cancel() }
     }
 
-    deinit {
-        cancel()
-    }
-
-    /// Ends it: no closure is called any more, but one that is running.
-    public func cancel() {
+    func cancel() {
         let wakeup = state.withLock { state in
             state.isCancelled = true
             return state.wakeup.take()
@@ -48,7 +59,7 @@ public final class EvictionTask: Sendable {
     /// On a thread that the timekeeper gave us for as long as it takes.
     private func run() {
         if isCancelled { return }
-        if pass({ [weak self] in self?.isCancelled == false }) { schedule() } else { cancel() }
+        if pass({ !self.isCancelled }) { schedule() } else { cancel() }
     }
 }
 
