@@ -17,6 +17,8 @@ package final class WriteQueue: Sendable {
         /// Those that something is held against, in their order.
         var deferred: [any QueuedWrite] = []
         var isLed = false
+        /// Whether the lead waits for a thread of the system's that has not begun.
+        var isOffered = false
         var holds: Set<WriteHold> = []
         var transactions = 0
         /// How many writes the last batch had.
@@ -41,11 +43,7 @@ package final class WriteQueue: Sendable {
 
     /// Does a write on this thread, or waits for the one that does it.
     package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) throws(CacheError) -> R {
-        if enqueue(ticket) { lead(commit, asTask: false) }
-        while !ticket.isDone {
-            ticket.prepareToWait()
-            if ticket.wait() { lead(commit, asTask: false) }
-        }
+        wait(for: ticket, commit)
         return try ticket.outcome()
     }
 
@@ -53,19 +51,39 @@ package final class WriteQueue: Sendable {
     package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) async throws(CacheError) -> R {
         await withCheckedContinuation { continuation in
             ticket.wake(continuation)
-            if enqueue(ticket) {
-                DispatchQueue.global().async { self.lead(commit, asTask: true) }
-            }
+            if enqueue(ticket, onThread: false) { offerLead(commit) }
         }
         return try ticket.outcome()
     }
 
-    /// Adds a write; true if its caller is to lead.
-    private func enqueue(_ write: any QueuedWrite) -> Bool {
+    private func wait<R>(for ticket: WriteTicket<R>, _ commit: @escaping Commit) {
+        if enqueue(ticket, onThread: true) { lead(commit, asTask: false) }
+        while !ticket.isDone {
+            ticket.prepareToWait()
+            if ticket.wait() { lead(commit, asTask: false) }
+        }
+    }
+
+    /// Adds a write; true if its caller is to lead, or to offer the lead where it waits on no thread.
+    private func enqueue(_ write: any QueuedWrite, onThread: Bool) -> Bool {
         state.withLock { state in
             state.waiting.append(write)
-            defer { state.isLed = true }
-            return !state.isLed
+            // The thread that it was offered to may never come: all of the system's may be waiting for the leader.
+            if state.isLed && !(state.isOffered && onThread) { return false }
+            state.isLed = true
+            state.isOffered = !onThread
+            return true
+        }
+    }
+
+    /// Lets a thread of the system's lead, unless somebody else does by the time that it comes.
+    private func offerLead(_ commit: @escaping Commit) {
+        DispatchQueue.global().async { [self] in
+            let isOurs = state.withLock { state in
+                defer { state.isOffered = false }
+                return state.isOffered
+            }
+            if isOurs { lead(commit, asTask: true) }
         }
     }
 
@@ -109,15 +127,24 @@ package final class WriteQueue: Sendable {
     ///
     /// - Returns: True if this thread is to go on.
     private func handOn(_ commit: @escaping Commit, asTask: Bool) -> Bool {
-        let next = state.withLock { state -> (any QueuedWrite)? in
-            if state.waiting.isEmpty { state.isLed = false }
-            return state.waiting.first
+        var tried = 0
+        while true {
+            let waiting = state.withLock { state -> [any QueuedWrite]? in
+                if state.waiting.isEmpty { state.isLed = false }
+                if state.waiting.count > tried { return state.waiting }
+                state.isOffered = !state.waiting.isEmpty
+                return nil
+            }
+            guard let waiting else { break }
+            // Rather one that waits on a thread than one that the system may not have.
+            for write in asTask ? waiting.prefix(1) : waiting[...] {
+                write.prepareToWait()
+                if write.appointLeader() { return false }
+            }
+            if asTask { return true }
+            tried = waiting.count
         }
-        guard let next else { return false }
-        next.prepareToWait()
-        if next.appointLeader() { return false }
-        if asTask { return true }
-        DispatchQueue.global().async { self.lead(commit, asTask: true) }
+        if tried > 0 { offerLead(commit) }
         return false
     }
 
@@ -177,11 +204,7 @@ package final class WriteQueue: Sendable {
     /// Waits until nobody writes what is named, and keeps others from it until ``release(_:_:)``.
     package func hold(_ hold: WriteHold, _ commit: @escaping Commit) {
         let ticket = WriteTicket<Void>(.holding(hold), isWriting: false, perform: { (_, _) throws(WriteFailure) in })
-        if enqueue(ticket) { lead(commit, asTask: false) }
-        while !ticket.isDone {
-            ticket.prepareToWait()
-            if ticket.wait() { lead(commit, asTask: false) }
-        }
+        wait(for: ticket, commit)
     }
 
     /// Gives back what a write of the scope `.holding` took.
@@ -190,8 +213,9 @@ package final class WriteQueue: Sendable {
             state.holds.remove(hold)
             state.waiting = state.deferred + state.waiting
             state.deferred = []
-            if state.isLed || state.waiting.isEmpty { return false }
+            if state.waiting.isEmpty || (state.isLed && !state.isOffered) { return false }
             state.isLed = true
+            state.isOffered = false
             return true
         }
         if isLeaderless, handOn(commit, asTask: false) { preconditionFailure("A thread without a batch cannot lead.") }

@@ -27,12 +27,12 @@ struct BackPressureTests {
         begun.wait()
 
         let (room, total) = (2 * WriteQueue.batchLimit, 3000)
-        let written = Mutex(0)
+        let written = Counter()
         for number in 0..<total {
             Task.detached {
                 do {
                     try await cache.setValue(Counted(number: number), forKey: number)
-                    written.withLock { $0 += 1 }
+                    written.increment()
                 } catch {
                     Issue.record(error)
                 }
@@ -43,7 +43,7 @@ struct BackPressureTests {
 
         end.signal()
         over.wait()
-        try Waiting.until { written.withLock { $0 } == total }
+        try Waiting.until { written.value == total }
         #expect(try cache.count == total)
         #expect(Counted.encoded.withLock { $0 } == total)
         #expect(queue.room.waitingCount == 0)

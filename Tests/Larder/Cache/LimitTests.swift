@@ -2,7 +2,6 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// That limits hold whatever wrote, and that nothing is held while they do.
@@ -45,17 +44,17 @@ struct LimitTests {
     @Test func `updates on many threads that exceed a limit end`() throws {
         let manager = try manager()
         let cache = try cache(manager, DiskLimits(countLimit: 20))
-        let failures = Mutex(0)
+        let failures = Counter()
         DispatchQueue.concurrentPerform(iterations: 4) { lane in
             for number in 0..<50 {
                 do {
                     try cache.update(lane * 1000 + number) { $0 = Data(repeating: 1, count: 10) }
                 } catch {
-                    failures.withLock { $0 += 1 }
+                    failures.increment()
                 }
             }
         }
-        #expect(failures.withLock { $0 } == 0)
+        #expect(failures.value == 0)
         // A twentieth more is let pass, and each of four may just have written.
         #expect((20...25).contains(try cache.count))
     }
@@ -104,16 +103,16 @@ struct LimitTests {
         let manager = try manager()
         let cache: Cache<Int, Telling> = try manager.cache(
             named: "telling", version: "1", maxAge: .hours(1), options: CacheOptions(disk: DiskLimits(countLimit: 10)))
-        let told = Mutex(0)
+        let told = Counter()
         for key in 0..<10 {
             cache[key] = Telling {
                 // Written while the eviction that released it is under way.
                 cache[1000 + key] = Telling {}
-                told.withLock { $0 += 1 }
+                told.increment()
             }
         }
         cache[10] = Telling {}
-        #expect(told.withLock { $0 } > 0)
+        #expect(told.value > 0)
         #expect(try cache.count == 10)
         // Those that are left hold the cache that holds them.
         try cache.removeAll()

@@ -1,0 +1,240 @@
+import Foundation
+import Larder
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+/// What other calls, other handles and other processes do in between.
+struct CacheFaultTests {
+    private let folder: TemporaryFolder
+    private let time = ManualTime()
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func manager(_ change: (inout CacheManager.Configuration) -> Void = { _ in }) throws -> CacheManager {
+        var configuration = time.configuration
+        change(&configuration)
+        return try CacheManager(url: folder("store.sqlite"), configuration: configuration)
+    }
+
+    private func cache(
+        _ manager: CacheManager, _ options: CacheOptions = CacheOptions(inlineLimit: 1000), maxAge: MaxAge = .unlimited
+    ) throws -> Cache<String, Data> {
+        try manager.cache(named: "blobs", version: "1", maxAge: maxAge, options: options)
+    }
+
+    private func bytes(_ count: Int, _ byte: UInt8 = 5) -> Data { Data(repeating: byte, count: count) }
+
+    private func files() throws -> [String] {
+        try folder.contents().filter {
+            $0.key.hasPrefix("store.files/") && $0.value != nil && !$0.key.contains("/pool-")
+        }.map(\.key)
+    }
+
+    @Test func `a damaged file is nil and an event, and the row that takes its place keeps its own`() throws {
+        let manager = try manager()
+        let cache = try cache(manager, CacheOptions(memory: .disabled, inlineLimit: 1000))
+        try cache.setValue(bytes(2000), forKey: "a")
+        let file = try #require(try files().first)
+        try bytes(2000, 6).write(to: folder(file))
+        #expect(try cache.value(forKey: "a") == nil)
+        #expect(cache.statistics.failures == 1)
+        #expect(try !cache.contains("a"))
+        // In one batch: the second write comes upon the mark of the row that the first has replaced.
+        try manager.transaction { transaction in
+            try transaction.setValue(bytes(3000), forKey: "a", in: cache)
+            try transaction.setValue(bytes(10), forKey: "b", in: cache)
+        }
+        #expect(try cache.value(forKey: "a") == bytes(3000))
+        #expect(try manager.verify().isHealthy)
+        #expect(try files().count == 1)
+    }
+
+    @Test func `the greatest limits are none`() throws {
+        let manager = try manager { $0.sizeLimit = .max }
+        let cache = try cache(
+            manager, CacheOptions(disk: DiskLimits(countLimit: .max, sizeLimit: .max), inlineLimit: 1000))
+        for number in 0..<100 { try cache.setValue(bytes(100_000), forKey: "\(number)") }
+        #expect(try cache.count == 100)
+        #expect(try manager.maintain().trimmed == 0)
+    }
+
+    // case 97
+    @Test func `a handle whose folder was deleted goes on after a read too`() throws {
+        let manager = try manager()
+        let cache = try cache(manager)
+        cache["a"] = bytes(10)
+        try FileManager.default.removeItem(at: folder.url)
+        #expect(try cache.value(forKey: "b") == nil)
+        #expect(try cache.value(forKey: "c") == nil)
+        // Another handle meanwhile is of the same sub-cache.
+        let other = try self.cache(manager)
+        try cache.setValue(bytes(20), forKey: "b")
+        #expect(try other.value(forKey: "b") == bytes(20))
+        #expect(try cache.value(forKey: "b") == bytes(20))
+    }
+
+    @Test func `a manager that only reads sees that a sub-cache was emptied, and what came afterwards`() throws {
+        do {
+            let manager = try manager()
+            try cache(manager).setValue(bytes(10), forKey: "a")
+            try manager.close()
+        }
+        let manager = try manager { $0.access = .readOnly }
+        let cache = try cache(manager)
+        #expect(try cache.value(forKey: "a") == bytes(10))
+        var intruder = try Intruder(folder("store.sqlite"))
+        try intruder.execute("UPDATE cache SET is_retired = 1")
+        try intruder.execute(
+            "INSERT INTO cache (name, version, codec, age_rule, opened_at, lineage)"
+                + " SELECT name, version, codec, age_rule, opened_at, id FROM cache")
+        #expect(try cache.value(forKey: "a") == nil)
+        #expect(try cache.count == 0)
+        try intruder.execute("UPDATE entry SET cache = (SELECT id FROM cache WHERE is_retired = 0)")
+        #expect(try cache.value(forKey: "a") == bytes(10))
+        #expect(cache.map(\.key) == ["a"])
+    }
+
+    @Test func `a manager that only reads sees a sub-cache that is made after it looked`() throws {
+        try manager().close()
+        let reader = try manager { $0.access = .readOnly }
+        let early = try cache(reader)
+        #expect(try early.value(forKey: "a") == nil)
+        let writer = try manager()
+        let cache = try cache(writer)
+        cache["a"] = bytes(10)
+        #expect(try early.value(forKey: "a") == bytes(10))
+        cache["a"] = bytes(20)
+        #expect(try early.value(forKey: "a") == bytes(20))
+        try cache.removeAll()
+        #expect(try early.value(forKey: "a") == nil)
+    }
+
+    @Test func `emptying everything empties what is opened meanwhile`() throws {
+        let manager = try manager()
+        let first = try cache(manager)
+        first["a"] = bytes(10)
+        let caches = Locked<[Cache<String, Data>]>([])
+        let stop = Counter()
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            var number = 0
+            while stop.value == 0 {
+                number += 1
+                do {
+                    let cache: Cache<String, Data> = try manager.cache(
+                        named: "\(number)", version: "1", maxAge: .unlimited)
+                    try cache.setValue(Data([1]), forKey: "early")
+                    caches.change { $0.append(cache) }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            done.signal()
+        }
+        try Waiting.until { caches.change { $0.count } > 5 }
+        for _ in 0..<10 { try manager.removeAll() }
+        stop.increment()
+        done.wait()
+        // What is written from here on stands in live rows, whenever the sub-cache was opened.
+        let opened = caches.change { $0 }
+        for cache in opened { try cache.setValue(Data([2]), forKey: "late") }
+        #expect(try manager.cacheInfo().filter { $0.name != "blobs" }.allSatisfy { (1...2).contains($0.count) })
+        #expect(try manager.cacheInfo().count == opened.count + 1)
+        for cache in opened { #expect(try cache.value(forKey: "late") == Data([2])) }
+    }
+
+    @Test func `extended data counts for a size limit`() throws {
+        let manager = try manager()
+        let cache = try cache(manager, CacheOptions(disk: DiskLimits(sizeLimit: 100_000), inlineLimit: 1000))
+        for number in 0..<50 { try cache.setValue(bytes(10), forKey: "\(number)") }
+        for number in 0..<50 { try cache.setExtendedData(bytes(5000), forKey: "\(number)") }
+        let size = try cache.sizeOnDisk
+        #expect((60_000...110_000).contains(size), "\(size)")
+    }
+
+    @Test func `what others removed is not made up for with fresh entries`() throws {
+        let manager = try manager()
+        let cache = try cache(manager, CacheOptions(disk: DiskLimits(countLimit: 100), inlineLimit: 1000))
+        for number in 0..<100 { try cache.setValue(bytes(10), forKey: "old \(number)") }
+        var intruder = try Intruder(folder("store.sqlite"))
+        try intruder.execute("DELETE FROM entry")
+        for number in 0..<90 { try cache.setValue(bytes(10), forKey: "\(number)") }
+        #expect(try cache.count == 90)
+    }
+
+    @Test func `what one pair of types cannot read the next pair may`() throws {
+        let manager = try manager()
+        do {
+            let texts: Cache<String, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+            texts["a"] = "text"
+            texts["b"] = "text"
+        }
+        do {
+            let numbers: Cache<String, Int> = try manager.cache(
+                named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(undecodable: .keep))
+            #expect(numbers["a"] == nil)
+            // A use that is not written down keeps what the process knows of the sub-cache.
+            #expect(try numbers.contains("b"))
+        }
+        let texts: Cache<String, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        #expect(try texts.value(forKey: "a") == "text")
+    }
+
+    @Test func `a log that opens its own sub-cache when one is purged does not wait for itself`() throws {
+        let opened = Locked<(manager: CacheManager?, count: Int)>((nil, 0))
+        do {
+            let manager = try manager()
+            try cache(manager).setValue(bytes(10), forKey: "a")
+            try manager.close()
+        }
+        let manager = try manager { configuration in
+            configuration.log = { _ in
+                guard let manager = opened.change({ $0.manager }) else { return }
+                do {
+                    let log: Cache<Int, String> = try manager.cache(named: "log", version: "1", maxAge: .unlimited)
+                    let number = opened.change { opened in
+                        opened.count += 1
+                        return opened.count
+                    }
+                    log[number] = "purged"
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        opened.change { $0.manager = manager }
+        let other: Cache<String, Data> = try manager.cache(named: "blobs", version: "2", maxAge: .unlimited)
+        #expect(other["a"] == nil)
+        #expect(opened.change { $0.count } > 0)
+        opened.change { $0.manager = nil }
+    }
+
+    @Test func `a clear gets its turn among updates without pause`() throws {
+        let manager = try manager()
+        let cache = try cache(manager)
+        let stop = Counter()
+        let started = Counter()
+        let done = DispatchSemaphore(value: 0)
+        for lane in 0..<3 {
+            Thread.detachNewThread {
+                while stop.value == 0 {
+                    do {
+                        try cache.update("\(lane)") { $0 = Data([1]) }
+                    } catch {
+                        Issue.record(error)
+                    }
+                    started.increment()
+                }
+                done.signal()
+            }
+        }
+        try Waiting.until { started.value > 30 }
+        for _ in 0..<5 { try cache.removeAll() }
+        stop.increment()
+        for _ in 0..<3 { done.wait() }
+        #expect(try cache.count <= 3)
+    }
+}
