@@ -9,7 +9,7 @@ import Larder
 struct CBOREcho {
     static func main() throws {
         // Should a test never end it, it ends itself.
-        alarm(900)
+        alarm(3600)
         let arguments = CommandLine.arguments
         if arguments.count == 3, arguments[1] == "generate", let count = Int(arguments[2]) {
             var random = SystemRandomNumberGenerator()

@@ -11,7 +11,7 @@ struct CacheProgram {
 
     static func main() async {
         // Should a test never end it, it ends itself.
-        alarm(900)
+        alarm(3600)
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {

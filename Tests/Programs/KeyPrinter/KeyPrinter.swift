@@ -21,7 +21,7 @@ struct KeyPrinter {
 
     static func main() throws {
         // Should a test never end it, it ends itself.
-        alarm(900)
+        alarm(3600)
         let key = Key(
             set: Set((0..<50).map { "element \($0)" }), points: Set((0..<20).map { Point(x: $0, y: -$0) }),
             nested: Set((0..<10).map { Set(0..<$0) }),

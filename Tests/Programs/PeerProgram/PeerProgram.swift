@@ -9,7 +9,7 @@ import Larder
 struct PeerProgram {
     static func main() throws {
         // Should a test never end it, it ends itself.
-        alarm(900)
+        alarm(3600)
         var configuration = CacheManager.Configuration()
         // On a slow machine the other process may hold the file for long.
         configuration.busyTimeout = .seconds(120)

@@ -10,7 +10,7 @@ import LarderTestSupport
 struct StoreProgram {
     static func main() {
         // Should a test never end it, it ends itself.
-        alarm(900)
+        alarm(3600)
         let arguments = Array(CommandLine.arguments.dropFirst())
         guard let verb = arguments.first else { exit(2) }
         do {
