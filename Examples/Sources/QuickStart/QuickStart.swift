@@ -20,7 +20,7 @@ struct QuickStart {
         if try articles.isEmpty {
             step("Nothing is there yet: this is the first run, or the last one was more than seven days ago.")
             articles[42] = Article(title: "On shelves", readings: 0)
-            try articles.setValues([
+            try await articles.setValues([
                 7: Article(title: "On jars", readings: 0), 11: Article(title: "On labels", readings: 0),
             ])
         } else {
