@@ -76,27 +76,6 @@ struct CacheFaultTests {
         #expect(try cache.value(forKey: "b") == bytes(20))
     }
 
-    @Test func `a manager that only reads sees that a sub-cache was emptied, and what came afterwards`() throws {
-        do {
-            let manager = try manager()
-            try cache(manager).setValue(bytes(10), forKey: "a")
-            try manager.close()
-        }
-        let manager = try manager { $0.access = .readOnly }
-        let cache = try cache(manager)
-        #expect(try cache.value(forKey: "a") == bytes(10))
-        var intruder = try Intruder(folder("store.sqlite"))
-        try intruder.execute("UPDATE cache SET is_retired = 1")
-        try intruder.execute(
-            "INSERT INTO cache (name, version, codec, age_rule, opened_at, lineage)"
-                + " SELECT name, version, codec, age_rule, opened_at, id FROM cache")
-        #expect(try cache.value(forKey: "a") == nil)
-        #expect(try cache.count == 0)
-        try intruder.execute("UPDATE entry SET cache = (SELECT id FROM cache WHERE is_retired = 0)")
-        #expect(try cache.value(forKey: "a") == bytes(10))
-        #expect(cache.map(\.key) == ["a"])
-    }
-
     @Test func `a manager that only reads sees a sub-cache that is made after it looked`() throws {
         try manager().close()
         let reader = try manager { $0.access = .readOnly }
