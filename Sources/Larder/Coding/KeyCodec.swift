@@ -60,14 +60,20 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     }
 
     /// The key that `stored` is the form of.
+    @inlinable
     package func key(_ stored: StoredKey, cache: @autoclosure () -> String) throws(CacheError) -> Key {
+        if Key.self == Int.self, case .integer(let number) = stored { return Int(number) as! Key }
+        if Key.self == String.self, case .text(let text) = stored { return text as! Key }
+        return try decoded(stored, cache())
+    }
+
+    @usableFromInline
+    func decoded(_ stored: StoredKey, _ cache: String) throws(CacheError) -> Key {
         do {
             switch stored {
             case .text(let text):
-                if Key.self == String.self { return text as! Key }
                 return try decoder.decode(Key.self, from: try encoder.encode(text))
             case .integer(let number):
-                if Key.self == Int.self { return Int(number) as! Key }
                 return try decoder.decode(Key.self, from: try encoder.encode(number))
             case .blob(let bytes):
                 return try decoder.decode(Key.self, from: bytes)
@@ -75,7 +81,7 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
         } catch {
             throw CacheError(
                 .undecodable,
-                "The stored key \(stored) in cache \"\(cache())\" does not decode as \(Key.self). Open the cache under"
+                "The stored key \(stored) in cache \"\(cache)\" does not decode as \(Key.self). Open the cache under"
                     + " another version when the type of its keys has changed.",
                 underlying: error)
         }

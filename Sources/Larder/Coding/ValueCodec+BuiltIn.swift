@@ -27,7 +27,8 @@ extension ValueCodec where Value: Codable & Sendable {
     ///
     /// JSON has no NaN and no infinities, no nil inside an optional that is not nil itself, and holds a URL without its
     /// base. Such values are refused with `.encodingFailed` wherever they are written as what they are. A value that
-    /// turns itself into something else, a number into text for instance, is beyond that check.
+    /// turns itself into something else, a number into text for instance, is beyond that check. The check encodes the value
+    /// by the rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, and the bounds of depth are the same.
     public static var json: ValueCodec {
         let limits = CBOREncoder()
         let encoder = JSONEncoder()

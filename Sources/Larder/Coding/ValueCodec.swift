@@ -9,7 +9,7 @@ public struct ValueCodec<Value>: Sendable {
     /// A plus sign or a backslash in a name is escaped with a backslash, so that different chains have different names.
     public let identifier: String
 
-    private let encode: @Sendable (Value) throws -> Data
+    @usableFromInline let encode: @Sendable (Value) throws -> Data
     @usableFromInline let decode: @Sendable (Data) throws -> Value
     /// Decodes from bytes that need to be there for the time of the call only; nil where `decode` needs its own.
     private let decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
@@ -74,18 +74,28 @@ extension ValueCodec {
     /// The bytes to store.
     ///
     /// `cache` and `key` are for the message of an error.
+    @inlinable
     package func encode(
-        _ value: Value, cache: String, key: @autoclosure () -> String
+        _ value: Value, cache: @autoclosure () -> String, key: @autoclosure () -> String
     ) throws(CacheError) -> Data {
         do {
-            return try transforms.reduce(try encode(value)) { try $1.apply($0) }
+            let bytes = try encode(value)
+            return transforms.isEmpty ? bytes : try applied(bytes)
         } catch {
-            throw CacheError(
-                .encodingFailed,
-                "The value for key \(key()) in cache \"\(cache)\" cannot be encoded by the codec \"\(identifier)\"."
-                    + " Nothing was stored; change the value, or choose a codec that holds it.",
-                underlying: error)
+            throw unencodable(cache(), key(), error)
         }
+    }
+
+    @usableFromInline
+    func applied(_ bytes: Data) throws -> Data { try transforms.reduce(bytes) { try $1.apply($0) } }
+
+    @usableFromInline
+    func unencodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {
+        CacheError(
+            .encodingFailed,
+            "The value for key \(key) in cache \"\(cache)\" cannot be encoded by the codec \"\(identifier)\"."
+                + " Nothing was stored; change the value, or choose a codec that holds it.",
+            underlying: cause)
     }
 
     /// The value in stored bytes.

@@ -1,12 +1,7 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
-
-private final class Slot<Value: Sendable>: Sendable {
-    let value = Mutex<Value?>(nil)
-}
 
 /// Deep values on threads with a stack of half a megabyte, which is what secondary threads have on Apple's systems.
 struct CBORDepthTests {
@@ -93,17 +88,7 @@ struct CBORDepthTests {
 
     /// What `body` gives on a thread with a stack of `size` bytes.
     static func onThread<R: Sendable>(stack size: Int, _ body: @escaping @Sendable () -> R) throws -> R {
-        let slot = Slot<R>()
-        let done = DispatchSemaphore(value: 0)
-        let thread = Thread {
-            let value = body()
-            slot.value.withLock { $0 = value }
-            done.signal()
-        }
-        thread.stackSize = size
-        thread.start()
-        done.wait()
-        return try #require(slot.value.withLock { $0 })
+        try SideThread(stackSize: size, body).value()
     }
 
     static func decodes<T: Decodable>(_ type: T.Type, _ data: Data, _ drop: (inout T) -> Void = { _ in }) -> Bool {

@@ -1,21 +1,10 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 /// Values made by chance; the seed in a failure's name repeats it.
 struct CBORGeneratedTests {
-    /// A small generator, so that a seed gives the same values on every machine.
-    struct Random: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var bits = state
-            bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-            return bits ^ (bits >> 31)
-        }
-    }
-
     indirect enum Node: Codable, Equatable {
         case integer(Int)
         case wide(Int128, UInt64)
@@ -41,7 +30,7 @@ struct CBORGeneratedTests {
         var pairs: [[Float]]
     }
 
-    static func node(_ random: inout Random, depth: Int) -> Node {
+    static func node(_ random: inout Seeded, depth: Int) -> Node {
         let kind = Int.random(in: 0..<(depth > 0 ? 13 : 8), using: &random)
         let count = Int.random(in: 0..<4, using: &random)
         switch kind {
@@ -72,7 +61,7 @@ struct CBORGeneratedTests {
         }
     }
 
-    static func text(_ random: inout Random) -> String {
+    static func text(_ random: inout Seeded) -> String {
         let alphabet = ["a", "Z", "0", " ", "\0", "ü", "e\u{301}", "漢", "😀", "\u{10FFFF}", "longer than most"]
         return (0..<Int.random(in: 0..<9, using: &random)).map { _ in
             alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
@@ -81,7 +70,7 @@ struct CBORGeneratedTests {
 
     @Test(arguments: 0..<300 as Range<UInt64>)
     func `a generated value comes back`(seed: UInt64) throws {
-        var random = Random(state: seed)
+        var random = Seeded(seed)
         let value = (0..<4).map { _ in Self.node(&random, depth: 4) }
         var encoder = CBOREncoder()
         let bytes = try encoder.encode(value)

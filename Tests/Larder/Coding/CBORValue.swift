@@ -1,15 +1,16 @@
 import Foundation
+import LarderTestSupport
 
 /// Any CBOR that our types can hold, by way of `Codable` alone: what a program with no fixed types would write.
 enum CBORValue: Hashable, Sendable {
-    case null
-    case bool(Bool)
-    case integer(Int128)
-    case double(Double)
-    case text(String)
+    case scalar(CBORScalar)
     case bytes(Data)
     case array([CBORValue])
     case map([Key: CBORValue])
+
+    static func integer(_ value: Int128) -> Self { .scalar(.integer(value)) }
+    static func double(_ value: Double) -> Self { .scalar(.double(value)) }
+    static func text(_ value: String) -> Self { .scalar(.text(value)) }
 
     struct Key: CodingKey, Hashable, ExpressibleByStringLiteral {
         var stringValue: String
@@ -25,25 +26,14 @@ enum CBORValue: Hashable, Sendable {
 
 extension CBORValue: Codable {
     init(from decoder: any Decoder) throws {
-        func attempt<R>(_ body: () throws -> R) -> R? {
-            do { return try body() } catch { return nil }
-        }
         let single = try decoder.singleValueContainer()
-        if single.decodeNil() {
-            self = .null
-        } else if let value = attempt({ try single.decode(Bool.self) }) {
-            self = .bool(value)
-        } else if let value = attempt({ try single.decode(Int128.self) }) {
-            self = .integer(value)
-        } else if let value = attempt({ try single.decode(Double.self) }) {
-            self = .double(value)
-        } else if let value = attempt({ try single.decode(String.self) }) {
-            self = .text(value)
-        } else if var array = attempt({ try decoder.unkeyedContainer() }) {
+        if let scalar = CBORScalar(single) {
+            self = .scalar(scalar)
+        } else if var array = Self.array(decoder) {
             var values: [CBORValue] = []
             while !array.isAtEnd { values.append(try array.decode(CBORValue.self)) }
             self = .array(values)
-        } else if let value = attempt({ try single.decode(Data.self) }) {
+        } else if let value = single.attempt(Data.self) {
             self = .bytes(value)
         } else {
             let map = try decoder.container(keyedBy: Key.self)
@@ -53,25 +43,24 @@ extension CBORValue: Codable {
         }
     }
 
+    private static func array(_ decoder: any Decoder) -> (any UnkeyedDecodingContainer)? {
+        do { return try decoder.unkeyedContainer() } catch { return nil }
+    }
+
     func encode(to encoder: any Encoder) throws {
         switch self {
+        case .scalar(let scalar):
+            var single = encoder.singleValueContainer()
+            try scalar.encode(to: &single)
+        case .bytes(let data):
+            var single = encoder.singleValueContainer()
+            try single.encode(data)
         case .array(let values):
             var array = encoder.unkeyedContainer()
             for value in values { try array.encode(value) }
         case .map(let values):
             var map = encoder.container(keyedBy: Key.self)
             for (key, value) in values { try map.encode(value, forKey: key) }
-        default:
-            var single = encoder.singleValueContainer()
-            switch self {
-            case .null: try single.encodeNil()
-            case .bool(let value): try single.encode(value)
-            case .integer(let value): try single.encode(value)
-            case .double(let value): try single.encode(value)
-            case .text(let value): try single.encode(value)
-            case .bytes(let value): try single.encode(value)
-            case .array, .map: break
-            }
         }
     }
 }
@@ -84,28 +73,6 @@ extension CBORValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     init(floatLiteral value: Double) { self = .double(value) }
     init(arrayLiteral elements: CBORValue...) { self = .array(elements) }
     init(dictionaryLiteral elements: (Key, CBORValue)...) { self = .map(Dictionary(uniqueKeysWithValues: elements)) }
-    init(booleanLiteral value: Bool) { self = .bool(value) }
-    init(nilLiteral: ()) { self = .null }
-}
-
-extension Data {
-    /// The bytes that `hex` spells.
-    init(hex: String) {
-        var bytes: [UInt8] = []
-        var high: UInt8?
-        for character in hex {
-            guard let digit = character.hexDigitValue.map(UInt8.init) else { continue }
-            if let first = high {
-                bytes.append(first << 4 | digit)
-                high = nil
-            } else {
-                high = digit
-            }
-        }
-        self.init(bytes)
-    }
-
-    var hex: String {
-        map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-    }
+    init(booleanLiteral value: Bool) { self = .scalar(.bool(value)) }
+    init(nilLiteral: ()) { self = .scalar(.null) }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 /// Every example of RFC 8949, Appendix A.
@@ -39,7 +40,7 @@ struct CBORVectorTests {
 
     static let others: [Vector] = [
         Vector("f4", false), Vector("f5", true), Vector("f6", nil), Vector("f7", nil, isOurs: false),
-        // Tags that this type does not ask for; `CBORKnownTypeTests` reads them as dates and URLs.
+        // Tags that this type does not ask for; `CBORHostileTests` reads them as dates and URLs.
         Vector("c074323031332d30332d32315432303a30343a30305a", "2013-03-21T20:04:00Z", isOurs: false),
         Vector("c11a514b67b0", 1_363_896_240, isOurs: false),
         Vector("c1fb41d452d9ec200000", 1_363_896_240.5, isOurs: false),

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 struct ValueCodecTests {
@@ -86,6 +87,14 @@ struct ValueCodecTests {
         #expect(try ValueCodec<[Data]>.cbor.encode([large], cache: "c", key: "k").count == large.count + 6)
     }
 
+    @Test func `bytes are handed over as they are, without a copy`() throws {
+        let data = Data(count: 100_000)
+        let stored = try ValueCodec<Data>.standard.encode(data, cache: "c", key: "k")
+        let back = try ValueCodec<Data>.standard.decode(stored, cache: "c", key: "k")
+        let places = [data, stored, back].map { $0.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+        #expect(Set(places).count == 1)
+    }
+
     // MARK: Limits
 
     @Test func `what a format cannot hold is an error, and never a trap`() throws {  // case 190
@@ -116,6 +125,59 @@ struct ValueCodecTests {
         #expect(try roundTrip(Double.nan, .cbor).isNaN)
         let relative = try #require(URL(string: "x", relativeTo: base))
         #expect(try roundTrip([relative], .propertyList) == [relative])
+    }
+
+    @Test func `a dictionary with the key of the wrapper comes back from a property list`() throws {
+        #expect(try roundTrip(["larder.value": 5], .propertyList) == ["larder.value": 5])
+        #expect(try roundTrip(["larder.value": 5, "other": 6], .propertyList) == ["larder.value": 5, "other": 6])
+        let nested = ["larder.value": ["larder.value": 5]]
+        #expect(try roundTrip(nested, .propertyList) == nested)
+        #expect(try roundTrip(["other": ["larder.value": 5]], .propertyList) == ["other": ["larder.value": 5]])
+        #expect(try roundTrip(["larder.value"], .propertyList) == ["larder.value"])
+        #expect(try roundTrip("larder.value", .propertyList) == "larder.value")
+        // What takes a number for itself must not be taken for one.
+        let tree = Tree.named(["larder.value": .number(1)])
+        #expect(try roundTrip(tree, .propertyList) == tree)
+        #expect(try roundTrip(Tree.number(1), .propertyList) == .number(1))
+    }
+
+    private enum Tree: Codable, Equatable, Sendable {
+        case number(Int), named([String: Tree])
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            do {
+                self = .number(try container.decode(Int.self))
+            } catch {
+                self = .named(try container.decode([String: Tree].self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            switch self {
+            case .number(let number): try container.encode(number)
+            case .named(let parts): try container.encode(parts)
+            }
+        }
+    }
+
+    @Test func `a JSON encoder and decoder of one's own keep their strategies, and nothing else is checked`() throws {
+        let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
+        encoder.dateEncodingStrategy = .iso8601
+        decoder.dateDecodingStrategy = .iso8601
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "+", negativeInfinity: "-", nan: "?")
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+            positiveInfinity: "+", negativeInfinity: "-", nan: "?")
+        let dates = ["a": Date(timeIntervalSince1970: 0)]
+        let codec = ValueCodec<[String: Date]>.json(encoder: encoder, decoder: decoder)
+        let text = String(decoding: try codec.encode(dates, cache: "c", key: "k"), as: UTF8.self)
+        #expect(text == #"{"a":"1970-01-01T00:00:00Z"}"#)
+        #expect(try roundTrip(dates, codec) == dates)
+        // The standard one refuses this.
+        let numbers: [Double] = [.infinity, 1, -.infinity]
+        #expect(try roundTrip(numbers, .json(encoder: encoder, decoder: decoder)) == numbers)
     }
 
     // MARK: Errors

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 
 /// For each line of hexadecimal digits, decodes the CBOR in them and prints what the deterministic encoder makes of it.
 ///
@@ -16,7 +17,7 @@ struct CBOREcho {
             var encoder = CBOREncoder()
             for number in 0..<count {
                 encoder.isDeterministic = number % 2 == 1
-                print(hex(try encoder.encode(EchoValue.random(&random, depth: 4))))
+                print(try encoder.encode(EchoValue.random(&random, depth: 4)).hex)
             }
             return
         }
@@ -25,30 +26,17 @@ struct CBOREcho {
         let decoder = CBORDecoder()
         while let line = readLine() {
             do {
-                print(hex(try encoder.encode(try decoder.decode(EchoValue.self, from: bytes(line)))))
+                print(try encoder.encode(try decoder.decode(EchoValue.self, from: Data(hex: line))).hex)
             } catch {
                 print("error: \(error)")
             }
         }
     }
-
-    static func hex(_ data: Data) -> String {
-        data.map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
-    }
-
-    static func bytes(_ line: String) -> Data {
-        let digits = line.compactMap { $0.hexDigitValue.map(UInt8.init) }
-        return Data(stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
-    }
 }
 
 /// Whatever CBOR holds that Codable has a type for.
 enum EchoValue: Codable {
-    case null
-    case bool(Bool)
-    case integer(Int128)
-    case double(Double)
-    case text(String)
+    case scalar(CBORScalar)
     case bytes(Data)
     case id(UUID)
     case decimal(Decimal)
@@ -56,25 +44,14 @@ enum EchoValue: Codable {
     case map([String: EchoValue])
 
     init(from decoder: any Decoder) throws {
-        func attempt<R>(_ body: () throws -> R) -> R? {
-            do { return try body() } catch { return nil }
-        }
         let single = try decoder.singleValueContainer()
-        if single.decodeNil() {
-            self = .null
-        } else if let value = attempt({ try single.decode(Bool.self) }) {
-            self = .bool(value)
-        } else if let value = attempt({ try single.decode(Int128.self) }) {
-            self = .integer(value)
-        } else if let value = attempt({ try single.decode(Double.self) }) {
-            self = .double(value)
-        } else if let value = attempt({ try single.decode(String.self) }) {
-            self = .text(value)
-        } else if let value = attempt({ try single.decode(Decimal.self) }) {
+        if let scalar = CBORScalar(single) {
+            self = .scalar(scalar)
+        } else if let value = single.attempt(Decimal.self) {
             self = .decimal(value)
-        } else if let value = attempt({ try single.decode([EchoValue].self) }) {
+        } else if let value = single.attempt([EchoValue].self) {
             self = .array(value)
-        } else if let value = attempt({ try single.decode([String: EchoValue].self) }) {
+        } else if let value = single.attempt([String: EchoValue].self) {
             self = .map(value)
         } else {
             let bytes = try single.decode(Data.self)
@@ -86,11 +63,7 @@ enum EchoValue: Codable {
     func encode(to encoder: any Encoder) throws {
         var single = encoder.singleValueContainer()
         switch self {
-        case .null: try single.encodeNil()
-        case .bool(let value): try single.encode(value)
-        case .integer(let value): try single.encode(value)
-        case .double(let value): try single.encode(value)
-        case .text(let value): try single.encode(value)
+        case .scalar(let value): try value.encode(to: &single)
         case .bytes(let value): try single.encode(value)
         case .id(let value): try single.encode(value)
         case .decimal(let value): try single.encode(value)
@@ -105,13 +78,13 @@ enum EchoValue: Codable {
             (0..<count * 5).map { _ in "aé漢😀\0z".randomElement(using: &random).map(String.init) ?? "" }.joined()
         }
         switch Int.random(in: 0..<(depth > 0 ? 12 : 9), using: &random) {
-        case 0: return .null
-        case 1: return .bool(count % 2 == 0)
-        case 2: return .integer(Int128(Int64.random(in: .min ... .max, using: &random)) >> count * 10)
-        case 3: return .integer(Int128.random(in: .min ... .max, using: &random))
-        case 4: return .double(Double(bitPattern: UInt64.random(in: 0..<0x7FF0 << 48, using: &random)))
-        case 5: return .double(Double(Int.random(in: -2000...2000, using: &random)) / 8)
-        case 6: return .text(text())
+        case 0: return .scalar(.null)
+        case 1: return .scalar(.bool(count % 2 == 0))
+        case 2: return .scalar(.integer(Int128(Int64.random(in: .min ... .max, using: &random)) >> count * 10))
+        case 3: return .scalar(.integer(Int128.random(in: .min ... .max, using: &random)))
+        case 4: return .scalar(.double(Double(bitPattern: UInt64.random(in: 0..<0x7FF0 << 48, using: &random))))
+        case 5: return .scalar(.double(Double(Int.random(in: -2000...2000, using: &random)) / 8))
+        case 6: return .scalar(.text(text()))
         case 7: return .bytes(Data((0..<count * 3).map { UInt8(truncatingIfNeeded: $0 * 37) }))
         case 8: return .id(UUID())
         case 9, 10: return .array((0..<count).map { _ in .random(&random, depth: depth - 1) })

@@ -1,15 +1,3 @@
-/// What the decoder of a value holds to its frame by.
-///
-/// Only its frame holds it, and only while that is one of its state's, so when a call of `decode` ends it can be seen
-/// whether somebody kept a decoder.
-final class CBORDecodingHandle {
-    let frame: CBORDecodingFrame
-
-    init(_ frame: CBORDecodingFrame) {
-        self.frame = frame
-    }
-}
-
 /// One value or container that is being read.
 ///
 /// Like its encoding twin it is used again, with the boxes of its keyed containers, as long as nobody else holds one of
@@ -23,7 +11,10 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     let state: CBORDecodingState
     /// The state's, at hand.
     let input: UnsafeMutablePointer<CBORReader>
-    private(set) var parent: CBORDecodingFrame?
+    private(set) var parent: CBORDecodingFrame? {
+        didSet { parentAddress = parent?.address }
+    }
+    private var parentAddress: UnsafeRawPointer?
     /// How the parent got here.
     private(set) var step = CBORDecodingFrame.noStep
     /// The element that is being read, or was last.
@@ -87,15 +78,24 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     }
 
     func open(at offset: Int, in parent: CBORDecodingFrame?, layers: Int) {
+        if let parent { return open(at: offset, inside: parent, layers: layers) }
+        if self.parent != nil { self.parent = nil }
+        step = CBORDecodingFrame.noStep
+        depth = 0
+        open(at: offset, layers: layers)
+    }
+
+    @inline(__always)
+    func open(at offset: Int, inside parent: borrowing CBORDecodingFrame, layers: Int) {
         // Compared first: most often it is the same, and to assign costs a retain and a release.
-        if self.parent !== parent { self.parent = parent }
-        if let parent {
-            step = parent.element
-            depth = parent.depth &+ 1
-        } else {
-            step = CBORDecodingFrame.noStep
-            depth = 0
-        }
+        if parentAddress != parent.address { self.parent = copy parent }
+        step = parent.element
+        depth = parent.depth &+ 1
+        open(at: offset, layers: layers)
+    }
+
+    @inline(__always)
+    private func open(at offset: Int, layers: Int) {
         element = CBORDecodingFrame.noStep
         item = offset
         self.layers = layers
@@ -104,6 +104,9 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         singleEnd = -1
         if array != nil { array = nil }
     }
+
+    @inline(__always)
+    private var address: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
 
     /// Whether nobody else holds its containers or its decoder.
     func isOurs() -> Bool {

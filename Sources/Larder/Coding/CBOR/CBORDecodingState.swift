@@ -119,15 +119,23 @@ final class CBORDecodingState: CBORReusableState {
         _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
     ) throws -> T {
         guard let parent else { return try decodeOnNewFrame(type, at: offset, in: nil, layers: layers) }
+        return try decodeCustom(type, at: offset, inside: parent, layers: layers)
+    }
+
+    /// The same for an element of `parent`'s value: what is borrowed is not counted.
+    @inline(__always)
+    func decodeCustom<T: Decodable>(
+        _ type: T.Type, at offset: Int, inside parent: borrowing CBORDecodingFrame, layers: Int
+    ) throws -> T {
         try checkDepth(type, at: offset, in: parent)
         let depth = top
         guard let frame = parent.child(depth), let handle = frame._withUnsafeGuaranteedRef({ $0.lentHandle }) else {
-            return try decodeOnNewFrame(type, at: offset, in: parent, layers: layers)
+            return try decodeOnNewFrame(type, at: offset, in: copy parent, layers: layers)
         }
         top = depth &+ 1
         defer { top = depth }
         let serial = frame._withUnsafeGuaranteedRef { frame in
-            frame.open(at: offset, in: parent, layers: layers)
+            frame.open(at: offset, inside: parent, layers: layers)
             frame.type = type
             return frame.serial
         }
@@ -155,9 +163,9 @@ final class CBORDecodingState: CBORReusableState {
 
     /// Refuses what lies in `parent` if it lies too deep.
     @inline(__always)
-    func checkDepth(_ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame) throws {
+    func checkDepth(_ type: Any.Type, at offset: Int, in parent: borrowing CBORDecodingFrame) throws {
         guard parent.depth < CBORStack.trustedDepth || stack.hasRoom(depth: parent.depth &+ 1) else {
-            throw failure(CBORFault(.tooDeep, offset), type, in: parent)
+            throw failure(CBORFault(.tooDeep, offset), type, in: copy parent)
         }
     }
 

@@ -42,7 +42,11 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     var customType: ObjectIdentifier?
 
     /// The frame that the next value below took last.
-    var nextFrame: CBOREncodingFrame?
+    var nextFrame: CBOREncodingFrame? {
+        didSet { next = nextFrame.map { Unmanaged.passUnretained($0) } }
+    }
+    /// The same: to read it costs no reference count.
+    private var next: Unmanaged<CBOREncodingFrame>?
 
     init(state: CBOREncodingState, slot: Int) {
         self.state = state
@@ -64,11 +68,10 @@ final class CBOREncodingFrame: CBORContainerBoxes {
 
     /// The frame for a value below this one, if it is the right one for this depth and free.
     @inline(__always)
-    func child(_ depth: Int) -> CBOREncodingFrame? {
-        guard let nextFrame, nextFrame.slot == depth, !nextFrame.isDetached, nextFrame.areBoxesOurs() else {
-            return nil
-        }
-        return nextFrame
+    func child(_ depth: Int) -> Unmanaged<CBOREncodingFrame>? {
+        guard let next else { return nil }
+        let isFree = next._withUnsafeGuaranteedRef { $0.slot == depth && !$0.isDetached && $0.areBoxesOurs() }
+        return isFree ? next : nil
     }
 
     /// Makes the frame refuse whatever comes.

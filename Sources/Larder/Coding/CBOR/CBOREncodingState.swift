@@ -132,30 +132,34 @@ extension CBOREncodingState {
         {
             return
         }
+        // The state holds it until the value has ended, so it costs no reference count to work with it.
         let frame = parent?.child(top) ?? nextFrame(for: parent)
-        open(frame, .value, layers: layers)
+        let (slot, serial) = frame._withUnsafeGuaranteedRef { frame in
+            open(frame, .value, layers: layers)
+            return (frame.slot, frame.serial)
+        }
         do {
-            try value.encode(to: CBOREncoding(frame: frame, serial: frame.serial))
+            try value.encode(to: CBOREncoding(frame: frame.takeUnretainedValue(), serial: serial))
         } catch {
             let converted = converted(error)
-            close(downTo: frame.slot)
+            close(downTo: slot)
             throw converted
         }
-        if frame.form == .undecided {
+        if frame._withUnsafeGuaranteedRef({ $0.form }) == .undecided {
             if isRoot {
                 throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.")
             }
             writer.pointee.write(byte: CBORFormat.emptyMap)
         }
         // Most often nothing else is open.
-        if top == frame.slot &+ 1, detached.isEmpty { return end(frame) }
-        close(downTo: frame.slot)
+        if top == slot &+ 1, detached.isEmpty { return frame._withUnsafeGuaranteedRef { end($0) } }
+        close(downTo: slot)
     }
 
     /// A frame for the next depth.
     func push(_ role: CBOREncodingFrame.Role, in parent: CBOREncodingFrame? = nil, layers: Int = 0) -> CBOREncodingFrame
     {
-        let frame = parent?.child(top) ?? nextFrame(for: parent)
+        let frame = (parent?.child(top) ?? nextFrame(for: parent)).takeUnretainedValue()
         open(frame, role, layers: layers)
         return frame
     }
@@ -177,7 +181,7 @@ extension CBOREncodingState {
 
     /// A frame used before where nobody can still hold its container, else a new one.
     @inline(never)
-    private func nextFrame(for parent: CBOREncodingFrame?) -> CBOREncodingFrame {
+    private func nextFrame(for parent: CBOREncodingFrame?) -> Unmanaged<CBOREncodingFrame> {
         let top = top
         if top == frames.count {
             frames.append(CBOREncodingFrame(state: self, slot: top))
@@ -186,7 +190,7 @@ extension CBOREncodingState {
             frames[top] = CBOREncodingFrame(state: self, slot: top)
         }
         parent?.nextFrame = frames[top]
-        return frames[top]
+        return .passUnretained(frames[top])
     }
 
     /// Ends the frame in `slot` and all above it.

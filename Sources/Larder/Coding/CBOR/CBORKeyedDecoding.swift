@@ -20,106 +20,35 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return try frame.peek(key, at: offset) { reader throws(CBORFault) in try reader.isNil(layers: 0) }
     }
 
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-        try frame.read(key) { reader throws(CBORFault) in try reader.bool() }
+    @inline(__always)
+    func decode<Primitive: CBORPrimitive>(_ type: Primitive.Type, forKey key: Key) throws -> Primitive {
+        try frame.read(type, key)
     }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String {
-        try frame.read(key) { reader throws(CBORFault) in try reader.string() }
-    }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-        try frame.read(key) { reader throws(CBORFault) in try reader.double() }
-    }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
-        try frame.read(key) { reader throws(CBORFault) in try reader.float() }
-    }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int.self) }
-    }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int8.self) }
-    }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int16.self) }
-    }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int32.self) }
-    }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int64.self) }
-    }
-    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(Int128.self) }
-    }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt.self) }
-    }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt8.self) }
-    }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt16.self) }
-    }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt32.self) }
-    }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt64.self) }
-    }
-    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-        try frame.read(key) { reader throws(CBORFault) in try reader.integer(UInt128.self) }
-    }
+
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try frame.read(type, key) }
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try frame.read(type, key) }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         try frame.decode(type, key, at: try frame.require(key))
     }
 
-    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.bool() }
-    }
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.string() }
-    }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.double() }
-    }
-    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.float() }
-    }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int.self) }
-    }
-    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int8.self) }
-    }
-    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int16.self) }
-    }
-    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int32.self) }
-    }
-    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int64.self) }
-    }
-    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(Int128.self) }
-    }
-    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt.self) }
-    }
-    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt8.self) }
-    }
-    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt16.self) }
-    }
-    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt32.self) }
-    }
-    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt64.self) }
-    }
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try frame.readIfPresent(type, key) }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
-        try frame.readIfPresent(key) { reader throws(CBORFault) in try reader.integer(UInt128.self) }
+        try frame.readIfPresent(type, key)
     }
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
@@ -190,33 +119,33 @@ extension CBORDecodingFrame {
 
     /// Reads the value for `key`.
     @inline(__always)
-    func read<Key: CodingKey, R>(_ key: Key, _ body: (inout CBORReader) throws(CBORFault) -> R) throws -> R {
-        try read(key, at: try require(key), body)
+    func read<Key: CodingKey, Primitive: CBORPrimitive>(_ type: Primitive.Type, _ key: Key) throws -> Primitive {
+        try read(type, key, at: try require(key))
     }
 
     @inline(__always)
-    func readIfPresent<Key: CodingKey, R>(
-        _ key: Key, _ body: (inout CBORReader) throws(CBORFault) -> R
-    ) throws -> R? {
+    func readIfPresent<Key: CodingKey, Primitive: CBORPrimitive>(
+        _ type: Primitive.Type, _ key: Key
+    ) throws -> Primitive? {
         guard let offset = try locate(key) else { return nil }
         if let end = endOfNull(at: offset) {
             advance(key, to: end)
             return nil
         }
-        return try read(key, at: offset, body)
+        return try read(type, key, at: offset)
     }
 
     @inline(__always)
-    private func read<Key: CodingKey, R>(
-        _ key: Key, at offset: Int, _ body: (inout CBORReader) throws(CBORFault) -> R
-    ) throws -> R {
+    private func read<Key: CodingKey, Primitive: CBORPrimitive>(
+        _ type: Primitive.Type, _ key: Key, at offset: Int
+    ) throws -> Primitive {
         var reader = input.pointee.at(offset)
         do throws(CBORFault) {
-            let value = try body(&reader)
+            let value = try type.decoded(from: &reader)
             advance(key, to: reader.offset)
             return value
         } catch {
-            throw state.failure(error, R.self, in: self)
+            throw state.failure(error, type, in: self)
         }
     }
 

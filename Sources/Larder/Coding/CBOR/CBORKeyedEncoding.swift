@@ -5,21 +5,13 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { frame.codingPath }
 
     func encodeNil(forKey key: Key) throws { try frame.write(key) { try $0.writeNil(layers: 0) } }
-    func encode(_ value: Bool, forKey key: Key) throws { try frame.write(key) { $0.write(value) } }
-    func encode(_ value: String, forKey key: Key) throws { try frame.write(key) { try $0.write(checked: value) } }
-    func encode(_ value: Double, forKey key: Key) throws { try frame.write(key) { try $0.write(value) } }
-    func encode(_ value: Float, forKey key: Key) throws { try frame.write(key) { try $0.write(value) } }
-    func encode(_ value: Int, forKey key: Key) throws { try frame.write(key) { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int8, forKey key: Key) throws { try frame.write(key) { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int16, forKey key: Key) throws { try frame.write(key) { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int32, forKey key: Key) throws { try frame.write(key) { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int64, forKey key: Key) throws { try frame.write(key) { $0.write(signed: value) } }
+
+    @inline(__always)
+    func encode<Primitive: CBORPrimitive>(_ value: Primitive, forKey key: Key) throws {
+        try frame.write(key) { try value.encode(to: &$0) }
+    }
+
     func encode(_ value: Int128, forKey key: Key) throws { try frame.write(key) { $0.write(wide: value) } }
-    func encode(_ value: UInt, forKey key: Key) throws { try frame.write(key) { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt8, forKey key: Key) throws { try frame.write(key) { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt16, forKey key: Key) throws { try frame.write(key) { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt32, forKey key: Key) throws { try frame.write(key) { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt64, forKey key: Key) throws { try frame.write(key) { $0.write(unsigned: value) } }
     func encode(_ value: UInt128, forKey key: Key) throws { try frame.write(key) { $0.write(wide: value) } }
 
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws {

@@ -9,21 +9,13 @@ struct CBORSingleValueEncoding: SingleValueEncodingContainer {
         let layers = frame.layers
         try write { try $0.writeNil(layers: layers) }
     }
-    func encode(_ value: Bool) throws { try write { $0.write(value) } }
-    func encode(_ value: String) throws { try write { try $0.write(checked: value) } }
-    func encode(_ value: Double) throws { try write { try $0.write(value) } }
-    func encode(_ value: Float) throws { try write { try $0.write(value) } }
-    func encode(_ value: Int) throws { try write { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int8) throws { try write { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int16) throws { try write { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int32) throws { try write { $0.write(signed: Int64(value)) } }
-    func encode(_ value: Int64) throws { try write { $0.write(signed: value) } }
+
+    @inline(__always)
+    func encode<Primitive: CBORPrimitive>(_ value: Primitive) throws {
+        try write { try value.encode(to: &$0) }
+    }
+
     func encode(_ value: Int128) throws { try write { $0.write(wide: value) } }
-    func encode(_ value: UInt) throws { try write { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt8) throws { try write { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt16) throws { try write { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt32) throws { try write { $0.write(unsigned: UInt64(value)) } }
-    func encode(_ value: UInt64) throws { try write { $0.write(unsigned: value) } }
     func encode(_ value: UInt128) throws { try write { $0.write(wide: value) } }
 
     func encode<T: Encodable>(_ value: T) throws {

@@ -14,54 +14,13 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
         return true
     }
 
-    func decode(_ type: Bool.Type) throws -> Bool {
-        try read { reader throws(CBORFault) in try reader.bool() }
+    @inline(__always)
+    func decode<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
+        try read(type)
     }
-    func decode(_ type: String.Type) throws -> String {
-        try read { reader throws(CBORFault) in try reader.string() }
-    }
-    func decode(_ type: Double.Type) throws -> Double {
-        try read { reader throws(CBORFault) in try reader.double() }
-    }
-    func decode(_ type: Float.Type) throws -> Float {
-        try read { reader throws(CBORFault) in try reader.float() }
-    }
-    func decode(_ type: Int.Type) throws -> Int {
-        try read { reader throws(CBORFault) in try reader.integer(Int.self) }
-    }
-    func decode(_ type: Int8.Type) throws -> Int8 {
-        try read { reader throws(CBORFault) in try reader.integer(Int8.self) }
-    }
-    func decode(_ type: Int16.Type) throws -> Int16 {
-        try read { reader throws(CBORFault) in try reader.integer(Int16.self) }
-    }
-    func decode(_ type: Int32.Type) throws -> Int32 {
-        try read { reader throws(CBORFault) in try reader.integer(Int32.self) }
-    }
-    func decode(_ type: Int64.Type) throws -> Int64 {
-        try read { reader throws(CBORFault) in try reader.integer(Int64.self) }
-    }
-    func decode(_ type: Int128.Type) throws -> Int128 {
-        try read { reader throws(CBORFault) in try reader.integer(Int128.self) }
-    }
-    func decode(_ type: UInt.Type) throws -> UInt {
-        try read { reader throws(CBORFault) in try reader.integer(UInt.self) }
-    }
-    func decode(_ type: UInt8.Type) throws -> UInt8 {
-        try read { reader throws(CBORFault) in try reader.integer(UInt8.self) }
-    }
-    func decode(_ type: UInt16.Type) throws -> UInt16 {
-        try read { reader throws(CBORFault) in try reader.integer(UInt16.self) }
-    }
-    func decode(_ type: UInt32.Type) throws -> UInt32 {
-        try read { reader throws(CBORFault) in try reader.integer(UInt32.self) }
-    }
-    func decode(_ type: UInt64.Type) throws -> UInt64 {
-        try read { reader throws(CBORFault) in try reader.integer(UInt64.self) }
-    }
-    func decode(_ type: UInt128.Type) throws -> UInt128 {
-        try read { reader throws(CBORFault) in try reader.integer(UInt128.self) }
-    }
+
+    func decode(_ type: Int128.Type) throws -> Int128 { try read(type) }
+    func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         try frame.checkElement(type)
@@ -73,27 +32,24 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        try frame.checkElement(KeyedDecodingContainer<NestedKey>.self)
-        let end = try endOfElement()
-        let container = try frame.state.push(at: frame.cursor, in: frame).keyedContainer(type)
-        frame.advance(to: end)
-        return container
+        try nested { try frame.state.push(at: frame.cursor, in: frame).keyedContainer(type) }
     }
 
     func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try frame.checkElement((any UnkeyedDecodingContainer).self)
-        let end = try endOfElement()
-        let container = try frame.state.push(at: frame.cursor, in: frame).unkeyedContainer(nil)
-        frame.advance(to: end)
-        return container
+        try nested { try frame.state.push(at: frame.cursor, in: frame).unkeyedContainer(nil) }
     }
 
     func superDecoder() throws -> any Decoder {
-        try frame.checkElement((any Decoder).self)
+        try nested { try frame.superDecoder(at: frame.cursor) }
+    }
+
+    /// What `open` makes of the element at the cursor, which counts as read, whatever is read from it.
+    private func nested<Inner>(_ open: () throws -> Inner) throws -> Inner {
+        try frame.checkElement(Inner.self)
         let end = try endOfElement()
-        let decoder = try frame.superDecoder(at: frame.cursor)
+        let opened = try open()
         frame.advance(to: end)
-        return decoder
+        return opened
     }
 
     private func endOfElement() throws -> Int {
@@ -104,15 +60,15 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     }
 
     @inline(__always)
-    private func read<R>(_ body: (inout CBORReader) throws(CBORFault) -> R) throws -> R {
-        try frame.checkElement(R.self)
+    private func read<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
+        try frame.checkElement(type)
         var reader = frame.input.pointee.at(frame.cursor)
         do throws(CBORFault) {
-            let value = try body(&reader)
+            let value = try type.decoded(from: &reader)
             frame.advance(to: reader.offset)
             return value
         } catch {
-            throw frame.state.failure(error, R.self, in: frame)
+            throw frame.state.failure(error, type, in: frame)
         }
     }
 }

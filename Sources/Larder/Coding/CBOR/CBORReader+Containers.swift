@@ -1,0 +1,57 @@
+/// Arrays and maps.
+extension CBORReader {
+    /// Reads each element of the array that is next.
+    @inline(__always)
+    mutating func elements(
+        reserving: (Int) -> Void = { _ in }, _ body: (inout CBORReader) throws(CBORFault) -> Void
+    ) throws(CBORFault) {
+        try skipTags()
+        let start = offset
+        let head = try head()
+        guard head.major == CBORFormat.Major.array else { throw mismatch(at: start) }
+        if head.isIndefinite {
+            while try !skipStop() { try body(&self) }
+        } else {
+            let length = try length(head, at: start)
+            reserving(length)
+            for _ in 0..<length { try body(&self) }
+        }
+    }
+
+    /// Reads each pair of the map that is next; `body` reads the value.
+    @inline(__always)
+    mutating func pairs(
+        reserving: (Int) -> Void = { _ in }, _ body: (String, Int, inout CBORReader) throws(CBORFault) -> Void
+    ) throws(CBORFault) {
+        try skipTags()
+        let start = offset
+        let head = try head()
+        guard head.major == CBORFormat.Major.map else { throw mismatch(at: start) }
+        var left = head.isIndefinite ? -1 : try length(head, at: start, itemsPerElement: 2)
+        reserving(max(left, 0))
+        while left != 0 {
+            if head.isIndefinite {
+                if try skipStop() { return }
+            } else {
+                left &-= 1
+            }
+            let keyStart = offset
+            try body(try key(), keyStart, &self)
+        }
+    }
+
+    /// A map's key as text: integers are read as their digits.
+    @inline(__always)
+    private mutating func key() throws(CBORFault) -> String {
+        if try peek() & 0xE0 == CBORFormat.Major.text { return try string() }
+        return try otherKey()
+    }
+
+    private mutating func otherKey() throws(CBORFault) -> String {
+        try skipTags()
+        switch try peek() & 0xE0 {
+        case CBORFormat.Major.unsigned, CBORFormat.Major.negative: return String(try integer(Int128.self))
+        default: return try string()
+        }
+    }
+}

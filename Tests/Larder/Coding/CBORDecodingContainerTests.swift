@@ -1,0 +1,91 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Decoding containers, asked for what is there and for what is not, now and later.
+struct CBORDecodingContainerTests {
+    enum Key: String, CodingKey { case a, b, c, d }
+
+    @Test func `keys may be asked for in any order, twice and in vain`() throws {
+        struct Backwards: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Key.self)
+                #expect(container.allKeys.map(\.rawValue) == ["a", "b", "c"])
+                #expect(try container.decode(Int.self, forKey: .c) == 3)
+                #expect(try container.decode(Int.self, forKey: .a) == 1)
+                #expect(try container.decode(Int.self, forKey: .a) == 1)
+                #expect(try container.decodeNil(forKey: .b))
+                #expect(container.contains(.b) && !container.contains(.d))
+                #expect(try container.decodeIfPresent(Int.self, forKey: .b) == nil)
+                #expect(try container.decodeIfPresent(Int.self, forKey: .d) == nil)
+                #expect(throws: DecodingError.self) { try container.decode(Int.self, forKey: .d) }
+                #expect(throws: DecodingError.self) { try container.decodeNil(forKey: .d) }
+            }
+        }
+        _ = try CBORDecoder().decode(
+            [Backwards].self, from: Data(hex: "82 a3616101 6162f6 616303 bf616101 6162f6 616303ff"))
+    }
+
+    @Test func `integer keys of other encoders are found by their number`() throws {
+        enum Numbered: Int, CodingKey { case first = 1, second = 2, large = 1000 }
+        struct Value: Codable, Equatable {
+            var first: String
+            var second: Int?
+            var large: Bool
+            private enum CodingKeys: Int, CodingKey { case first = 1, second = 2, large = 1000 }
+        }
+        let value = Value(first: "x", second: 3, large: true)
+        #expect(try CBORDecoder().decode(Value.self, from: Data(hex: "a3 016178 0203 1903e8f5")) == value)
+        #expect(try CBORDecoder().decode(Value.self, from: Data(hex: "a3 1903e8f5 0203 016178")) == value)
+        #expect(try CBORDecoder().decode(Value.self, from: CBOREncoder().encode(value)) == value)
+        #expect(try CBORDecoder().decode([Int: Int].self, from: Data(hex: "a2 0102 2004")) == [1: 2, -1: 4])
+        #expect(try CBORDecoder().decode([String: Int].self, from: Data(hex: "a2 0102 2004")) == ["1": 2, "-1": 4])
+    }
+
+    @Test func `a decoder kept for later still decodes`() throws {
+        struct Lazy: Decodable {
+            var decoder: any Decoder
+            var keyed: KeyedDecodingContainer<Key>
+            init(from decoder: any Decoder) throws {
+                self.decoder = decoder
+                keyed = try decoder.container(keyedBy: Key.self)
+            }
+        }
+        let decoder = CBORDecoder()
+        var kept: [Lazy] = []
+        for number in 0..<3 {
+            let bytes = try CBOREncoder().encode(["one": ["a": number, "b": number + 1], "two": ["a": 8, "b": 9]])
+            kept += try decoder.decode([String: Lazy].self, from: bytes).sorted { $0.key < $1.key }.map(\.value)
+            // What comes after must not move the ground below them.
+            _ = try decoder.decode([String: [String: Int]].self, from: bytes)
+        }
+        for number in 0..<3 {
+            #expect(try kept[number * 2].keyed.decode(Int.self, forKey: .a) == number)
+            let late = try kept[number * 2].decoder.container(keyedBy: Key.self)
+            #expect(try late.decode(Int.self, forKey: .b) == number + 1)
+            #expect(
+                try kept[number * 2 + 1].decoder.singleValueContainer().decode([String: Int].self) == ["a": 8, "b": 9])
+        }
+    }
+
+    @Test func `user info reaches both sides`() throws {
+        let key = try #require(CodingUserInfoKey(rawValue: "unit"))
+        struct Seen: Codable {
+            var text: String
+            init() { text = "" }
+            init(from decoder: any Decoder) throws { text = decoder.userInfo.values.map { "\($0)" }.joined() }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                try container.encode(encoder.userInfo.values.map { "\($0)" }.joined())
+            }
+        }
+        var encoder = CBOREncoder()
+        encoder.userInfo[key] = "metres"
+        #expect(try encoder.encode(Seen()) == CBOREncoder().encode("metres"))
+        var decoder = CBORDecoder()
+        decoder.userInfo[key] = "feet"
+        #expect(try decoder.decode(Seen.self, from: Data(hex: "60")).text == "feet")
+        #expect(try CBORDecoder().decode(Seen.self, from: Data(hex: "60")).text == "")
+    }
+}
