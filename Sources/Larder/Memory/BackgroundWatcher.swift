@@ -21,7 +21,8 @@ final class BackgroundWatcher: Sendable {
 
 /// An observer, which Foundation does not mark as `Sendable`.
 private final class ObserverToken: @unchecked Sendable {
-    // Safety: it is only ever handed back to the centre, which may be called from any thread.
+    // Safety: it is only ever handed back to the centre, which may be called from any thread. A Mutex does not do: the
+    // centre keeps the observer too, so the compiler cannot see it as ours alone.
     private let observer: any NSObjectProtocol
 
     init(_ observer: any NSObjectProtocol) {

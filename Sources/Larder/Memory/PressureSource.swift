@@ -3,7 +3,8 @@ internal import Dispatch
 
 /// Apple's source of memory pressure.
 package final class PressureSource: Sendable {
-    /// Safety: set once before the source starts and only cancelled afterwards, which any thread may do.
+    // Safety: set once before the source starts and only cancelled afterwards, which any thread may do. A Mutex does not
+    // do: Dispatch keeps the source too, so the compiler cannot see it as ours alone.
     private nonisolated(unsafe) let source: any DispatchSourceMemoryPressure
 
     private init(_ source: any DispatchSourceMemoryPressure) {
@@ -65,7 +66,14 @@ package final class PressureSource: Sendable {
     package static func system(
         stallMicroseconds stall: Int, _ notify: @escaping @Sendable (MemoryPressure) -> Void
     ) -> PressureSource? {
-        let triggers = pressureFiles().flatMap { path in
+        files(pressureFiles(), stallMicroseconds: stall, notify)
+    }
+
+    /// Begins to watch those of these files that can be opened; gives nil where none can.
+    package static func files(
+        _ paths: [String], stallMicroseconds stall: Int, _ notify: @escaping @Sendable (MemoryPressure) -> Void
+    ) -> PressureSource? {
+        let triggers = paths.flatMap { path in
             [
                 open(path, stall: "some \(stall) 2000000", level: .warning),
                 open(path, stall: "full \(stall) 2000000", level: .critical),

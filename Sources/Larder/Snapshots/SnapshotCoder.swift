@@ -7,10 +7,18 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
     /// What the first record holds.
     private struct Head: Codable {
         var format = 1
-        var key = "\(Key.self)"
-        var value = "\(Value.self)"
+        var key = Self.name(of: Key.self)
+        var value = Self.name(of: Value.self)
         /// The mark of the records behind this one.
         var mark = UInt64.random(in: .min ... .max)
+
+        /// A type with its module and what encloses it.
+        ///
+        /// By themselves `A.Item` and `B.Item` are both `Item`. Private types are told apart by an address, which is
+        /// another one in each process, and is left out.
+        static func name(of type: Any.Type) -> String {
+            String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
+        }
     }
 
     /// A part of a file that holds no entry, for the reason given.
@@ -77,7 +85,8 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
         guard head.key == self.head.key, head.value == self.head.value else {
             throw CacheError(
                 .typeMismatch,
-                "The snapshot \(url.path) holds \(head.value) by \(head.key), not \(Value.self) by \(Key.self).")
+                "The snapshot \(url.path) holds \(head.value) by \(head.key), not \(self.head.value) by"
+                    + " \(self.head.key).")
         }
         return head.mark
     }

@@ -10,7 +10,9 @@ internal import Darwin
 
 /// A file that takes another's place in one step, once it is complete and on the disk.
 ///
-/// It is written under a name of its own beside the old one; whoever dies before ``commit()`` leaves the old untouched.
+/// It is written under a name of its own beside the old one, `.larder-`, 16 digits for its target's name and a UUID,
+/// and is held locked (`flock`) until it has the old one's. Whoever dies before ``commit()`` leaves the old untouched,
+/// and a file that nobody holds: the next save to the same place deletes it.
 final class SnapshotFile {
     private let url: URL
     private let temporary: URL
@@ -19,11 +21,19 @@ final class SnapshotFile {
 
     init(replacing url: URL) throws(CacheError) {
         self.url = url
-        temporary = url.deletingLastPathComponent()
-            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
-        let descriptor = open(temporary.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.failure(errno, url) }
-        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let folder = url.deletingLastPathComponent()
+        let prefix = Self.prefix(url)
+        Self.deleteAbandoned(prefix, in: folder)
+        while true {
+            let file = folder.appendingPathComponent(prefix + UUID().uuidString)
+            let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw Self.failure(errno, url) }
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            guard Self.isHeld(descriptor) else { continue }
+            temporary = file
+            self.handle = handle
+            return
+        }
     }
 
     deinit {
@@ -38,11 +48,9 @@ final class SnapshotFile {
     /// Puts the file in the place of the old one, after all of it has reached the disk.
     func commit() throws(CacheError) {
         try flush()
-        try wrapping { handle in
-            try handle.synchronize()
-            try handle.close()
-        }
+        try wrapping { try $0.synchronize() }
         guard rename(temporary.path, url.path) == 0 else { throw Self.failure(errno, url) }
+        // Closes it: not before the rename, since it would not be locked then.
         handle = nil
         // The new name reaches the disk with the folder; where that cannot be synced, the old file is still whole.
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
@@ -66,6 +74,43 @@ final class SnapshotFile {
             throw CacheError(
                 isFull ? .storageFull : .storageUnavailable,
                 "The snapshot \(url.path) cannot be written; what was there before is untouched.", underlying: error)
+        }
+    }
+
+    // MARK: - What others left
+
+    /// How the names of the files begin that are to take this one's place; of one length, however long its name is.
+    private static func prefix(_ url: URL) -> String {
+        let hash = Data(url.lastPathComponent.utf8).withUnsafeBytes { Checksum.xxh3($0) }
+        let digits = String(hash, radix: 16)
+        return ".larder-" + String(repeating: "0", count: 16 - digits.count) + digits + "-"
+    }
+
+    /// Locks a file that was just made; false if somebody took it for abandoned before.
+    private static func isHeld(_ descriptor: CInt) -> Bool {
+        while flock(descriptor, LOCK_EX) != 0 {
+            // On a volume without locks nobody can take it for abandoned either.
+            if errno != EINTR { return true }
+        }
+        var status = stat()
+        return fstat(descriptor, &status) != 0 || status.st_nlink > 0
+    }
+
+    /// Deletes the files of those who died before their ``commit()``.
+    private static func deleteAbandoned(_ prefix: String, in folder: URL) {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        } catch {
+            // If that matters, the making of a file in there tells of it.
+            return
+        }
+        for name in names where name.hasPrefix(prefix) {
+            let path = folder.appendingPathComponent(name).path
+            let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+            guard descriptor >= 0 else { continue }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(path) }
+            close(descriptor)
         }
     }
 

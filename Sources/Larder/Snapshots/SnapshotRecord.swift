@@ -25,7 +25,7 @@ struct SnapshotRecord {
         bytes.append(CBORFormat.Major.bytes | 8)
         append(mark)
         bytes.append(CBORFormat.Major.unsigned | 27)
-        append(payload.withUnsafeBytes { Checksum.xxh64($0, seed: mark) })
+        append(payload.withUnsafeBytes { Checksum.xxh3($0, seed: mark) })
         bytes.append(CBORFormat.Major.bytes | 27)
         append(UInt64(payload.count))
         bytes.append(payload)
@@ -44,7 +44,7 @@ struct SnapshotRecord {
         self.offset = offset
         let start = offset + Self.headLength
         payload = UnsafeRawBufferPointer(rebasing: file[start..<start + length])
-        guard number(at: 11) == Checksum.xxh64(payload, seed: mark) else { return nil }
+        guard number(at: 11) == Checksum.xxh3(payload, seed: mark) else { return nil }
     }
 
     /// Where the next record begins, or the end of the file.

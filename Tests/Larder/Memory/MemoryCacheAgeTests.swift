@@ -1,20 +1,21 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 struct MemoryCacheAgeTests {
-    private let clock = StoppedClock()
+    private let time = ManualTime()
 
     private func cache(_ maxAge: MaxAge) -> MemoryCache<String, Int> {
-        MemoryCache(maxAge: maxAge, clock: clock.now)
+        MemoryCache(maxAge: maxAge, clearsOnMemoryPressure: false, clock: { [time] in time.now })
     }
 
     @Test func `cases 46 and 141: precisely at the limit served, a millisecond later gone, and so is the count`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
-        clock.advance(milliseconds: 10_000)
+        time.advance(by: .seconds(10))
         #expect(cache["k"] == 1 && cache.contains("k"))
-        clock.advance(milliseconds: 1)
+        time.advance(by: .milliseconds(1))
         #expect(!cache.contains("k") && cache.count == 1)
         #expect(cache["k"] == nil && cache.isEmpty)
         cache.checkInvariants()
@@ -23,9 +24,9 @@ struct MemoryCacheAgeTests {
     @Test func `case 142: a read does not postpone the end`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
-        clock.advance(milliseconds: 6_000)
+        time.advance(by: .seconds(6))
         #expect(cache["k"] == 1)
-        clock.advance(milliseconds: 6_000)
+        time.advance(by: .seconds(6))
         #expect(cache["k"] == nil)
     }
 
@@ -33,10 +34,10 @@ struct MemoryCacheAgeTests {
         let cache = cache(MaxAge.seconds(10).sinceLastAccess)
         cache["k"] = 1
         for _ in 0..<3 {
-            clock.advance(milliseconds: 10_000)
+            time.advance(by: .seconds(10))
             #expect(cache["k"] == 1)
         }
-        clock.advance(milliseconds: 10_001)
+        time.advance(by: .milliseconds(10_001))
         #expect(cache["k"] == nil)
     }
 
@@ -49,11 +50,11 @@ struct MemoryCacheAgeTests {
     }
 
     @Test func `a deadline is served and not a moment after, later entries neither`() {
-        let cache = cache(.until(clock.now().addingTimeInterval(5)))
+        let cache = cache(.until(time.now + 5))
         cache["k"] = 1
-        clock.advance(milliseconds: 5_000)
+        time.advance(by: .seconds(5))
         #expect(cache["k"] == 1)
-        clock.advance(milliseconds: 1)
+        time.advance(by: .milliseconds(1))
         #expect(cache["k"] == nil)
         cache["k"] = 2
         #expect(cache["k"] == nil)
@@ -62,9 +63,9 @@ struct MemoryCacheAgeTests {
     @Test func `case 149: a sweep removes exactly what is over, and counts it`() {
         let cache = cache(.seconds(10))
         for number in 0..<3000 { cache["old \(number)"] = number }
-        clock.advance(milliseconds: 6_000)
+        time.advance(by: .seconds(6))
         for number in 0..<100 { cache["new \(number)"] = number }
-        clock.advance(milliseconds: 5_000)
+        time.advance(by: .seconds(5))
         #expect(cache.removeExpired() == 3000)
         #expect(cache.count == 100 && cache.removeExpired() == 0)
         cache.checkInvariants()
@@ -73,9 +74,9 @@ struct MemoryCacheAgeTests {
     @Test func `case 154: listings and iteration leave out what is over`() {
         let cache = cache(.seconds(10))
         cache["old"] = 1
-        clock.advance(milliseconds: 6_000)
+        time.advance(by: .seconds(6))
         cache["new"] = 2
-        clock.advance(milliseconds: 5_000)
+        time.advance(by: .seconds(5))
         #expect(cache.keys == ["new"] && cache.values == [2] && cache.orderedKeys == ["new"])
         #expect(cache.map(\.key) == ["new"])
         #expect(cache.values(forKeys: ["old", "new"]) == ["new": 2])
@@ -85,25 +86,31 @@ struct MemoryCacheAgeTests {
     @Test func `case 158: a write time in the future counts as now by the first read`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
-        clock.advance(milliseconds: -3_600_000)
+        time.set(time.now - 3600)
         #expect(cache["k"] == 1)
-        clock.advance(milliseconds: 10_000)
+        time.advance(by: .seconds(10))
         #expect(cache["k"] == 1)
-        clock.advance(milliseconds: 1)
+        time.advance(by: .milliseconds(1))
         #expect(cache["k"] == nil)
     }
 
     @Test func `case 158: and by the first sweep`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
-        clock.advance(milliseconds: -3_600_000)
+        time.set(time.now - 3600)
         #expect(cache.removeExpired() == 0)
-        clock.advance(milliseconds: 10_001)
+        time.advance(by: .milliseconds(10_001))
         #expect(cache.removeExpired() == 1)
     }
 
     @Test func `a cache without an age never asks for the time`() {
-        let cache = cache(.unlimited)
+        let readings = Counter()
+        let cache = MemoryCache<String, Int>(
+            maxAge: .unlimited, clearsOnMemoryPressure: false,
+            clock: { [time] in
+                readings.increment()
+                return time.now
+            })
         cache["k"] = 1
         _ = cache["k"]
         _ = cache.contains("k")
@@ -115,23 +122,25 @@ struct MemoryCacheAgeTests {
         cache.removeExpired()
         cache.removeAll { _, _ in false }
         _ = cache.removeValue(forKey: "k")
-        #expect(clock.readings == 0)
+        #expect(readings.value == 0)
     }
 
     @Test func `a clock that reads the cache does not hang`() {
-        let inner = MemoryCache<String, Int>()
+        let inner = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         inner["k"] = 7
         let cache = MemoryCache<String, Int>(
-            maxAge: .seconds(1), clock: { Date(timeIntervalSince1970: Double(inner["k"] ?? 0)) })
+            maxAge: .seconds(1), clearsOnMemoryPressure: false,
+            clock: { Date(timeIntervalSince1970: Double(inner["k"] ?? 0)) })
         cache["k"] = 1
         #expect(cache["k"] == 1)
     }
 
     @Test func `with the system's clock an entry within its age is served`() {
-        let cache = MemoryCache<String, Int>(maxAge: .hours(1))
+        let cache = MemoryCache<String, Int>(maxAge: .hours(1), clearsOnMemoryPressure: false)
         cache["k"] = 1
         #expect(cache["k"] == 1 && cache["k"] == 1 && cache.count == 1)
-        let over = MemoryCache<String, Int>(maxAge: .until(Date(timeIntervalSince1970: 0)))
+        let over = MemoryCache<String, Int>(
+            maxAge: .until(Date(timeIntervalSince1970: 0)), clearsOnMemoryPressure: false)
         over["k"] = 1
         #expect(over["k"] == nil && over.isEmpty)
     }

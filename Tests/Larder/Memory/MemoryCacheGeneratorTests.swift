@@ -1,12 +1,11 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct MemoryCacheGeneratorTests {
     private func filled(_ count: Int) -> MemoryCache<Int, Int> {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<count { cache[key] = key * 10 }
         return cache
     }
@@ -121,20 +120,19 @@ struct MemoryCacheGeneratorTests {
         #expect(cache.walkCount == 1)
     }
 
-    @Test func `case 324: the order is that of the start also when others use and remove during its copy`() {
+    @Test func `case 324: the order is that of the start also when others use and remove during its copy`() throws {
         // The copy of 50,000 links takes several slices; between them another thread moves entries about.
         let cache = filled(50_000)
-        let isDone = Atomic(false)
-        let (begins, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isDone = Locked(false)
+        let begins = DispatchSemaphore(value: 0)
         // A thread of its own: two iterations of one loop may come one after the other.
-        Thread.detachNewThread {
+        let writer = SideThread {
             begins.signal()
             var random = Seeded(8)
-            while !isDone.load(ordering: .relaxed) {
+            while !isDone.value {
                 let key = Int.random(in: 0..<50_000, using: &random)
                 if key % 2 == 0 { _ = cache[key] } else { cache[key] = cache[key] == nil ? 1 : nil }
             }
-            ended.signal()
         }
         begins.wait()
         for _ in 0..<20 {
@@ -143,8 +141,8 @@ struct MemoryCacheGeneratorTests {
             #expect(Set(keys).count == keys.count)
             #expect(keys.count { $0 % 2 == 0 } == 25_000)
         }
-        isDone.store(true, ordering: .relaxed)
-        ended.wait()
+        isDone.change { $0 = true }
+        try writer.value()
         #expect(cache.walkCount == 0)
         cache.checkInvariants()
     }

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Larder
 import LarderTestSupport
 import Synchronization
@@ -10,7 +11,7 @@ import Glibc
 
 struct MemoryCachePressureTests {
     @Test func `cases 48 and 49: by hand, a warning halves and a critical level empties`() {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<100 { cache[key] = key }
         cache.handleMemoryPressure(.warning)
         #expect(cache.orderedKeys == Array(50..<100))
@@ -19,14 +20,14 @@ struct MemoryCachePressureTests {
     }
 
     @Test func `a warning halves the cost too`() {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<10 { cache.setValue(0, forKey: key, cost: key == 9 ? 100 : 1) }
         cache.handleMemoryPressure(.warning)
         #expect(cache.totalCost <= 54)
     }
 
     @Test func `the caller's handler comes first, outside locks`() {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         cache[1] = 1
         let seen = Mutex<[Int]>([])
         cache.memoryPressureHandler = { [unowned cache] level in
@@ -41,7 +42,7 @@ struct MemoryCachePressureTests {
     }
 
     @Test func `a warning for an empty cache and one of a single entry`() {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         cache.handleMemoryPressure(.warning)
         cache[1] = 1
         cache.handleMemoryPressure(.warning)
@@ -88,8 +89,11 @@ struct MemoryCachePressureTests {
         // Out-of-band data raises POLLPRI, as the kernel's triggers do.
         let sockets = connectedSockets()
         let (reader, writer) = try #require(sockets)
-        let levels = AsyncLevels()
-        let ended = DispatchSemaphore(value: 0)
+        let levels = Told<MemoryPressure>()
+        let (arrived, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // Not known by its number, which some other test's file may have as soon as it is free.
+        let socket = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(reader)")
+        #expect(try OpenFiles.paths { $0 == socket }.count == 1)
         let trigger = PressureSource.Trigger(descriptor: reader, level: .critical)
         let source = PressureSource(
             [trigger],
@@ -97,34 +101,40 @@ struct MemoryCachePressureTests {
                 // Taken out, or it would be raised again at once.
                 var byte: UInt8 = 0
                 recv(reader, &byte, 1, CInt(MSG_OOB))
-                levels.append(level)
+                levels.add(level)
+                arrived.signal()
             },
             ended: { ended.signal() })
         #expect(source != nil)
         var byte: UInt8 = 1
         #expect(send(writer, &byte, 1, CInt(MSG_OOB)) == 1)
-        levels.arrived.wait()
+        arrived.wait()
         #expect(levels.all == [.critical])
         source?.stop()
         ended.wait()
-        #expect(fcntl(reader, F_GETFD) == -1, "the trigger's file is closed")
+        #expect(try OpenFiles.paths { $0 == socket } == [], "the trigger's file is closed")
         close(writer)
     }
 
-    @Test func `the kernel's triggers open, or are passed over quietly`() {
-        let ended = PressureSource.system { _ in }
-        ended?.stop()
+    @Test func `where no trigger can be opened there is nothing to watch`() throws {
+        let folder = try TemporaryFolder()
+        // Nothing is there, a folder cannot be written, a file of the system's takes no trigger.
+        let paths = [folder("absent").path, folder.url.path, "/proc/self/oom_score"]
+        #expect(PressureSource.files(paths, stallMicroseconds: 200_000) { _ in } == nil)
+        #expect(try folder.names == [])
+        // Whatever this system has, to watch it and to end that does no harm.
+        PressureSource.system { _ in }?.stop()
     }
 
     @Test(.enabled(if: MemoryGroup.isAvailable, "no control group to make memory scarce in, which takes root"))
     func `the kernel's triggers fire`() throws {
-        let levels = AsyncLevels()
+        let levels = Told<MemoryPressure>()
         let ended = DispatchSemaphore(value: 0)
         // A microsecond of waiting: a two-hundred-thousandth of what the caches of other tests listen for.
         let source = PressureSource.system(
             stallMicroseconds: 1,
             { level in
-                levels.append(level)
+                levels.add(level)
                 ended.signal()
             })
         try #require(source != nil)
@@ -137,16 +147,39 @@ struct MemoryCachePressureTests {
         #expect(!levels.all.isEmpty)
     }
 
-    private final class AsyncLevels: Sendable {
-        let arrived = DispatchSemaphore(value: 0)
-        private let levels = Mutex<[MemoryPressure]>([])
-
-        var all: [MemoryPressure] { levels.withLock(\.self) }
-
-        func append(_ level: MemoryPressure) {
-            levels.withLock { $0.append(level) }
-            arrived.signal()
+    @Test func `case 50: the source of a watcher ends with the last cache, and not before`() throws {
+        let sockets = connectedSockets()
+        let (reader, writer) = try #require(sockets)
+        defer { close(writer) }
+        let (arrived, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let watcher = PressureWatcher { notify in
+            PressureSource(
+                [PressureSource.Trigger(descriptor: reader, level: .critical)],
+                notify: { level in
+                    // Taken out, or it would be raised again at once.
+                    var byte: UInt8 = 0
+                    recv(reader, &byte, 1, CInt(MSG_OOB))
+                    notify(level)
+                    arrived.signal()
+                },
+                ended: { ended.signal() })
         }
+        let caches = (0..<2).map { _ in MemoryCache<Int, Int>(clearsOnMemoryPressure: false) }
+        for cache in caches {
+            cache[1] = 1
+            watcher.add(cache)
+        }
+        watcher.remove(ObjectIdentifier(caches[0]))
+        #expect(watcher.isWatching, "one is left")
+        var byte: UInt8 = 1
+        #expect(send(writer, &byte, 1, CInt(MSG_OOB)) == 1)
+        arrived.wait()
+        #expect(caches.map(\.count) == [1, 0], "who has left hears nothing")
+        watcher.remove(ObjectIdentifier(caches[1]))
+        #expect(!watcher.isWatching)
+        ended.wait()
+        // Gives nothing, and does not wait, once the other end is closed; its number may be another file's by now.
+        #expect(recv(writer, &byte, 1, 0) <= 0)
     }
 
     private func connectedSockets() -> (CInt, CInt)? {

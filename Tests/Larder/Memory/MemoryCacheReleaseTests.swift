@@ -1,6 +1,5 @@
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// User code that runs because of the cache, and calls the cache.
@@ -10,7 +9,7 @@ struct MemoryCacheReleaseTests {
         let released = Counter()
 
         init(countLimit: Int = .max) {
-            cache = MemoryCache(countLimit: countLimit)
+            cache = MemoryCache(countLimit: countLimit, clearsOnMemoryPressure: false)
         }
 
         func value() -> Releasing {
@@ -60,8 +59,8 @@ struct MemoryCacheReleaseTests {
     }
 
     @Test func `an expired value's deinit may call the cache too`() {
-        let clock = StoppedClock()
-        let cache = MemoryCache<Int, Releasing>(maxAge: .seconds(1), clock: clock.now)
+        let time = ManualTime()
+        let cache = MemoryCache<Int, Releasing>(maxAge: .seconds(1), clearsOnMemoryPressure: false, clock: { time.now })
         let released = Counter()
         for key in 0..<3 {
             cache[key] = Releasing { [unowned cache] in
@@ -69,13 +68,13 @@ struct MemoryCacheReleaseTests {
                 _ = cache.count
             }
         }
-        clock.advance(milliseconds: 1001)
+        time.advance(by: .milliseconds(1001))
         #expect(cache[0] == nil && released.value == 1)
         #expect(cache.values(forKeys: [1]).isEmpty && released.value == 2)
         #expect(cache.removeExpired() == 1 && released.value == 3)
     }
 
-    /// A key whose hash uses another cache, and whose release uses its own.
+    /// A key whose hash uses another cache.
     private final class BusyKey: Hashable, Sendable {
         let number: Int
         let hashed: MemoryCache<Int, Int>
@@ -93,9 +92,59 @@ struct MemoryCacheReleaseTests {
         }
     }
 
+    /// A key whose hash and whose release use the cache that holds it.
+    private final class IntimateKey: Hashable, Sendable {
+        static let cache = MemoryCache<IntimateKey, Int>(clearsOnMemoryPressure: false)
+        static let (made, released) = (Counter(), Counter())
+        let number: Int
+
+        init(_ number: Int) {
+            self.number = number
+            Self.made.increment()
+        }
+
+        deinit {
+            Self.released.increment()
+            _ = Self.cache.count
+        }
+
+        static func == (left: IntimateKey, right: IntimateKey) -> Bool { left.number == right.number }
+
+        func hash(into hasher: inout Hasher) {
+            _ = Self.cache.totalCost
+            hasher.combine(number)
+        }
+    }
+
+    @Test func `a key's hash and its release may use the cache that holds it`() {
+        let cache = IntimateKey.cache
+        cache.countLimit = 20
+        for number in 0..<50 { cache[IntimateKey(number)] = number }
+        #expect(IntimateKey.released.value == 30, "the evicted ones")
+        #expect(cache[IntimateKey(45)] == 45 && cache.contains(IntimateKey(46)))
+        cache.setValues([(IntimateKey(60), 60), (IntimateKey(45), 1)])
+        #expect(cache.values(forKeys: [IntimateKey(45)]).count == 1)
+        cache.update(IntimateKey(45)) { $0 = 2 }
+        #expect(cache.removeValue(forKey: IntimateKey(45)) == 2)
+        cache.removeValues(forKeys: [IntimateKey(46)])
+        #expect(cache.removeAll { key, _ in key.number == 47 } == 1)
+        for (key, _) in cache where key.number == 60 { cache[key] = nil }
+        #expect(cache.orderedKeys.map(\.number) == Array(31..<45) + [48, 49])
+        cache.trim(toCount: 2)
+        cache.costLimit = 10
+        cache.setValue(0, forKey: IntimateKey(61), cost: 8)
+        cache.setValue(0, forKey: IntimateKey(62), cost: 8)
+        #expect(cache.orderedKeys.map(\.number) == [62])
+        cache.handleMemoryPressure(.warning)
+        cache[IntimateKey(63)] = 63
+        cache.removeAll()
+        #expect(cache.isEmpty && IntimateKey.released.value == IntimateKey.made.value)
+        cache.checkInvariants()
+    }
+
     @Test func `growth, eviction and removal by order hash no key again`() {
-        let hashes = MemoryCache<Int, Int>()
-        let cache = MemoryCache<BusyKey, Int>(countLimit: 1000)
+        let hashes = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        let cache = MemoryCache<BusyKey, Int>(countLimit: 1000, clearsOnMemoryPressure: false)
         for number in 0..<5000 { cache[BusyKey(number, hashes)] = number }
         #expect(hashes[0] == 5000, "one hash for one set, under growth and eviction")
         cache.trim(toCount: 10)

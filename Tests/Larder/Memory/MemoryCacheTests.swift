@@ -4,7 +4,7 @@ import LarderTestSupport
 import Testing
 
 struct MemoryCacheTests {
-    private let cache = MemoryCache<String, Int>()
+    private let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
 
     @Test func `case 1: a value is read back, an unknown key is nil`() {
         cache["a"] = 1
@@ -81,7 +81,7 @@ struct MemoryCacheTests {
             var user: Int
         }
         func check<Key: Hashable & Sendable>(_ keys: [Key]) {
-            let cache = MemoryCache<Key, Int>()
+            let cache = MemoryCache<Key, Int>(clearsOnMemoryPressure: false)
             for (index, key) in keys.enumerated() { cache[key] = index }
             #expect(cache.count == keys.count)
             for (index, key) in keys.enumerated() { #expect(cache[key] == index) }
@@ -134,7 +134,7 @@ struct MemoryCacheTests {
     }
 
     @Test func `removeAll gives the memory back, and the cache works on`() {
-        let cache = MemoryCache<Int, Int>()
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<100_000 { cache[key] = key }
         #expect(cache.capacity >= 100_000)
         cache.removeAll()
@@ -145,10 +145,14 @@ struct MemoryCacheTests {
     }
 
     @Test func `case 29: a million entries are released without recursion`() {
-        var cache: MemoryCache<Int, Releasing>? = MemoryCache()
+        var cache: MemoryCache<Int, Releasing>? = MemoryCache(clearsOnMemoryPressure: false)
         let released = Counter()
         for key in 0..<1_000_000 { cache?[key] = Releasing { released.increment() } }
         cache = nil
         #expect(released.value == 1_000_000)
+    }
+
+    @Test func `each table has a secret of its own`() {
+        #expect(Set((0..<100).map { _ in HashSeed().hash(1) }).count == 100)
     }
 }

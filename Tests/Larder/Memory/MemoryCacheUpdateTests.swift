@@ -3,7 +3,7 @@ import Larder
 import Testing
 
 struct MemoryCacheUpdateTests {
-    private let cache = MemoryCache<String, Int>()
+    private let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
 
     private struct Failure: Error {}
 
@@ -83,7 +83,7 @@ struct MemoryCacheUpdateTests {
     }
 
     @Test func `an entry evicted meanwhile comes back with its update`() {
-        let cache = MemoryCache<String, Int>(countLimit: 1)
+        let cache = MemoryCache<String, Int>(countLimit: 1, clearsOnMemoryPressure: false)
         cache["k"] = 1
         cache.update("k") { value in
             cache["other"] = 1
@@ -94,7 +94,7 @@ struct MemoryCacheUpdateTests {
 
     @Test func `an update of the key from inside its update traps with a sentence`() async {
         await #expect(processExitsWith: .failure) {
-            let cache = MemoryCache<String, Int>()
+            let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
             cache.update("k") { _ in cache.update("k") { $0 = 1 } }
         }
     }

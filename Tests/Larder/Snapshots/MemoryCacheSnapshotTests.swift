@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct MemoryCacheSnapshotTests {
@@ -44,11 +43,11 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `values, costs and the order come back`() throws {
-        let cache = MemoryCache<String, Int>()
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         for (index, key) in ["a", "b\n\0", "ü", ""].enumerated() { cache.setValue(index, forKey: key, cost: index) }
         _ = cache["a"]
         try cache.save(to: file)
-        let other = MemoryCache<String, Int>()
+        let other = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         other["z"] = 9
         other["a"] = 9
         #expect(try other.load(from: file) == 4)
@@ -74,35 +73,35 @@ struct MemoryCacheSnapshotTests {
         try expectBack(
             leaf, Nested(layers: nil, bytes: Data(), dates: [], table: [-1: ["": UUID()]], children: [leaf, leaf]))
 
-        let cache = MemoryCache<Int, Float>()
+        let cache = MemoryCache<Int, Float>(clearsOnMemoryPressure: false)
         cache[0] = .nan
         try cache.save(to: file)
-        let other = MemoryCache<Int, Float>()
+        let other = MemoryCache<Int, Float>(clearsOnMemoryPressure: false)
         #expect(try other.load(from: file) == 1 && other[0]?.isNaN == true)
     }
 
     private func expectBack<Value: Codable & Equatable & Sendable>(_ values: Value...) throws {
-        let cache = MemoryCache<Int, Value>()
+        let cache = MemoryCache<Int, Value>(clearsOnMemoryPressure: false)
         for (key, value) in values.enumerated() { cache.setValue(value, forKey: key) }
         try cache.save(to: file)
-        let other = MemoryCache<Int, Value>()
+        let other = MemoryCache<Int, Value>(clearsOnMemoryPressure: false)
         #expect(try other.load(from: file) { Issue.record("\($0)") } == values.count)
         #expect(other.orderedValues == values)
     }
 
     @Test func `case 293: an item that cannot be encoded is named, and the rest is saved`() throws {
-        let cache = MemoryCache<String, Picky>()
+        let cache = MemoryCache<String, Picky>(clearsOnMemoryPressure: false)
         for number in [1, -2, 3] { cache["key \(number)"] = Picky(number) }
         let error = #expect(throws: CacheError.self) { try cache.save(to: file) }
         #expect(error?.code == .encodingFailed)
         #expect(error?.message.contains("key -2") == true && error?.message.contains("key 3") == false)
-        let other = MemoryCache<String, Picky>()
+        let other = MemoryCache<String, Picky>(clearsOnMemoryPressure: false)
         #expect(try other.load(from: file) == 2)
         #expect(other.orderedKeys == ["key 1", "key 3"])
     }
 
     @Test func `case 292: what does not decode is skipped, named and listed, and the rest loads`() throws {
-        let cache = MemoryCache<Int, Picky>()
+        let cache = MemoryCache<Int, Picky>(clearsOnMemoryPressure: false)
         for number in [1, 13, 3] { cache[number] = Picky(number) }
         try cache.save(to: file)
         let (count, loaded, skipped) = try load(Picky.self)
@@ -111,7 +110,7 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `case 292: whichever byte is damaged, one entry is lost and listed, and none is wrong`() throws {
-        let cache = MemoryCache<Int, String>()
+        let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false)
         for number in 1...4 { cache[number] = "value \(number)" }
         try cache.save(to: file)
         let whole = try Data(contentsOf: file)
@@ -131,7 +130,7 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `case 292: wherever the file was cut, the whole entries load`() throws {
-        let cache = MemoryCache<Int, String>()
+        let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false)
         for number in 1...4 { cache[number] = "value \(number)" }
         try cache.save(to: file)
         let whole = try Data(contentsOf: file)
@@ -147,10 +146,10 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `a value that holds a snapshot does not pose as its entries when it is damaged`() throws {
-        let inner = MemoryCache<Int, Data>()
+        let inner = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
         inner[1] = Data("inner".utf8)
         try inner.save(to: file)
-        let cache = MemoryCache<Int, Data>()
+        let cache = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
         cache[2] = try Data(contentsOf: file)
         cache[3] = Data("outer".utf8)
         try cache.save(to: file)
@@ -165,23 +164,39 @@ struct MemoryCacheSnapshotTests {
     private func load<Value: Codable & Sendable>(
         _ type: Value.Type
     ) throws -> (count: Int, cache: MemoryCache<Int, Value>, skipped: [String]) {
-        let cache = MemoryCache<Int, Value>()
+        let cache = MemoryCache<Int, Value>(clearsOnMemoryPressure: false)
         var skipped: [String] = []
         let count = try cache.load(from: file) { skipped.append($0) }
         return (count, cache, skipped)
     }
 
     @Test func `case 292: nothing enters as the wrong type`() throws {
-        let cache = MemoryCache<String, Int>()
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         cache["a"] = 1
         try cache.save(to: file)
-        let other = MemoryCache<String, Double>()
+        let other = MemoryCache<String, Double>(clearsOnMemoryPressure: false)
         #expect(throws: CacheError.self) { try other.load(from: file) }
         #expect(other.isEmpty)
     }
 
+    private enum Inches { struct Length: Codable, Sendable { var value: Double } }
+    private enum Metres { struct Length: Codable, Sendable { var value: Double } }
+
+    @Test func `case 292: a type of the same name elsewhere is another type`() throws {
+        let inches = MemoryCache<String, Inches.Length>(clearsOnMemoryPressure: false)
+        inches["a"] = Inches.Length(value: 1)
+        try inches.save(to: file)
+        let metres = MemoryCache<String, Metres.Length>(clearsOnMemoryPressure: false)
+        #expect(code { try metres.load(from: file) } == .typeMismatch)
+        #expect(metres.isEmpty)
+        inches.removeAll()
+        #expect(try inches.load(from: file) == 1)
+        // The first record is not the place for an address, which is another one in each process.
+        #expect(try Data(contentsOf: file).range(of: Data("unknown context".utf8)) == nil)
+    }
+
     @Test func `what is no snapshot is refused, what is not there is an error`() throws {
-        let cache = MemoryCache<String, Int>()
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         try Data("hello".utf8).write(to: file)
         #expect(code { try cache.load(from: file) } == .foreignFile)
         try Data().write(to: file)
@@ -191,7 +206,7 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `a save that fails leaves the old file, and no other`() throws {
-        let cache = MemoryCache<String, Int>()
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         cache["a"] = 1
         try cache.save(to: file)
         // A folder with something in it cannot be replaced by a file: the last step fails.
@@ -202,43 +217,55 @@ struct MemoryCacheSnapshotTests {
         let nowhere = folder("no/where")
         #expect(code { try cache.save(to: nowhere) } == .storageUnavailable)
         #expect(try folder.names == ["blocked", "snapshot"])
-        #expect(try MemoryCache<String, Int>().load(from: file) == 1)
+        #expect(try MemoryCache<String, Int>(clearsOnMemoryPressure: false).load(from: file) == 1)
     }
 
     @Test func `a save replaces, is for its owner alone, and of an empty cache is empty`() throws {
-        let cache = MemoryCache<String, Int>()
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         cache["a"] = 1
         try cache.save(to: file)
         cache.removeAll()
         try cache.save(to: file)
-        #expect(try MemoryCache<String, Int>().load(from: file) == 0)
+        #expect(try MemoryCache<String, Int>(clearsOnMemoryPressure: false).load(from: file) == 0)
         let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
     @Test func `ages go on from the write, expired items stay out, and limits hold`() throws {
-        let clock = StoppedClock()
-        let cache = MemoryCache<Int, Int>(maxAge: .seconds(10), clock: clock.now)
+        let time = ManualTime()
+        let cache = MemoryCache<Int, Int>(maxAge: .seconds(10), clearsOnMemoryPressure: false, clock: { time.now })
         cache[0] = 0
-        clock.advance(milliseconds: 5_000)
+        time.advance(by: .seconds(5))
         cache[1] = 1
         try cache.save(to: file)
-        clock.advance(milliseconds: 5_001)
-        let other = MemoryCache<Int, Int>(maxAge: .seconds(10), clock: clock.now)
+        time.advance(by: .milliseconds(5_001))
+        let other = MemoryCache<Int, Int>(maxAge: .seconds(10), clearsOnMemoryPressure: false, clock: { time.now })
         let count = try other.load(from: file) { _ in Issue.record("an old item is no bad one") }
         #expect(count == 1)
-        clock.advance(milliseconds: 4_999)
+        time.advance(by: .milliseconds(4_999))
         #expect(other[1] == 1)
-        clock.advance(milliseconds: 1)
+        time.advance(by: .milliseconds(1))
         #expect(other[1] == nil)
 
-        let many = MemoryCache<Int, Int>()
+        // Those without an age begin theirs when they are loaded.
+        let plain = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        plain[1] = 1
+        try plain.save(to: file)
+        time.advance(by: .seconds(100))
+        let aged = MemoryCache<Int, Int>(maxAge: .seconds(10), clearsOnMemoryPressure: false, clock: { time.now })
+        #expect(try aged.load(from: file) == 1)
+        time.advance(by: .seconds(10))
+        #expect(aged[1] == 1)
+        time.advance(by: .milliseconds(1))
+        #expect(aged[1] == nil)
+
+        let many = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<5000 { many.setValue(key, forKey: key, cost: 1) }
         try many.save(to: file)
-        let few = MemoryCache<Int, Int>(countLimit: 3)
+        let few = MemoryCache<Int, Int>(countLimit: 3, clearsOnMemoryPressure: false)
         #expect(try few.load(from: file) == 5000)
         #expect(few.orderedKeys == [4997, 4998, 4999])
-        let none = MemoryCache<Int, Int>(costLimit: 0)
+        let none = MemoryCache<Int, Int>(costLimit: 0, clearsOnMemoryPressure: false)
         #expect(try none.load(from: file) == 0 && none.isEmpty)
     }
 }

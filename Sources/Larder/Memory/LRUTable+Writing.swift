@@ -1,0 +1,154 @@
+/// What changes the table.
+extension LRUTable {
+    /// Makes an entry the most recently used.
+    @inlinable @inline(__always)
+    package mutating func promote(_ index: UInt32) {
+        let front = links(0).pointee.older
+        if front == index { return }
+        if copyingWalks != 0 { keepOrder(around: index) }
+        let own = links(index).pointee
+        links(own.older).pointee.newer = own.newer
+        links(own.newer).pointee.older = own.older
+        links(index).pointee = Links(newer: 0, older: front)
+        links(front).pointee.newer = index
+        links(0).pointee.older = index
+    }
+
+    /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
+    @inlinable @inline(__always)
+    package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
+        if walkCount != 0 { noteReplacement(of: index) }
+        swap(&nodes[Int(index)].value, &value)
+        return value
+    }
+
+    /// Lets the owner change a value where it lies.
+    ///
+    /// The closure runs under the owner's lock, so no user code may.
+    @inlinable
+    package mutating func withValue<R>(at index: UInt32, _ body: (inout Value) -> R) -> R {
+        body(&nodes[Int(index)].value)
+    }
+
+    /// Adds a key that ``locate(_:hash:)`` did not find just now, as the most recently used.
+    ///
+    /// - Parameter limit: How many entries the owner will ever keep; the table grows no further than that.
+    @inlinable @inline(__always)
+    package mutating func insert(
+        _ key: Key, _ value: consuming Value, hash: UInt64, at place: Place, limit: Int
+    ) -> UInt32 {
+        var position = place.position
+        if freeHead == 0 && highWater == nodeCapacity {
+            grow(limit: limit)
+            position = locate(key, hash: hash).position
+        }
+        let index: UInt32
+        if freeHead != 0 {
+            index = freeHead
+            freeHead = links(index).pointee.newer
+        } else {
+            index = highWater
+            highWater &+= 1
+        }
+        let front = links(0).pointee.older
+        if copyingWalks != 0 { keepOrder(of: front) }
+        (nodes + Int(index)).initialize(to: Node(links: Links(newer: 0, older: front), key: key, value: value))
+        links(front).pointee.newer = index
+        links(0).pointee.older = index
+        count &+= 1
+        openSlot(at: position, for: index, tag: Self.tag(of: settled(hash, of: key)))
+        return index
+    }
+
+    /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and gives
+    /// back what that held.
+    @inlinable @inline(__always)
+    package mutating func replaceLeastRecent(
+        with key: Key, _ value: consuming Value, hash: UInt64, at place: Place
+    ) -> (key: Key, value: Value) {
+        let index = leastRecent
+        let tag = Self.tag(of: settled(hash, of: key))
+        if walkCount != 0 { noteRemoval(of: index) }
+        var position = place.position
+        let closed = self.position(of: index)
+        let end = closeSlot(at: closed)
+        // What changed behind the new key's place, or before its home, leaves its place where it is.
+        if closed < position && end >= home(of: tag) { position = locate(key, hash: hash).position }
+        var oldKey = key
+        swap(&nodes[Int(index)].key, &oldKey)
+        swap(&nodes[Int(index)].value, &value)
+        promote(index)
+        openSlot(at: position, for: index, tag: tag)
+        return (oldKey, value)
+    }
+
+    /// Takes an entry out, and gives back what it held, to be released outside the lock.
+    @inlinable
+    package mutating func remove(_ index: UInt32) -> Node {
+        remove(Place(index: index, position: position(of: index)))
+    }
+
+    /// Takes an entry out that ``locate(_:hash:)`` found just now.
+    @inlinable
+    package mutating func remove(_ place: Place) -> Node {
+        let index = place.index
+        if walkCount != 0 { noteRemoval(of: index) }
+        _ = closeSlot(at: place.position)
+        let node = (nodes + Int(index)).move()
+        links(node.links.older).pointee.newer = node.links.newer
+        links(node.links.newer).pointee.older = node.links.older
+        links(index).initialize(to: Links(newer: freeHead, older: Self.freeMark))
+        freeHead = index
+        count &-= 1
+        return node
+    }
+
+    /// Puts an entry's slot at a position, and moves those that stand there, without a gap, one on.
+    @inlinable @inline(__always)
+    mutating func openSlot(at position: Int, for index: UInt32, tag: UInt64) {
+        if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
+        var carried = tag << 32 | UInt64(index)
+        var end = position
+        while true {
+            let next = slots[end]
+            slots[end] = carried
+            if next == 0 { break }
+            carried = next
+            end &+= 1
+        }
+        // The last slot ends every walk, so this loop too; if it was filled now, there is no room any more.
+        if isCrowded(home: home(of: tag), position: position, end: end) { makeRoom() }
+    }
+
+    /// Moves the slots behind one back over it, as far as they stand behind their homes.
+    ///
+    /// - Returns: The last slot that changed.
+    @inlinable @inline(__always)
+    mutating func closeSlot(at position: Int) -> Int {
+        var hole = position
+        while true {
+            let next = slots[hole &+ 1]
+            if next == 0 || home(of: next >> 32) == hole &+ 1 { break }
+            slots[hole] = next
+            hole &+= 1
+        }
+        slots[hole] = 0
+        return hole
+    }
+
+    /// Finds the slot of an entry without comparing keys.
+    @inlinable @inline(__always)
+    func position(of index: UInt32) -> Int {
+        let tag: UInt64
+        if let tags {
+            tag = UInt64(tags[Int(index)])
+        } else {
+            let key = nodes[Int(index)].key
+            tag = Self.tag(of: isFlooded ? seed.hashThroughHasher(key) : seed.hash(key))
+        }
+        let wanted = tag << 32 | UInt64(index)
+        var position = home(of: tag)
+        while slots[position] != wanted { position &+= 1 }
+        return position
+    }
+}
