@@ -2,6 +2,7 @@ internal import LarderCSQLite
 
 extension Connection {
     /// Whether a transaction takes the write lock at its start.
+    @usableFromInline
     package enum TransactionKind: Sendable {
         case reading, writing
     }
@@ -11,24 +12,42 @@ extension Connection {
     ///
     /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled back all levels: everything that is asked of the
     /// connection then throws that failure until the outer level ends, and so does the outer level, whoever caught it.
+    @inlinable
     package mutating func transaction<R>(
         _ kind: TransactionKind = .writing, _ body: (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
+        let isOuter = try beginLevel(kind)
+        do {
+            let result = try body(&self)
+            try endLevel(outer: isOuter)
+            return result
+        } catch {
+            undoLevel(outer: isOuter, error)
+            throw error
+        }
+    }
+
+    /// Begins a transaction, or a savepoint in one; true if it is a transaction.
+    @usableFromInline
+    mutating func beginLevel(_ kind: TransactionKind) throws(SQLiteError) -> Bool {
         let isOuter = depth == 0
         try run(isOuter ? (kind == .writing ? .beginImmediate : .begin) : .savepoint)
         depth += 1
-        do {
-            let result = try body(&self)
-            try requireTransaction()
-            try run(isOuter ? .commit : .release)
-            depth -= 1
-            return result
-        } catch {
-            depth -= 1
-            if isOuter { lostTransaction = nil } else { noteFailure(error) }
-            rollBack(outer: isOuter)
-            throw error
-        }
+        return isOuter
+    }
+
+    @usableFromInline
+    mutating func endLevel(outer isOuter: Bool) throws(SQLiteError) {
+        try requireTransaction()
+        try run(isOuter ? .commit : .release)
+        depth -= 1
+    }
+
+    @usableFromInline
+    mutating func undoLevel(outer isOuter: Bool, _ error: SQLiteError) {
+        depth -= 1
+        if isOuter { lostTransaction = nil } else { noteFailure(error) }
+        rollBack(outer: isOuter)
     }
 
     /// Begins a transaction that outlives this call, with the write lock; ``finishWriting(_:)`` or ``abandonWriting()``
@@ -71,6 +90,7 @@ extension Connection {
     }
 
     /// Keeps `error` if it took the open transaction with it.
+    @usableFromInline
     mutating func noteFailure(_ error: SQLiteError) {
         guard depth > 0, lostTransaction == nil, isInAutocommit else { return }
         lostTransaction = error

@@ -4,6 +4,7 @@ internal import LarderCSQLite
 ///
 /// It is move-only, and statements are only lent to closures, so that none can be used after the connection is closed.
 /// It is not synchronised: keep it in a `Mutex`.
+@usableFromInline
 package struct Connection: ~Copyable {
     let handle: OpaquePointer
 

@@ -1,4 +1,9 @@
-import Synchronization
+#if LARDER_TSAN
+public import LarderTSan
+internal import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
 
 /// The connections that read: opened when first needed, each with its read transaction kept open between reads.
 ///
@@ -6,11 +11,12 @@ import Synchronization
 /// let go of when asked (by a checkpoint, on idleness), since it pins the log. Checkpoints of other processes cannot ask,
 /// so a reader also keeps out of the way of those: it keeps its transaction open only from the second read between two
 /// commits on, renews it when the log has been copied, and keeps none while a long log has not been.
+@usableFromInline
 package final class ReaderPool: Sendable {
     /// Opens one more reader.
     package typealias Opener = @Sendable () throws(SQLiteError) -> Connection
 
-    private let slots: [Slot]
+    @usableFromInline let slots: [Slot]
     private let counter: CommitCounter?
     private let open: Opener
     private let willRenew: @Sendable () throws(SQLiteError) -> Void
@@ -45,6 +51,9 @@ package final class ReaderPool: Sendable {
     }
 
     /// Lends a free reader to `body`, or the next that becomes free.
+    ///
+    /// Compiled where it is called, so that it is specialised for what `body` gives.
+    @inlinable
     package func read<R: Sendable>(
         _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
@@ -52,14 +61,28 @@ package final class ReaderPool: Sendable {
             let result = try slot.state.withLockIfAvailable { state throws(SQLiteError) in try read(&state, body) }
             if let result { return result }
         }
-        let waiting = turn.wrappingAdd(1, ordering: .relaxed).oldValue
-        let slot = slots[Int(UInt(bitPattern: waiting) % UInt(slots.count))]
-        return try slot.state.withLock { state throws(SQLiteError) in try read(&state, body) }
+        return try nextSlot.state.withLock { state throws(SQLiteError) in try read(&state, body) }
     }
 
-    private func read<R: Sendable>(
+    @inlinable
+    func read<R: Sendable>(
         _ state: inout Slot.State, _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
+        try prepare(&state)
+        defer { releaseUnlessUseful(&state) }
+        return try body(&state.connection!)
+    }
+
+    /// Whose turn it is when all are taken.
+    @usableFromInline
+    var nextSlot: Slot {
+        let waiting = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+        return slots[Int(UInt(bitPattern: waiting) % UInt(slots.count))]
+    }
+
+    /// Sees to it that there is a connection, and that its transaction is as new as the last commit.
+    @usableFromInline
+    func prepare(_ state: inout Slot.State) throws(SQLiteError) {
         if state.connection == nil {
             if state.isClosed { throw .closed }
             state.connection = try open()
@@ -75,15 +98,15 @@ package final class ReaderPool: Sendable {
                 state.held = nil
                 try willRenew()
                 try state.connection!.holdSnapshot()
-                state.held = (stamp, isMoved, now)
+                // Where somebody committed in between, it stands in the log behind what had been copied.
+                state.held = (stamp, isMoved && counter.stamp() == stamp, now)
             }
         }
-        defer { releaseUnlessUseful(&state) }
-        return try body(&state.connection!)
     }
 
     /// Decides whether the transaction that `state` holds stays open until the next read.
-    private func releaseUnlessUseful(_ state: inout Slot.State) {
+    @usableFromInline
+    func releaseUnlessUseful(_ state: inout Slot.State) {
         guard let counter, let held = state.held else { return }
         // Where somebody else commits between any two reads, keeping it would gain nothing, and pin the log meanwhile.
         let isFirst = state.seen != held.stamp
@@ -162,9 +185,11 @@ extension ReaderPool {
     }
 
     /// One reader and its lock.
-    private final class Slot: Sendable {
+    @usableFromInline
+    final class Slot: Sendable {
+        @usableFromInline
         struct State: ~Copyable {
-            var connection: Connection?
+            @usableFromInline var connection: Connection?
             var held: (stamp: CommitStamp, isMoved: Bool, epoch: Int)?
             /// What the counter said at the last read.
             var seen: CommitStamp?
@@ -188,6 +213,6 @@ extension ReaderPool {
             }
         }
 
-        let state = Mutex(State())
+        @usableFromInline let state = Mutex(State())
     }
 }

@@ -4,6 +4,7 @@ import Synchronization
 ///
 /// Declare it as a `static let`; its place in a connection's table of prepared statements is its own for the life of
 /// the process.
+@usableFromInline
 package final class SQL: Sendable {
     package let text: String
     let index: Int

@@ -9,6 +9,7 @@ internal import Darwin
 #endif
 
 /// A failure as SQLite reported it, captured at the failing call.
+@usableFromInline
 package struct SQLiteError: Error, Sendable {
     /// The extended result code.
     package let code: Code
@@ -118,5 +119,5 @@ extension SQLiteError {
 }
 
 extension SQLiteError: CustomStringConvertible {
-    package var description: String { sql.map { "\(message), in: \($0)" } ?? message }
+    @usableFromInline package var description: String { sql.map { "\(message), in: \($0)" } ?? message }
 }

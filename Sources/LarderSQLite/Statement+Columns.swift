@@ -32,11 +32,17 @@ extension Statement {
     }
 
     /// Lends the bytes of a blob or a text where SQLite has them: valid until the next step.
+    @inlinable
     package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R
     {
+        try body(lent(column))
+    }
+
+    @usableFromInline
+    func lent(_ column: Int32) -> UnsafeRawBufferPointer {
         let start = sqlite3_column_blob(handle, column)
         let count = Int(sqlite3_column_bytes(handle, column))
-        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+        return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
     }
 
     /// The length of a blob or a text, 0 for NULL.

@@ -4,9 +4,16 @@ internal import LarderCSQLite
 ///
 /// It can be neither copied nor kept, and is reset, its bindings with it, when the closure ends: it never stays on a
 /// row, and no blob stays bound. Parameters and columns count from 1 and from 0, as SQLite counts them.
+@usableFromInline
 package struct Statement: ~Copyable {
     let handle: OpaquePointer
     let database: OpaquePointer
+
+    @usableFromInline
+    init(handle: OpaquePointer, database: OpaquePointer) {
+        self.handle = handle
+        self.database = database
+    }
 
     /// Moves to the next row; false at the end.
     package func step() throws(SQLiteError) -> Bool {
@@ -27,6 +34,13 @@ package struct Statement: ~Copyable {
         sqlite3_reset(handle)
     }
 
+    /// Ends a loan.
+    @usableFromInline
+    func takeBack() {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
     func failure(_ code: Int32) -> SQLiteError {
         SQLiteError(of: database, code, sql: sqlite3_sql(handle).map { String(cString: $0) })
     }
@@ -36,23 +50,27 @@ package struct Statement: ~Copyable {
     }
 }
 
+/// What is generic here is compiled where it is called, so that it is specialised there.
 extension Connection {
     /// Lends the prepared form of `sql` to `body`, and resets it afterwards.
+    @inlinable
     package mutating func with<R>(
         _ sql: SQL, _ body: (borrowing Statement) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
-        try requireTransaction()
-        let handle = try prepared(sql)
-        defer {
-            sqlite3_reset(handle)
-            sqlite3_clear_bindings(handle)
-        }
+        let statement = try lent(sql)
+        defer { statement.takeBack() }
         do {
-            return try body(Statement(handle: handle, database: self.handle))
+            return try body(statement)
         } catch {
             noteFailure(error)
             throw error
         }
+    }
+
+    @usableFromInline
+    mutating func lent(_ sql: SQL) throws(SQLiteError) -> Statement {
+        try requireTransaction()
+        return Statement(handle: try prepared(sql), database: handle)
     }
 
     /// Runs `sql` once, with whatever `bind` gives it.

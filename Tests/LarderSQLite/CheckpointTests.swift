@@ -1,22 +1,17 @@
-import Foundation
 import LarderSQLite
 import LarderTestSupport
 import Testing
 
 struct CheckpointTests {
-    private func size(_ path: String) throws -> Int {
-        try (FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
-    }
-
     @Test func `no commit and no closing copies the log by itself`() throws {
         let file = try DatabaseFile()
-        let before = try size(file.path)
+        let before = try file.url.fileSize()
         do {
             var writer = try file.open(.writer)
             for _ in 0..<3000 { try writer.insert(bytes: 3000) }
         }
-        #expect(try size(file.path) == before)
-        #expect(try size(file.path + "-wal") > 3000 * 4096)
+        #expect(try file.url.fileSize() == before)
+        #expect(try file.logURL.fileSize() > 3000 * 4096)
         var reopened = try file.open(.writer)
         #expect(try reopened.count() == 3000)
     }
@@ -33,7 +28,7 @@ struct CheckpointTests {
         #expect(writer.logPages > 3000)
         try writer.insert()
         #expect(writer.logPages < 10)
-        #expect(try size(file.path + "-wal") <= Connection.logSizeLimit)
+        #expect(try file.logURL.fileSize() <= Connection.logSizeLimit)
     }
 
     @Test func `while somebody writes there is no checkpoint, and while one runs nobody writes`() throws {

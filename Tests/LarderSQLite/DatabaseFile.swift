@@ -19,6 +19,9 @@ struct DatabaseFile {
         try connection.execute("CREATE TABLE t (x)")
     }
 
+    var url: URL { folder("test.sqlite") }
+    var logURL: URL { folder("test.sqlite-wal") }
+
     func open(_ role: Connection.Role, busyMilliseconds: Int32 = 0) throws(SQLiteError) -> Connection {
         try Connection.open(.file(path), .init(role: role, busyMilliseconds: busyMilliseconds))
     }
@@ -38,10 +41,7 @@ extension Connection {
     }
 
     mutating func count() throws(SQLiteError) -> Int64 {
-        try with(.count) { (statement) throws(SQLiteError) in
-            _ = try statement.step()
-            return statement.int64(0)
-        }
+        try number(.count)
     }
 }
 

@@ -1,12 +1,12 @@
 import LarderSQLite
-import Synchronization
+import LarderTestSupport
 import Testing
 
 struct ReaderPoolTests {
     private final class Counts: Sendable {
-        let opened = Atomic(0)
-        let scheduled = Atomic(0)
-        let renewed = Atomic(0)
+        let opened = Counter()
+        let scheduled = Counter()
+        let renewed = Counter()
     }
 
     private func pool(
@@ -15,11 +15,11 @@ struct ReaderPoolTests {
         ReaderPool(
             count: size, counter: counter,
             open: { () throws(SQLiteError) in
-                counts.opened.add(1, ordering: .relaxed)
+                counts.opened.increment()
                 return try file.open(.reader)
             },
-            willRenew: { counts.renewed.add(1, ordering: .relaxed) },
-            scheduleLettingGo: { _ in counts.scheduled.add(1, ordering: .relaxed) })
+            willRenew: { counts.renewed.increment() },
+            scheduleLettingGo: { _ in counts.scheduled.increment() })
     }
 
     private func count(_ pool: ReaderPool) throws -> Int64 {
@@ -36,10 +36,10 @@ struct ReaderPoolTests {
             try writer.insert()
             for _ in 0..<5 { #expect(try count(pool) == Int64(expected)) }
         }
-        #expect(counts.opened.load(ordering: .relaxed) == 1)
+        #expect(counts.opened.value == 1)
         // One that is not kept, since somebody commits between any two reads for all we know, and one that is.
-        #expect(counts.renewed.load(ordering: .relaxed) == 20)
-        #expect(counts.scheduled.load(ordering: .relaxed) == 1)
+        #expect(counts.renewed.value == 20)
+        #expect(counts.scheduled.value == 1)
     }
 
     @Test func `a transaction is kept from the second read between two commits on`() throws {
@@ -53,10 +53,10 @@ struct ReaderPoolTests {
             _ = try count(pool)
             #expect(pool.isIdle)
         }
-        #expect(counts.scheduled.load(ordering: .relaxed) == 0)
+        #expect(counts.scheduled.value == 0)
         _ = try count(pool)
         #expect(!pool.isIdle)
-        #expect(counts.scheduled.load(ordering: .relaxed) == 1)
+        #expect(counts.scheduled.value == 1)
     }
 
     @Test func `a transaction under which the log was copied is not kept, or the log could not start anew`() throws {
@@ -85,7 +85,7 @@ struct ReaderPoolTests {
         defer { pool.close() }
         for _ in 0..<2 { _ = try count(pool) }
         #expect(!pool.isIdle)
-        #expect(counts.scheduled.load(ordering: .relaxed) == 1)
+        #expect(counts.scheduled.value == 1)
         let seen = try pool.read { (connection) throws(SQLiteError) in
             pool.letGo()
             return try connection.count()
@@ -93,7 +93,7 @@ struct ReaderPoolTests {
         #expect(seen == 0)
         #expect(pool.isIdle)
         // Somebody comes back for the one that was skipped.
-        #expect(counts.scheduled.load(ordering: .relaxed) == 2)
+        #expect(counts.scheduled.value == 2)
     }
 
     @Test func `a snapshot from before a checkpoint of others is renewed, and one from after it does not hold the log`()
@@ -108,9 +108,9 @@ struct ReaderPoolTests {
         for _ in 0..<10 { try writer.insert() }
         for _ in 0..<2 { _ = try count(pool) }
         #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
-        let renewed = counts.renewed.load(ordering: .relaxed)
+        let renewed = counts.renewed.value
         for _ in 0..<5 { _ = try count(pool) }
-        #expect(counts.renewed.load(ordering: .relaxed) == renewed + 1)
+        #expect(counts.renewed.value == renewed + 1)
         #expect(!pool.isIdle)
         let before = writer.logPages
         try writer.insert()
@@ -163,7 +163,7 @@ struct ReaderPoolTests {
         #expect(pool.isIdle)
         #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
         for _ in 0..<2 { #expect(try count(pool) == 2) }
-        #expect(counts.scheduled.load(ordering: .relaxed) == 2)
+        #expect(counts.scheduled.value == 2)
     }
 
     @Test func `without a counter each read is a transaction of its own`() throws {
@@ -176,7 +176,7 @@ struct ReaderPoolTests {
         #expect(pool.isIdle)
         try writer.insert()
         #expect(try count(pool) == 1)
-        #expect(counts.renewed.load(ordering: .relaxed) == 0)
+        #expect(counts.renewed.value == 0)
     }
 
     @Test func `a read inside a read takes another connection`() throws {
@@ -188,7 +188,7 @@ struct ReaderPoolTests {
             try pool.read { (connection) throws(SQLiteError) in try connection.count() }
         }
         #expect(inner == 0)
-        #expect(counts.opened.load(ordering: .relaxed) == 2)
+        #expect(counts.opened.value == 2)
     }
 
     @Test func `a closed pool says so, a suspended one opens again`() throws {
@@ -198,10 +198,10 @@ struct ReaderPoolTests {
         defer { pool.close() }
         _ = try count(pool)
         pool.suspended {
-            #expect(counts.opened.load(ordering: .relaxed) == 1)
+            #expect(counts.opened.value == 1)
         }
         _ = try count(pool)
-        #expect(counts.opened.load(ordering: .relaxed) == 2)
+        #expect(counts.opened.value == 2)
         pool.close()
         let error = #expect(throws: SQLiteError.self) { try count(pool) }
         #expect(error?.code == SQLiteError.closed.code)

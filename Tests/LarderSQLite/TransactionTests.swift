@@ -1,4 +1,5 @@
 import LarderSQLite
+import LarderTestSupport
 import Testing
 
 struct TransactionTests {
@@ -124,10 +125,7 @@ extension Connection {
     }
 
     fileprivate mutating func sum() throws(SQLiteError) -> Int64 {
-        try with(.sum) { (statement) throws(SQLiteError) in
-            _ = try statement.step()
-            return statement.int64(0)
-        }
+        try number(.sum)
     }
 }
 
