@@ -80,5 +80,7 @@ extension BlobFolder {
 
 extension FileStatus {
     /// In milliseconds since 1970, never earlier than the change.
-    fileprivate var changedMilliseconds: Int64 { Int64(changedAt[0]) * 1000 + Int64(changedAt[1]) / 1_000_000 + 1 }
+    fileprivate var changedMilliseconds: Int64 {
+        Int64(changedAt.seconds) * 1000 + Int64(changedAt.nanoseconds) / 1_000_000 + 1
+    }
 }

@@ -17,6 +17,9 @@ package final class BlobFolder: Sendable {
     let pool = BlobPool()
     let unsynced = BlobSyncList()
 
+    /// Held over ``sync()``: who finds nothing left to sync must not go on while another one is at it.
+    let syncing = Mutex(())
+
     /// The folder as last opened, so that a read opens one folder less.
     ///
     /// Not held while the file system works.
@@ -87,7 +90,7 @@ package final class BlobFolder: Sendable {
     }
 
     static func checksum(_ bytes: UnsafeRawBufferPointer) -> Int64 {
-        Int64(bitPattern: Checksum.xxh64(bytes))
+        Int64(bitPattern: Checksum.xxh3(bytes))
     }
 
     /// Where the file `name` is; nil if that is no name of ours.

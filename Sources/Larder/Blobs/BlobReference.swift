@@ -6,7 +6,7 @@ package struct BlobReference: Hashable, Sendable {
     /// The length in bytes.
     package let size: Int64
 
-    /// XXH64 of the bytes, with seed 0, as the signed integer that a row can hold.
+    /// XXH3 of the bytes, 64 bits with seed 0, as the signed integer that a row can hold.
     package let checksum: Int64
 
     package init(name: String, size: Int64, checksum: Int64) {

@@ -52,8 +52,12 @@ extension BlobFolder {
     /// Brings to the disk what was written since the last call, and the folders it lies in.
     ///
     /// Whoever writes the log of the rows into their database calls it first. What could not be synced is tried again by
-    /// the next call.
+    /// the next call. Returns once all of it is there, whoever brought it there.
     package func sync() throws(SystemError) {
+        try syncing.withLock { _ throws(SystemError) in try syncTaken() }
+    }
+
+    private func syncTaken() throws(SystemError) {
         let names = unsynced.takeAll()
         guard !names.isEmpty else { return }
         do throws(SystemError) {

@@ -7,7 +7,10 @@ extension Connection {
         try with(Queries.find) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
-                try statement.step() ? statement.row() : nil
+                guard try statement.step() else { return nil }
+                var row = statement.row()
+                if statement.type(of: 12) != .null { row.cost = statement.int64(12) }
+                return row
             }
         }
     }
@@ -47,6 +50,7 @@ extension Connection {
             try statement.bind(Int64(content.isPinned ? 1 : 0), at: 7)
             try statement.bind(revision, at: 8)
             if let extended = content.extended { try statement.bind(Array(extended), at: 11) }
+            if let cost = content.cost { try statement.bind(Int64(cost), at: 13) }
             if let file {
                 try statement.bind(file.name, at: 9)
                 try statement.bind(file.checksum, at: 10)
@@ -191,10 +195,12 @@ extension Statement {
 
     /// The columns of `Queries.findBrief`.
     func brief() -> BriefRow {
-        BriefRow(
+        let file = type(of: 6) == .null ? nil : text(6)
+        return BriefRow(
             revision: int64(0), size: int64(1), writtenAt: int64(2), accessedAt: int64(3),
             age: type(of: 4) == .null ? nil : StoredAge(kind: int64(4), milliseconds: int64(5)),
-            extendedCount: byteCount(7), payload: type(of: 8) == .null ? nil : data(8), hasFile: int64(6) != 0)
+            extendedCount: byteCount(7), payload: type(of: 8) == .blob ? data(8) : nil,
+            file: file, checksum: file == nil ? 0 : int64(8))
     }
 
     /// The facts and the bytes in the first twelve columns.

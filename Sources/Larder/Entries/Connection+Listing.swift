@@ -35,15 +35,7 @@ extension Connection {
         _ generation: Int64, after key: StoredKey?, to end: PassEnd, bytes: Int
     ) throws(SQLiteError) -> [ListedRow] {
         try page(generation, key, end, first: Queries.firstRows, next: Queries.nextRows) {
-            (statement) throws(SQLiteError) in
-            var rows: [ListedRow] = []
-            var total = 0
-            while total < bytes, rows.count < Self.rowsPerPage, try statement.step() {
-                let row = ListedRow(key: statement.key(12), row: statement.row())
-                total += Int(clamping: row.row.facts.size)
-                rows.append(row)
-            }
-            return rows
+            (statement) throws(SQLiteError) in try statement.listedRows(bytes: bytes)
         }
     }
 
@@ -64,15 +56,23 @@ extension Connection {
     /// The keys behind `key` alone, in key order; nil if an entry has an age of its own, so that rows have to be read.
     package mutating func keys(
         _ generation: Int64, after key: StoredKey?, to end: PassEnd
-    ) throws(SQLiteError) -> [ListedKey]? {
+    ) throws(SQLiteError) -> [StoredKey]? {
         if try number(Queries.anyOwnAge, generation) == 1 { return nil }
         return try page(generation, key, end, first: Queries.firstKeys, next: Queries.nextKeys) {
             (statement) throws(SQLiteError) in
-            var keys: [ListedKey] = []
-            while keys.count < Self.rowsPerPage, try statement.step() {
-                keys.append(ListedKey(key: statement.key(0), facts: nil))
-            }
+            var keys: [StoredKey] = []
+            keys.reserveCapacity(Self.rowsPerPage)
+            while keys.count < Self.rowsPerPage, try statement.step() { keys.append(statement.key(0)) }
             return keys
+        }
+    }
+
+    /// When the oldest entry was written; nil if there is none.
+    package mutating func oldestWrite(_ generation: Int64) throws(SQLiteError) -> Int64? {
+        try with(Queries.oldestWrite) { (statement) throws(SQLiteError) in
+            try statement.bind(generation, at: 1)
+            guard try statement.step(), statement.type(of: 0) != .null else { return nil }
+            return statement.int64(0)
         }
     }
 
@@ -155,6 +155,21 @@ extension Connection {
 }
 
 extension Statement {
+    /// The row on which the statement stands, of a query that lists rows with their keys.
+    func listedRow() -> ListedRow { ListedRow(key: key(12), row: row()) }
+
+    /// The rows that such a query gives, a page at most, until they come to so many bytes; at least one, if there is one.
+    func listedRows(bytes: Int) throws(SQLiteError) -> [ListedRow] {
+        var rows: [ListedRow] = []
+        var total = 0
+        while total < bytes, rows.count < Connection.rowsPerPage, try step() {
+            let row = listedRow()
+            total += Int(clamping: row.row.facts.size)
+            rows.append(row)
+        }
+        return rows
+    }
+
     fileprivate func bind(_ generation: Int64, _ rule: AgeRule, _ now: Int64) throws(SQLiteError) {
         let age = StoredAge(rule)
         try bind(generation, at: 1)

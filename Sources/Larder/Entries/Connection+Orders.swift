@@ -69,14 +69,7 @@ extension Connection {
             try statement.bind(bounds.lower, at: 2)
             try statement.bind(bounds.upper, at: 3)
             try statement.bind(id, at: 4)
-            var rows: [ListedRow] = []
-            var total = 0
-            while total < bytes, rows.count < Self.rowsPerPage, try statement.step() {
-                let row = ListedRow(key: statement.key(12), row: statement.row())
-                total += Int(clamping: row.row.facts.size)
-                rows.append(row)
-            }
-            return rows
+            return try statement.listedRows(bytes: bytes)
         }
     }
 
@@ -125,7 +118,7 @@ extension Connection {
         try with(Queries.rowWithID) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             try statement.bind(id, at: 2)
-            return try statement.step() ? ListedRow(key: statement.key(12), row: statement.row()) : nil
+            return try statement.step() ? statement.listedRow() : nil
         }
     }
 }

@@ -1,9 +1,10 @@
-package import Foundation
+public import Foundation
 
 /// What a row says of an entry, without its bytes.
+@usableFromInline
 package struct EntryFacts: Sendable {
     package let id: Int64
-    package let revision: Int64
+    @usableFromInline package let revision: Int64
     package let size: Int64
     package let writtenAt: Int64
     package let accessedAt: Int64
@@ -11,8 +12,12 @@ package struct EntryFacts: Sendable {
     package let age: StoredAge?
     package let isPinned: Bool
     /// Name of the payload's file, if it is not in the row.
-    package let file: String?
+    @usableFromInline package let file: String?
     package let checksum: Int64
+
+    /// Whether the age of this entry runs from its last use, where those without one of their own follow `rule`.
+    @usableFromInline
+    package func isSliding(else rule: AgeRule) -> Bool { self.rule(else: rule).isSliding }
 
     /// The rule of this entry, where those without one of their own follow `rule`.
     package func rule(else rule: AgeRule) -> AgeRule { age?.rule ?? rule }
@@ -33,18 +38,26 @@ package struct EntryFacts: Sendable {
 }
 
 /// A row with its bytes.
+@usableFromInline
 package struct EntryRow: Sendable {
-    package let facts: EntryFacts
+    @usableFromInline package let facts: EntryFacts
     package let extended: Data?
-    /// Nil where the payload is in a file.
-    package let payload: Data?
+    /// Nil where the payload is in a file that was not read yet, or in vain.
+    @usableFromInline package let payload: Data?
+    /// Whether the file was read in vain: it is damaged or gone.
+    @usableFromInline package var lacksFile = false
+    /// What it counts against the limit of memory, if a call gave that; only a read of one key asks.
+    package var cost: Int64?
 }
 
 extension EntryRow {
-    /// The same with the payload that its file holds.
-    package func with(_ payload: Data) -> EntryRow {
-        EntryRow(facts: facts, extended: extended, payload: payload)
+    /// The same with the payload that its file holds; nil if the file is damaged or gone.
+    package func with(_ payload: Data?) -> EntryRow {
+        EntryRow(facts: facts, extended: extended, payload: payload, lacksFile: payload == nil, cost: cost)
     }
+
+    /// Whether no file is left to be read.
+    @inlinable package var isInHand: Bool { facts.file == nil || payload != nil || lacksFile }
 }
 
 /// The file that a row names.
@@ -68,11 +81,15 @@ package struct BriefRow: Sendable {
     package let extendedCount: Int
     /// Nil where the payload is in a file, or the row is damaged.
     package let payload: Data?
-    package let hasFile: Bool
+    package let file: String?
+    package let checksum: Int64
+
+    /// How long the payload is.
+    package var payloadSize: Int64 { size - Int64(extendedCount) }
 
     /// The payload of a row that we could have written.
     package var soundPayload: Data? {
-        guard let payload, size == Int64(payload.count + extendedCount) else { return nil }
+        guard let payload, payloadSize == Int64(payload.count) else { return nil }
         return payload
     }
 
@@ -80,44 +97,54 @@ package struct BriefRow: Sendable {
     package var facts: EntryFacts {
         EntryFacts(
             id: 0, revision: revision, size: size, writtenAt: writtenAt, accessedAt: accessedAt, age: age,
-            isPinned: false, file: nil, checksum: 0)
+            isPinned: false, file: file, checksum: checksum)
     }
 }
 
 /// A row with its key, as listings give it.
+@usableFromInline
 package struct ListedRow: Sendable {
-    package let key: StoredKey
-    package let row: EntryRow
+    @usableFromInline package let key: StoredKey
+    @usableFromInline package let row: EntryRow
 }
 
 /// What a row says, with its key.
+@usableFromInline
 package struct ListedFacts: Sendable {
-    package let key: StoredKey
-    package let facts: EntryFacts
+    @usableFromInline package let key: StoredKey
+    @usableFromInline package let facts: EntryFacts
 }
 
-/// A key, and what its row says where that decides whether it counts.
-package struct ListedKey: Sendable {
-    package let key: StoredKey
-    package let facts: EntryFacts?
+/// Keys of a listing.
+package enum ListedKeys: Sendable {
+    /// With what their rows say, which decides whether they count.
+    case judged([ListedFacts])
+    /// Every one counts.
+    case plain([StoredKey])
 }
 
 /// What a write puts into a row.
+@usableFromInline
 package struct EntryContent: Sendable {
-    package var payload: Data
+    @usableFromInline package var payload: Data
     package var extended: Data?
-    package var writtenAt: Int64
-    package var age: StoredAge?
+    @usableFromInline package var writtenAt: Int64
+    @usableFromInline package var age: StoredAge?
     package var isPinned: Bool
+    /// What it counts against the limit of memory, if that is not the size of the payload.
+    package var cost: Int?
 
+    @usableFromInline
     package init(
-        payload: Data, extended: Data? = nil, writtenAt: Int64, age: StoredAge? = nil, isPinned: Bool = false
+        payload: Data, extended: Data? = nil, writtenAt: Int64, age: StoredAge? = nil, isPinned: Bool = false,
+        cost: Int? = nil
     ) {
         self.payload = payload
         self.extended = extended
         self.writtenAt = writtenAt
         self.age = age
         self.isPinned = isPinned
+        self.cost = cost
     }
 
     /// Payload and extended data, in bytes.

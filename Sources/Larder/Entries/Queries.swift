@@ -21,13 +21,14 @@ enum Queries {
 
     // MARK: One entry
 
-    static let find = SQL("SELECT \(facts), extended, payload FROM entry WHERE cache = ?1 AND key = ?2")
+    static let find = SQL("SELECT \(facts), extended, payload, cost FROM entry WHERE cache = ?1 AND key = ?2")
 
-    /// What `BriefRow` is read from: a column less is a hundredth of a read.
+    /// What `BriefRow` is read from: a column less is a hundredth of a read, so a file's checksum stands where its payload
+    /// would.
     static let findBrief = SQL(
         """
-        SELECT revision, size, written_at, accessed_at, age_rule, age, file IS NOT NULL, extended, payload FROM entry
-        WHERE cache = ?1 AND key = ?2
+        SELECT revision, size, written_at, accessed_at, age_rule, age, file, extended, coalesce(payload, checksum)
+        FROM entry WHERE cache = ?1 AND key = ?2
         """)
 
     static let findFacts = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
@@ -62,12 +63,13 @@ enum Queries {
     static let upsert = SQL(
         """
         INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, file, checksum,
-            extended, payload)
-        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            extended, payload, cost)
+        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
             accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
             is_pinned = excluded.is_pinned, revision = max(excluded.revision, revision + 1), used = NULL,
-            file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload
+            file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload,
+            cost = excluded.cost
         """)
 
     static let setExtended = SQL(
@@ -130,6 +132,8 @@ enum Queries {
         "SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
     static let anyOwnAge = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL LIMIT 1")
+
+    static let oldestWrite = SQL("SELECT min(written_at) FROM entry WHERE cache = ?1")
 
     static let lastKey = SQL("SELECT key FROM entry WHERE cache = ?1 ORDER BY key DESC LIMIT 1")
 

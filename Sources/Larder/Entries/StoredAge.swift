@@ -1,16 +1,18 @@
 /// An age as a row holds it: two integers that people can read in the shell, and that the queries compare.
+@usableFromInline
 package struct StoredAge: Hashable, Sendable {
     /// 0 unlimited, 1 since the write, 2 since the last access, 3 until a moment.
-    package let kind: Int64
+    @usableFromInline package let kind: Int64
 
     /// Milliseconds; with kind 3 since 1970.
-    package let milliseconds: Int64
+    @usableFromInline package let milliseconds: Int64
 
     package init(kind: Int64, milliseconds: Int64) {
         self.kind = kind
         self.milliseconds = milliseconds
     }
 
+    @usableFromInline
     package init(_ rule: AgeRule) {
         if rule.deadline < .max {
             self.init(kind: 3, milliseconds: rule.deadline)

@@ -49,7 +49,7 @@ package enum BuildStamp {
     private static func digest(_ bytes: [UInt8]) -> String {
         bytes.withUnsafeBytes { bytes in
             let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
-                let sum = String(Checksum.xxh64(bytes, seed: seed), radix: 16)
+                let sum = String(Checksum.xxh3(bytes, seed: seed), radix: 16)
                 return String(repeating: "0", count: 16 - sum.count) + sum
             }
             return "digest:" + digits.joined() + "-" + String(bytes.count)

@@ -21,7 +21,8 @@ extension CacheManager {
     /// Opened under another version or with another codec than before, its entries are purged in one step, and older
     /// handles show and write nothing any more.
     ///
-    /// - Throws: `.typeMismatch` if a live handle of this version has other types.
+    /// - Throws: `.typeMismatch` if a live handle of this version has other types; `.invalidConfiguration` for a
+    ///   maximum age made from not-a-number, and for a negative time in ``CacheOptions/keepsExpired``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
@@ -34,6 +35,11 @@ extension CacheManager {
             throw CacheError(
                 .invalidConfiguration,
                 "The maximum age of cache \"\(name)\" was made from not-a-number; give a number or `.unlimited`.")
+        }
+        guard options.keepsExpired >= .zero else {
+            throw CacheError(
+                .invalidConfiguration,
+                "Cache \"\(name)\" cannot keep what is over for \(options.keepsExpired); give zero or more.")
         }
         let terms = CacheTerms(
             rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)

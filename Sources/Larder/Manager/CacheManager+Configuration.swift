@@ -14,8 +14,8 @@ extension CacheManager {
     public enum Durability: Sendable {
         /// The death of the process.
         ///
-        /// A crash of the system or a power cut may lose what was committed since the log was last copied, never
-        /// consistency.
+        /// A crash of the system or a power cut may lose what was committed since the log was last copied, and large values
+        /// that were replaced or removed since then; never consistency.
         case processCrash
         /// The loss of power as well: each write waits for the disk.
         case powerLoss

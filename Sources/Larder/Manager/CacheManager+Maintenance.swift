@@ -76,8 +76,8 @@ extension CacheManager {
         try await offload { () throws(CacheError) in try self.verify(repairing: repairing, progress: progress) }
     }
 
-    /// Gives memory back now: `.warning` lets the less recently used half of every sub-cache leave memory, `.critical`
-    /// all.
+    /// Gives memory back now: `.warning` lets the less recently used half of every sub-cache leave memory, by count and
+    /// by cost, `.critical` all.
     ///
     /// What leaves memory stays on disk. Where the system tells of its pressure, this happens by itself for sub-caches
     /// with `clearsOnMemoryPressure`.

@@ -51,7 +51,7 @@ public struct CacheTransaction: ~Copyable {
 
 /// A write that the end of a transaction does.
 struct StagedWrite: Sendable {
-    let write: any QueuedWrite
+    let write: QueuedWrite
     /// Does what it calls for once it is committed and nothing is held.
     let settle: @Sendable () -> Void
     /// Takes back what was done ahead of it; it is not written.
@@ -60,7 +60,7 @@ struct StagedWrite: Sendable {
     init<R>(
         _ ledger: RowLedger, _ ticket: WriteTicket<(R, WritePlace)>, discard: @escaping @Sendable () -> Void = {}
     ) {
-        write = ticket
+        write = ticket.write
         settle = { if let (_, place) = ticket.result { ledger.settle(place) } }
         self.discard = discard
     }

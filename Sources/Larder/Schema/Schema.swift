@@ -41,6 +41,6 @@ package enum Schema {
     private static let entryProbe = SQL(
         """
         SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used, file,
-            checksum, extended, payload FROM entry LIMIT 0
+            checksum, extended, payload, cost FROM entry LIMIT 0
         """)
 }

@@ -11,13 +11,16 @@ extension FileSystem {
     ///
     /// It is the same folder wherever it is moved, and closed with its last reference.
     package final class Folder: Sendable {
-        package let path: String
+        /// The path of the folder that it was reached from, and its name there; put together only when somebody asks.
+        private let place: (path: String, name: String?)
         private let descriptor: Int32
 
-        private init(_ descriptor: Int32, _ path: String) {
+        private init(_ descriptor: Int32, _ path: String, _ name: String? = nil) {
             self.descriptor = descriptor
-            self.path = path
+            place = (path, name)
         }
+
+        package var path: String { place.name.map { place.path + "/" + $0 } ?? place.path }
 
         deinit { close(descriptor) }
 
@@ -46,7 +49,7 @@ extension FileSystem {
         /// Opens a folder in this one; nil if there is none.
         package func folder(_ name: String) throws(SystemError) -> Folder? {
             let found = retried { openat(descriptor, name, Self.flags) }
-            if found >= 0 { return Folder(found, self / name) }
+            if found >= 0 { return Folder(found, path, name) }
             if errno == ENOENT { return nil }
             throw failure("open", self / name)
         }

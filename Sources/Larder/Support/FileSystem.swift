@@ -30,7 +30,7 @@ package struct FileStatus: Sendable {
     package let identity: FileIdentity
 
     /// When contents, name or mode were last changed, in seconds and nanoseconds; nobody can set it.
-    package let changedAt: [Int]
+    package let changedAt: (seconds: Int, nanoseconds: Int)
 
     /// How many names lead to it.
     package let nameCount: Int
@@ -49,9 +49,9 @@ package struct FileStatus: Sendable {
         size = Int64(status.st_size)
         identity = FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
         #if canImport(Darwin)
-        changedAt = [Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec)]
+        changedAt = (Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec))
         #else
-        changedAt = [Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec)]
+        changedAt = (Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec))
         #endif
         nameCount = Int(status.st_nlink)
         isWritable = status.st_mode & S_IWUSR != 0
@@ -65,7 +65,8 @@ package enum FileSystem {
     /// What stands at `path`; nil if nothing does.
     package static func status(_ path: String) throws(SystemError) -> FileStatus? {
         var status = stat()
-        guard lstat(path, &status) == 0 else {
+        // Handed over by itself, the path would be copied: every commit comes here.
+        guard path.withCString({ lstat($0, &status) }) == 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("lstat", path)
         }

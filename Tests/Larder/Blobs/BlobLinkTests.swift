@@ -10,8 +10,7 @@ struct BlobLinkTests {
     let outside: String
 
     init() throws {
-        folder = try TemporaryFolder()
-        blobs = BlobFolder(in: folder)
+        (folder, blobs) = try BlobFolder.inTemporaryFolder()
         outside = folder.url.path + "/outside"
         try FileSystem.makeFolders(outside)
     }

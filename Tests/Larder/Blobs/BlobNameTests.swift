@@ -8,10 +8,7 @@ struct BlobNameTests {
     let folder: TemporaryFolder
     let blobs: BlobFolder
 
-    init() throws {
-        folder = try TemporaryFolder()
-        blobs = BlobFolder(in: folder)
-    }
+    init() throws { (folder, blobs) = try BlobFolder.inTemporaryFolder() }
 
     @Test func `the readable part stands before our own, and the extension behind it`() throws {
         let reference = try blobs.write(noise(10), label: BlobLabel(suggestion: "Zürich station.tar.png"))

@@ -8,10 +8,7 @@ struct BlobPoolTests {
     let folder: TemporaryFolder
     let blobs: BlobFolder
 
-    init() throws {
-        folder = try TemporaryFolder()
-        blobs = BlobFolder(in: folder)
-    }
+    init() throws { (folder, blobs) = try BlobFolder.inTemporaryFolder() }
 
     private func identity(_ reference: BlobReference) throws -> FileIdentity? {
         try FileSystem.status(blobs.url(reference).path)?.identity
@@ -160,27 +157,24 @@ struct BlobPoolTests {
 
     @Test func `many threads on two folders never see another's bytes`() throws {
         let other = BlobFolder(in: folder)
-        let failures = Failures()
-        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+        let others = Told<String>()
+        let errors = errors(ofThreads: 4) { thread in
             let blobs = thread % 2 == 0 ? blobs : other
             var kept: [(BlobReference, Data)] = []
-            do {
-                for number in 0..<150 {
-                    let data = noise(1 + number * 37 % 9000, UInt64(thread * 1000 + number + 1))
-                    kept.append((try blobs.write(data), data))
-                    if kept.count > 3 {
-                        let (reference, data) = kept.remove(at: number % 4)
-                        if try other.bytes(reference) != data { failures.add("\(thread) \(number)") }
-                        try blobs.giveUp(reference.name)
-                    }
-                    if number % 50 == 49 { try blobs.emptyPool() }
+            for number in 0..<150 {
+                let data = noise(1 + number * 37 % 9000, UInt64(thread * 1000 + number + 1))
+                kept.append((try blobs.write(data), data))
+                if kept.count > 3 {
+                    let (reference, data) = kept.remove(at: number % 4)
+                    if try other.bytes(reference) != data { others.add("\(thread) \(number)") }
+                    try blobs.giveUp(reference.name)
                 }
-                for (reference, data) in kept where try blobs.bytes(reference) != data { failures.add("\(thread)") }
-            } catch {
-                failures.add("\(error)")
+                if number % 50 == 49 { try blobs.emptyPool() }
             }
+            for (reference, data) in kept where try blobs.bytes(reference) != data { others.add("\(thread)") }
         }
-        #expect(failures.all == [])
+        #expect(errors == [])
+        #expect(others.all == [])
         #expect(try blobs.files.count == 12)
         try blobs.emptyPool()
         try other.emptyPool()

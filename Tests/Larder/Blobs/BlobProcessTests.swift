@@ -8,10 +8,7 @@ struct BlobProcessTests {
     let folder: TemporaryFolder
     let blobs: BlobFolder
 
-    init() throws {
-        folder = try TemporaryFolder()
-        blobs = BlobFolder(in: folder)
-    }
+    init() throws { (folder, blobs) = try BlobFolder.inTemporaryFolder() }
 
     private func words(_ verb: String, _ reference: BlobReference) -> [String] {
         [verb, blobs.path, reference.name, "\(reference.size)", "\(reference.checksum)"]

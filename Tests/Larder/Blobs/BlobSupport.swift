@@ -1,13 +1,18 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 extension BlobFolder {
     /// A folder for spilled values that is not there yet.
     convenience init(in folder: TemporaryFolder, syncs: Bool = false) {
         self.init(path: folder("store.files").path, syncs: syncs)
+    }
+
+    /// The same in a folder of a test's own.
+    static func inTemporaryFolder() throws -> (TemporaryFolder, BlobFolder) {
+        let folder = try TemporaryFolder()
+        return (folder, BlobFolder(in: folder))
     }
 
     func write(_ data: Data, label: BlobLabel = .none) throws(SystemError) -> BlobReference {
@@ -62,13 +67,4 @@ func noise(_ count: Int, _ seed: UInt64 = 1) -> Data {
 func link(_ path: String, to target: String) throws {
     try FileSystem.remove(path)
     try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target)
-}
-
-/// What went wrong on other threads.
-final class Failures: Sendable {
-    private let texts = Mutex<[String]>([])
-
-    func add(_ text: String) { texts.withLock { $0.append(text) } }
-
-    var all: [String] { texts.withLock { $0 } }
 }

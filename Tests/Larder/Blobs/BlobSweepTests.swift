@@ -10,10 +10,7 @@ struct BlobSweepTests {
     /// A moment before which every file of the test was written.
     let later = Int64(Date.distantFuture.timeIntervalSince1970) * 1000
 
-    init() throws {
-        folder = try TemporaryFolder()
-        blobs = BlobFolder(in: folder)
-    }
+    init() throws { (folder, blobs) = try BlobFolder.inTemporaryFolder() }
 
     /// Sweeps in slices; how often it asked for names, and how many files went.
     private func sweep(
@@ -78,7 +75,7 @@ struct BlobSweepTests {
     /// When a file changed or moved last, in whole milliseconds since 1970.
     private func changedAt(_ url: URL) throws -> Int64 {
         let status = try #require(try FileSystem.status(url.path))
-        return Int64(status.changedAt[0]) * 1000 + Int64(status.changedAt[1]) / 1_000_000
+        return Int64(status.changedAt.seconds) * 1000 + Int64(status.changedAt.nanoseconds) / 1_000_000
     }
 
     @Test func `whatever else lies in the folder goes if it is a file, and stays if not`() throws {

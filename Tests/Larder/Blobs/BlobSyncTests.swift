@@ -5,9 +5,6 @@ import Testing
 
 /// What is brought to the disk, and when.
 struct BlobSyncTests {
-    private static let strace = "/usr/bin/strace"
-    private static let hasStrace = FileManager.default.isExecutableFile(atPath: strace) && !ChildProcess.isSanitized
-
     let folder: TemporaryFolder
 
     init() throws {
@@ -29,6 +26,21 @@ struct BlobSyncTests {
         try FileSystem.remove(blobs.path)
         try blobs.sync()
         #expect(blobs.unsyncedCount == 0)
+    }
+
+    @Test func `who finds nothing left to sync waits for the one who is at it, and learns when that fails`() throws {
+        let blobs = BlobFolder(in: folder)
+        let references = try (0..<300).map { _ in try blobs.write(noise(10)) }
+        // One that cannot be synced, somewhere in their order.
+        let place = try blobs.url(references[0]).deletingLastPathComponent().path
+        try FileSystem.move(place, to: place + "-aside")
+        try link(place, to: place + "-aside")
+        let thread = Thread { #expect(throws: SystemError.self) { try blobs.sync() } }
+        thread.start()
+        try Waiting.until { blobs.unsyncedCount == 0 || thread.isFinished }
+        #expect(throws: SystemError.self) { try blobs.sync() }
+        try Waiting.until { thread.isFinished }
+        #expect(blobs.unsyncedCount == 300)
     }
 
     @Test func `what could not be synced is tried again`() throws {
@@ -56,12 +68,12 @@ struct BlobSyncTests {
         try String(contentsOf: log, encoding: .utf8).matches(of: /fsync\(\d+<([^>]*)>/).map { String($0.output.1) }
     }
 
-    @Test(.enabled(if: hasStrace, "strace is missing"))
+    @Test(.enabled(if: Strace.isAvailable, "strace is missing"))
     func `for power loss the file is synced, then its folder, then once what leads there`() throws {
         let path = folder("store.files").path
         let child = try ChildProcess(
             "larder-test-store", ["blob-write", path],
-            through: [Self.strace, "-f", "-y", "-o", folder("log").path, "-e", "trace=fsync"])
+            through: Strace.wrapper("-y", "-e", "trace=fsync", log: folder("log")))
         let lines = try child.finish().lines.map { $0.split(separator: " ").last.map(String.init) ?? "" }
         try #require(lines.count == 2)
         let folders = lines.map { path + "/" + $0.prefix(2) }
@@ -72,15 +84,12 @@ struct BlobSyncTests {
         #expect(synced.dropFirst(5) == (folders[0] == folders[1] ? [folders[1]] : [folders[1], path]))
     }
 
-    @Test(.enabled(if: hasStrace, "strace is missing"), arguments: 1...6)
+    @Test(.enabled(if: Strace.isAvailable, "strace is missing"), arguments: 1...6)
     func `a write that cannot be synced throws and leaves nothing`(number: Int) throws {
         let path = folder("store.files").path
         let child = try ChildProcess(
             "larder-test-store", ["blob-write", path],
-            through: [
-                Self.strace, "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-                "inject=fsync:error=EIO:when=\(number)",
-            ])
+            through: Strace.wrapper("-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=\(number)"))
         let lines = try child.finish().lines
         let blobs = BlobFolder(in: folder)
         // One of the two writes failed, and the first one that did not was given up.
@@ -90,13 +99,13 @@ struct BlobSyncTests {
     }
 
     @Test(
-        .enabled(if: hasStrace, "strace is missing"),
+        .enabled(if: Strace.isAvailable, "strace is missing"),
         arguments: ["mkdirat:error=ENOSPC:when=2", "renameat:error=ENOSPC"])
     func `a file that cannot be recycled, for want of room, is deleted`(failure: String) throws {
         let path = folder("store.files").path
         let child = try ChildProcess(
             "larder-test-store", ["blob-write", path],
-            through: [Self.strace, "-f", "-o", "/dev/null", "-e", "trace=mkdirat,renameat", "-e", "inject=\(failure)"])
+            through: Strace.wrapper("-e", "trace=mkdirat,renameat", "-e", "inject=\(failure)"))
         let names = try child.finish().lines.map { $0.split(separator: " ") }
         try #require(names.map { $0[0] } == ["wrote", "wrote"])
         let blobs = BlobFolder(in: folder)

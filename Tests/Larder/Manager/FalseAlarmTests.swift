@@ -7,12 +7,11 @@ import Testing
 
 /// Damage that is reported and is not there.
 struct FalseAlarmTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
     init() throws {
         folder = try TemporaryFolder()
-        url = folder("store.sqlite")
         try CacheManager.makeStore(at: url, rows: 50)
     }
 

@@ -2,17 +2,13 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct ForeignFileTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     /// A database as another program leaves it.
     private func make(_ sql: String) throws {
@@ -46,21 +42,12 @@ struct ForeignFileTests {
         var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 120_000))
         try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7; CREATE TABLE theirs (x)")
         let url = url
-        let failure = Mutex<CacheError?>(nil)
-        let done = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-            do throws(CacheError) {
-                _ = try CacheManager(url: url, configuration: .patient)
-            } catch {
-                failure.withLock { $0 = error }
-            }
-            done.signal()
-        }
+        let opening = SideThread { _ = try CacheManager(url: url, configuration: .patient) }
         // The lock file tells that it has looked at the file and found it empty.
         try Waiting.until { try folder.names.contains("store.sqlite.lock") }
         try other.execute("INSERT INTO theirs VALUES (1); COMMIT")
-        done.wait()
-        #expect(failure.withLock { $0 }?.code == .foreignFile)
+        let error = #expect(throws: CacheError.self) { try opening.value() }
+        #expect(error?.code == .foreignFile)
         #expect(try other.userVersion() == 7)
         #expect(try other.applicationID() == 0)
         #expect(try other.text("SELECT group_concat(name) FROM sqlite_schema") == "theirs")
@@ -72,33 +59,19 @@ struct ForeignFileTests {
         let log = folder("store.sqlite-wal")
         try Data("a log".utf8).write(to: log)
         let (url, lock) = (url, folder("store.sqlite.lock").path)
-        let failure = Mutex<CacheError?>(nil)
-        let isDone = Atomic(false)
-        let done = DispatchSemaphore(value: 0)
-        let outcome = try FileSystem.withLock(lock, waiting: 0) { () -> Result<Void, any Error> in
-            Thread.detachNewThread {
-                do throws(CacheError) {
-                    try CacheManager(url: url).close()
-                } catch {
-                    failure.withLock { $0 = error }
-                }
-                isDone.store(true, ordering: .sequentiallyConsistent)
-                done.signal()
-            }
+        let outcome = try FileSystem.withLock(lock, waiting: 0) {
+            let opening = SideThread { try CacheManager(url: url, configuration: .patient).close() }
             // It waits for us, or is not going to.
             let waiting = Result {
-                try OpenFiles.wait(
-                    for: { $0 == lock }, until: { $0 == 2 || isDone.load(ordering: .sequentiallyConsistent) })
+                try OpenFiles.wait(for: { $0 == lock }, until: { $0 == 2 || opening.result != nil })
             }
             unlink(log.path)
-            return waiting
+            return (opening, waiting)
         }
         // Without the lock nobody was made to wait for it.
-        let waiting = try #require(outcome)
-        done.wait()
+        let (opening, waiting) = try #require(outcome)
+        #expect(throws: Never.self) { try opening.value() }
         try waiting.get()
-        let error = failure.withLock { $0 }
-        #expect(error == nil)
     }
     #endif
 

@@ -5,13 +5,10 @@ import LarderTestSupport
 import Testing
 
 struct OpeningTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     private func failure(_ url: URL, _ configuration: CacheManager.Configuration = .init()) -> CacheError? {
         #expect(throws: CacheError.self) { try CacheManager(url: url, configuration: configuration) }
@@ -90,18 +87,8 @@ struct OpeningTests {
         #expect(try openFiles() == before)
     }
 
-    /// Descriptors of this process into our folder.
-    private func openFiles() throws -> [String] {
-        #if os(Linux)
-        return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { descriptor in
-            // One that was closed since the listing leads nowhere.
-            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + descriptor)
-            return target.flatMap { $0.hasPrefix(folder.url.path) ? $0 : nil }
-        }
-        #else
-        return []
-        #endif
-    }
+    /// Where descriptors of this process lead in our folder.
+    private func openFiles() throws -> [String] { try OpenFiles.paths { $0.hasPrefix(folder.url.path) } }
 
     @Test func `two spellings of a name are two files, two stores and two sets`() throws {
         let (composed, decomposed) = (folder("\u{e9}.sqlite"), folder("e\u{301}.sqlite"))
@@ -230,8 +217,6 @@ struct OpeningTests {
     }
 
     @Test func `a SQLite that is older than ours may be is an error that touches nothing`() throws {
-        let folder = try TemporaryFolder()
-        let url = folder("store.sqlite")
         var configuration = CacheManager.Configuration()
         configuration.libraryVersion = 3_036_999
         let error = #expect(throws: CacheError.self) { try CacheManager(url: url, configuration: configuration) }

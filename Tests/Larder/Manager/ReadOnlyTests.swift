@@ -2,17 +2,13 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct ReadOnlyTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     private func open() throws(CacheError) -> CacheManager {
         var configuration = CacheManager.Configuration()
@@ -57,7 +53,7 @@ struct ReadOnlyTests {
 
     @Test func `a reader without a log notices that somebody begins to write`() throws {
         try CacheManager.makeStore(at: url, rows: 2)
-        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        try url.removeLog()
         let reader = try open()
         #expect(try reader.store().rowCount() == 2)
         let writer = try CacheManager(url: url)
@@ -86,29 +82,24 @@ struct ReadOnlyTests {
     @Test func `a reader that never pauses is not in the way of a writer of the same process`() throws {
         try CacheManager.makeStore(at: url, rows: 1)
         let reader = try open()
-        let failures = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 3) { thread in
-            do {
-                for round in 0..<100 {
-                    if thread > 0 {
-                        for _ in 0..<20 { _ = try reader.store().rowCount() }
-                    } else {
-                        let writer = try CacheManager(url: url, configuration: .patient)
-                        try writer.writableStore().insertRow(named: "round \(round)")
-                        try writer.close()
-                    }
+        let errors = errors(ofThreads: 3) { thread in
+            for round in 0..<100 {
+                if thread > 0 {
+                    for _ in 0..<20 { _ = try reader.store().rowCount() }
+                } else {
+                    let writer = try CacheManager(url: url, configuration: .patient)
+                    try writer.writableStore().insertRow(named: "round \(round)")
+                    try writer.close()
                 }
-            } catch {
-                failures.withLock { $0.append("\(error)") }
             }
         }
-        #expect(failures.withLock { $0 } == [])
+        #expect(errors == [])
         #expect(try reader.store().rowCount() == 101)
     }
 
     @Test func `a reader without a log notices a writer that came and went`() throws {
         try CacheManager.makeStore(at: url, rows: 2)
-        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        try url.removeLog()
         let reader = try open()
         #expect(try reader.store().rowCount() == 2)
         // As the shell does: it copies and deletes the log when it closes.
@@ -118,7 +109,7 @@ struct ReadOnlyTests {
             try writer.insertRow(named: "new")
             #expect(try writer.checkpoint(guardedBy: &guardian)?.isComplete == true)
         }
-        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        try url.removeLog()
         #expect(try reader.store().rowCount() == 3)
     }
 
@@ -129,13 +120,14 @@ struct ReadOnlyTests {
         try writer.close()
         for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
         try Data(repeating: 120, count: 5000).write(to: url)
-        _ = #expect(throws: CacheError.self) {
+        let error = #expect(throws: CacheError.self) {
             // What is in its cache may still be read; the next renewal finds the file gone.
             for _ in 0..<3 {
                 _ = try reader.store().rowCount()
                 _ = try reader.store().isIdle
             }
         }
+        #expect(error?.code == .storageUnavailable)
         #expect(try folder.names == ["store.sqlite"])
     }
 

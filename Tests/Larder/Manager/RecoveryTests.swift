@@ -5,18 +5,15 @@ import LarderTestSupport
 import Testing
 
 struct RecoveryTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     /// A store with `rows` rows, all of them in the main file, and without a log.
     private func makeWithoutLog(rows: Int = 2000) throws {
         try make(rows: rows)
-        for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+        try url.removeLog()
     }
 
     private func make(rows: Int) throws {
@@ -28,15 +25,13 @@ struct RecoveryTests {
         try manager.close()
     }
 
-    private func damage(at offset: Int, with bytes: [UInt8]) throws {
-        let handle = try FileHandle(forUpdating: url)
-        try handle.seek(toOffset: UInt64(offset))
-        try handle.write(contentsOf: bytes)
-        try handle.close()
-    }
-
     private func setAside() throws -> [String] {
         try folder.names.filter { $0.hasPrefix("store.sqlite.corrupt") }
+    }
+
+    /// The databases themselves among what was set aside.
+    private func databasesSetAside() throws -> [String] {
+        try setAside().filter { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil }
     }
 
     private func configuration(_ recovery: CacheManager.Recovery) -> CacheManager.Configuration {
@@ -62,8 +57,8 @@ struct RecoveryTests {
         #expect(try Data(contentsOf: folder(kept)) == text)
         // Further damage does not push out what never was ours.
         for _ in 0..<3 {
-            try damage(at: 0, with: Array(repeating: 120, count: 16))
-            for ending in ["-wal", "-shm"] { try FileManager.default.removeItem(at: folder("store.sqlite" + ending)) }
+            try url.overwrite(with: Array(repeating: 120, count: 16))
+            try url.removeLog()
             try CacheManager(url: url).close()
         }
         #expect(try Data(contentsOf: folder(kept)) == text)
@@ -77,11 +72,11 @@ struct RecoveryTests {
         try FileManager.default.createDirectory(at: spilled, withIntermediateDirectories: true)
         try Data("large".utf8).write(to: spilled.appendingPathComponent("value"))
         try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
-        try damage(at: 0, with: Array("no database here".utf8))
+        try url.overwrite(with: Array("no database here".utf8))
 
         let manager = try CacheManager(url: url)
         #expect(try manager.store().rowCount() == 0)
-        let main = try #require(try setAside().first { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil })
+        let main = try #require(try databasesSetAside().first)
         #expect(try setAside().contains(main + "-shm"))
         #expect(try setAside().contains(main + ".files"))
         let value = folder.url.appendingPathComponent(main + ".files/ab/value")
@@ -99,9 +94,7 @@ struct RecoveryTests {
     @Test(arguments: [50, 4096, 20_000])
     func `a truncated file is set aside at the opening or when the damage is met`(length: Int) throws {
         try makeWithoutLog()
-        let handle = try FileHandle(forUpdating: url)
-        try handle.truncate(atOffset: UInt64(length))
-        try handle.close()
+        try url.cut(to: length)
         let manager = try CacheManager(url: url)
         #expect(try manager.store().rowCount() == 0)
         try manager.store().insertRow(named: "works")
@@ -111,10 +104,10 @@ struct RecoveryTests {
 
     @Test func `a header of zeros is damage, another mark is another's file`() throws {
         try makeWithoutLog(rows: 1)
-        try damage(at: 68, with: [1, 2, 3, 4])
+        try url.overwrite(at: 68, with: [1, 2, 3, 4])
         let foreign = #expect(throws: CacheError.self) { try CacheManager(url: url) }
         #expect(foreign?.code == .foreignFile)
-        try damage(at: 0, with: Array(repeating: 0, count: 100))
+        try url.overwrite(with: Array(repeating: 0, count: 100))
         let manager = try CacheManager(url: url)
         #expect(try manager.store().rowCount() == 0)
         #expect(try setAside().count == 1)
@@ -123,10 +116,9 @@ struct RecoveryTests {
     // case 284
     @Test func `a damaged page that a read meets later is answered by a new store, once`() throws {
         try makeWithoutLog()
-        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
         // Everything behind the schema; the opening reads only that.
         let manager = try CacheManager(url: url)
-        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        try url.overwritePagesBehindSchema()
         let store = try manager.store()
         #expect(try store.rowCount() == 0)
         #expect(try setAside().contains { $0.hasSuffix("-wal") })
@@ -134,23 +126,21 @@ struct RecoveryTests {
         #expect(try store.rowCount() == 1)
         try manager.close()
         #expect(try CacheManager.rowCount(at: url) == 1)
-        #expect(try setAside().filter { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil }.count == 1)
+        #expect(try databasesSetAside().count == 1)
     }
 
     @Test func `a damaged page that a write meets is answered by a new store that has the write`() throws {
         try makeWithoutLog()
-        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
         let manager = try CacheManager(url: url)
-        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        try url.overwritePagesBehindSchema()
         try manager.store().insertRow(named: "acknowledged")
         #expect(try manager.store().rowCount() == 1)
     }
 
     @Test func `a damaged page under the policy to fail is an error that changes nothing`() throws {
         try makeWithoutLog()
-        let size = try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int)
         let manager = try CacheManager(url: url, configuration: configuration(.fail))
-        try damage(at: 4 * 4096, with: Array(repeating: 0x5A, count: size - 4 * 4096))
+        try url.overwritePagesBehindSchema()
         for _ in 0..<2 {
             let error = #expect(throws: CacheError.self) { try manager.store().rowCount() }
             #expect(error?.code == .corrupt)
@@ -177,9 +167,9 @@ struct RecoveryTests {
         for _ in 0..<3 {
             try make(rows: 10)
             try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
-            try damage(at: 0, with: Array("no database here".utf8))
+            try url.overwrite(with: Array("no database here".utf8))
             try CacheManager(url: url).close()
-            let sets = try setAside().filter { $0.wholeMatch(of: /.*corrupt-[0-9]+-[0-9a-f]{8}/) != nil }
+            let sets = try databasesSetAside()
             #expect(sets.count == 1)
             #expect(sets != last)
             last = sets
@@ -192,9 +182,7 @@ struct RecoveryTests {
     @Test func `a file that is put in the place of an open one is not given the old one's log`() throws {
         let backup = folder("backup.sqlite")
         try CacheManager.makeStore(at: backup, rows: 7)
-        for ending in ["-wal", "-shm"] {
-            try FileManager.default.removeItem(at: folder("backup.sqlite" + ending))
-        }
+        try backup.removeLog()
         let manager = try CacheManager(url: url)
         let store = try manager.store()
         for row in 0..<300 { try store.insertRow(named: "old \(row)") }
@@ -214,9 +202,7 @@ struct RecoveryTests {
         var writer = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
         try writer.insertRow(named: "in the log")
         let log = try Data(contentsOf: folder("store.sqlite-wal"))
-        let handle = try FileHandle(forUpdating: url)
-        try handle.truncate(atOffset: 0)
-        try handle.close()
+        try url.cut(to: 0)
         let manager = try CacheManager(url: url)
         #expect(try manager.store().rowCount() == 0)
         let kept = try #require(try setAside().first { $0.hasSuffix("-wal") })
@@ -233,7 +219,7 @@ struct RecoveryTests {
             #expect(descriptor >= 0)
             close(descriptor)
             try FileManager.default.removeItem(at: folder("store.sqlite-wal"))
-            try damage(at: 0, with: Array("no database here".utf8))
+            try url.overwrite(with: Array("no database here".utf8))
             let manager = try CacheManager(url: url)
             #expect(try manager.store().rowCount() == 0, "round \(round)")
         }

@@ -1,17 +1,13 @@
 import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct SharingTests {
-    let folder: TemporaryFolder
-    let url: URL
+    private let folder: TemporaryFolder
+    private var url: URL { folder("store.sqlite") }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     @Test func `managers on one path share one store, and closing one leaves the other working`() throws {
         let (a, b) = (try CacheManager(url: url), try CacheManager(url: url))
@@ -49,19 +45,14 @@ struct SharingTests {
 
     // case 272
     @Test func `threads that open and close one path lose nothing`() throws {
-        let failures = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+        let errors = errors(ofThreads: 8) { thread in
             for round in 0..<200 {
-                do {
-                    let manager = try CacheManager(url: url, configuration: .patient)
-                    try manager.store().insertRow(named: "\(thread) \(round)")
-                    try manager.close()
-                } catch {
-                    failures.withLock { $0.append("\(error)") }
-                }
+                let manager = try CacheManager(url: url, configuration: .patient)
+                try manager.store().insertRow(named: "\(thread) \(round)")
+                try manager.close()
             }
         }
-        #expect(failures.withLock { $0 } == [])
+        #expect(errors == [])
         #expect(try CacheManager.rowCount(at: url) == 1600)
     }
 
