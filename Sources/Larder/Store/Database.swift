@@ -69,7 +69,7 @@ package final class Database: Sendable {
     /// Which file its log was then, if it had one.
     package let logIdentity: FileIdentity?
 
-    /// How many pages stood in the log after the last commit here.
+    /// How many pages stood in the log after the last commit here; 0 once all of them are in the main file.
     private let logPages = Atomic(0)
 
     /// The length of the log at which the next checkpoint pays.
@@ -228,6 +228,12 @@ extension Database {
         logPages.load(ordering: .relaxed) >= checkpointAt.load(ordering: .relaxed)
     }
 
+    /// A log of this many pages, 16 MB, is not written on before somebody has tried to copy it: the background was outrun.
+    package static let longestLog = 4 * checkpointPages
+
+    /// Whether whoever writes is to copy the log first.
+    package var isLogTooLong: Bool { wantsCheckpoint && logPages.load(ordering: .relaxed) >= Self.longestLog }
+
     /// Copies the log into the main file; nil if another process holds the write lock, or there is no log.
     package func checkpoint() throws(SQLiteError) -> CheckpointResult? {
         guard case .pool(let pool) = readers else { return nil }
@@ -241,12 +247,14 @@ extension Database {
             guard writer!.exclusive == nil else { return nil }
             // A row must not be safer than the file that it names.
             try blobs?.syncForCheckpoint()
-            return try writer!.checkpoint(openGuardian)
+            let result = try writer!.checkpoint(openGuardian)
+            // Before anybody writes again, whose pages would be forgotten.
+            if result?.isComplete == true { logPages.store(0, ordering: .relaxed) }
+            return result
         }
         // … and one that still does keeps the log from being started anew.
         pool.letGo()
         if result?.isComplete == true {
-            logPages.store(0, ordering: .relaxed)
             checkpointAt.store(Self.checkpointPages, ordering: .relaxed)
         } else {
             // Somebody stands in the log, or writes: trying again at once would achieve as little again.
@@ -261,10 +269,13 @@ extension Database {
 
     /// Copies what was written here into the main file, and leaves a short log.
     package func tidyLog() throws(SQLiteError) {
-        guard logPages.load(ordering: .relaxed) > 0, isInPlace else { return }
+        guard logPages.load(ordering: .relaxed) > 0 || writtenPages > Self.longLog, isInPlace else { return }
         guard let result = try checkpoint(), result.isComplete, result.logPages > Self.longLog else { return }
         try withWriter { (connection) throws(SQLiteError) in try connection.shrinkLog() }
     }
+
+    /// How many pages our last commit left in the log, which is as long as before when all of them have been copied.
+    private var writtenPages: Int { writer.withLock { $0 == nil ? 0 : $0!.connection.logPages } }
 
     /// Lets go of the read transactions that are kept open.
     package func letGoOfReaders() {

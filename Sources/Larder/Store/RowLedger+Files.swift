@@ -11,42 +11,47 @@ extension RowLedger {
     /// - Returns: A row without a payload if that is damaged or gone, nil if the row is gone.
     package func filled(_ key: StoredKey, _ row: EntryRow) throws(CacheError) -> EntryRow? {
         var row = row
-        while let name = row.facts.file {
-            let size = row.facts.size - Int64(row.extended?.count ?? 0)
-            guard let blobs = try store.present().blobs else { return row }
-            let reading: BlobReading
-            do throws(SystemError) {
-                reading = try blobs.read(name, size: size, checksum: row.facts.checksum)
-            } catch {
-                throw CacheError("cannot read the file of key \(key) in sub-cache \"\(self.name)\"", error)
-            }
+        while !row.isInHand, let reading = try read(row, of: key) {
             if case .bytes(let payload) = reading { return row.with(payload) }
             guard let again = try readMoment({ (c, id) throws(SQLiteError) in try c.row(id, key) }) ?? nil else {
                 return nil
             }
-            if again.facts.file == name, again.facts.revision == row.facts.revision { return row }
+            if again.facts.file == row.facts.file, again.facts.revision == row.facts.revision { return row.with(nil) }
             row = again
         }
         return row
     }
 
+    /// What is in the file that a row names; nil where no file can be.
+    func read(_ row: EntryRow, of key: StoredKey? = nil) throws(CacheError) -> BlobReading? {
+        guard let file = row.facts.file else { return nil }
+        let size = row.facts.size - Int64(row.extended?.count ?? 0)
+        return try read(file, of: key, size: size, checksum: row.facts.checksum)
+    }
+
+    /// What is in a file that the row of a key names; nil where no file can be.
+    func read(
+        _ file: String, of key: StoredKey?, size: Int64, checksum: Int64
+    ) throws(CacheError) -> BlobReading? {
+        guard let blobs = try store.present().blobs else { return nil }
+        do throws(SystemError) {
+            return try blobs.read(file, size: size, checksum: checksum)
+        } catch {
+            let owner = key.map { "key \($0)" } ?? "a value"
+            throw CacheError("cannot read the file of \(owner) in sub-cache \"\(name)\"", error)
+        }
+    }
+
     /// The row that was just removed with its payload in hand: its file is nobody else's any more.
     package func filledLast(_ row: EntryRow) throws(CacheError) -> EntryRow {
-        guard let name = row.facts.file, let blobs = try store.present().blobs else { return row }
-        let size = row.facts.size - Int64(row.extended?.count ?? 0)
-        do throws(SystemError) {
-            guard case .bytes(let payload) = try blobs.read(name, size: size, checksum: row.facts.checksum) else {
-                return row
-            }
-            return row.with(payload)
-        } catch {
-            throw CacheError("cannot read the file of a removed value in sub-cache \"\(self.name)\"", error)
-        }
+        guard !row.isInHand, let reading = try read(row) else { return row }
+        guard case .bytes(let payload) = reading else { return row.with(nil) }
+        return row.with(payload)
     }
 
     /// A row that a reader may have, with its payload in hand.
     package func filled(_ key: StoredKey, _ found: FoundRow, _ terms: AgeTerms) throws(CacheError) -> FoundRow? {
-        guard found.row.facts.file != nil else { return found }
+        if found.row.isInHand { return found }
         guard let row = try filled(key, found.row) else { return judged(key, nil, terms) }
         if row.facts.revision != found.row.facts.revision { return judged(key, row, terms) }
         return FoundRow(row: row, facts: found.facts, moment: found.moment)

@@ -20,15 +20,20 @@ struct RowTally: Sendable {
     var size: Int64
     /// When somebody else has committed since, it is counted again, though not with every write.
     var round: UInt32
+    /// Our own writes since it was counted.
     var writes = 0
 
-    /// After so many writes of our own a tally is no longer trusted where others write too.
-    static let longestTrust = 256
+    /// Whether so much may have been written here since somebody else committed that it is to be counted again: a share
+    /// of what there is, so that several who write exceed a limit by no more than shares.
+    var isStale: Bool { writes > count / 20 }
 }
 
 /// Limits are held by those who write: each pays for what its write displaces, by a share of a pass over the rows.
 extension RowLedger {
     package var limits: RowLimits { state.withLock { $0.limits } }
+
+    /// The revision of the last entry that was written here.
+    var newestWritten: Int64 { state.withLock { $0.newest } }
 
     /// Changes the limits, and holds them from this moment on.
     package func setLimits(_ limits: RowLimits) throws(CacheError) {
@@ -73,9 +78,7 @@ extension RowLedger {
         state.withLock { state in
             if state.limits.isNone || state.isSuperseded { return false }
             guard let tally = state.tally else { return nil }
-            if tally.round != state.watch.knownRound, tally.writes > max(RowTally.longestTrust, tally.count / 20) {
-                return nil
-            }
+            if tally.round != state.watch.knownRound, tally.isStale { return nil }
             let count = state.limits.count.map { Self.allowed(Int64($0), slack: slack) } ?? .max
             let size = state.limits.size.map { Self.allowed($0, slack: slack) } ?? .max
             return Int64(tally.count) > count || tally.size > size
@@ -89,13 +92,16 @@ extension RowLedger {
 
     /// Removes what is over, then the least recently used, until the limits hold.
     ///
+    /// With slack, as after a write, the entry that was written last stays: else one larger than the limit would be gone
+    /// before its writer could read it.
+    ///
     /// Whoever comes while another is at it removes what that one has not claimed, so that writers cannot outrun the
     /// limits. Nothing is held over the removal: it runs the user's code.
     ///
     /// - Returns: How many went.
     package func holdLimits(slack: Bool) throws(CacheError) -> Int {
         var removed = 0
-        while try isOverLimitsForSure(slack: slack), let claim = try claim() {
+        while try isOverLimitsForSure(slack: slack), let claim = try claim(sparesNewest: slack) {
             defer { evicting.withLock { $0.giveBack(claim) } }
             let gone = try remove(claim.victims, claim.cause).count
             removed += gone
@@ -136,7 +142,7 @@ extension RowLedger {
     }
 
     /// Claims the next few of the queue, which is filled when it is empty; nil if there is nothing to claim.
-    private func claim() throws(CacheError) -> EvictionClaim? {
+    private func claim(sparesNewest: Bool) throws(CacheError) -> EvictionClaim? {
         try front?.handOverUses()
         let now = store.timekeeper.now()
         var found: [TrimCandidate]?
@@ -144,8 +150,10 @@ extension RowLedger {
             // Not under the lock: the pass may meet another generation, and let go of the user's values.
             found = try leastUsed(of: rows, now: now)
         }
-        let (limits, tally, uses) = state.withLock { ($0.limits, $0.tally, $0.uses) }
+        let (limits, tally, uses, newest) = state.withLock { ($0.limits, $0.tally, $0.uses, $0.newest) }
         guard let tally else { return nil }
+        // A limit of nothing keeps nothing.
+        let spared = sparesNewest && limits.count != 0 && limits.size != 0 ? newest : nil
         return evicting.withLock { queue in
             let count = limits.count.map { tally.count - $0 - queue.claimedCount } ?? 0
             let size = limits.size.map { tally.size - $0 - queue.claimedSize } ?? 0
@@ -153,7 +161,7 @@ extension RowLedger {
             // Of several who found it empty the first one fills it.
             let isFresh = found != nil && queue.isSpent(tally.count, now: now)
             if isFresh, let found { queue.fill(found, now: now) }
-            return queue.claim(count: count, size: size, uses, isFresh: isFresh)
+            return queue.claim(count: count, size: size, uses, sparing: spared, isFresh: isFresh)
         }
     }
 
@@ -217,8 +225,10 @@ struct EvictionQueue: Sendable {
     }
 
     /// Takes out what makes up for so many rows and bytes; nil if nothing is left that may go.
+    ///
+    /// - Parameter spared: The revision of an entry that stays.
     mutating func claim(
-        count: Int, size: Int64, _ uses: [StoredKey: NotedUse], isFresh: Bool
+        count: Int, size: Int64, _ uses: [StoredKey: NotedUse], sparing spared: Int64?, isFresh: Bool
     ) -> EvictionClaim? {
         claims += 1
         var (count, size) = (count, size)
@@ -226,6 +236,7 @@ struct EvictionQueue: Sendable {
         while count > 0 || size > 0, claim.victims.count < Self.longestClaim, let candidate = candidates.popFirst() {
             // Used since the queue was made: no longer among the least used.
             if let use = uses[candidate.key], use.used > candidate.used { continue }
+            if candidate.facts.revision == spared { continue }
             claim.victims.append(
                 RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
             claim.size += candidate.facts.size

@@ -19,7 +19,15 @@ package struct AgeTerms: Sendable {
     var isOfSystem: Bool { injected == nil }
 
     /// Now, exactly.
+    @usableFromInline
     package func now() -> Int64 { injected?() ?? SystemClock.now() }
+
+    /// Whether it is surely not later than a moment.
+    @usableFromInline
+    package func isBefore(_ moment: Int64) -> Bool {
+        if let injected { return injected() <= moment }
+        return SystemClock.coarseNow().addingSaturated(SystemClock.coarseLag) <= moment
+    }
 
     /// Now, as exactly as it takes to judge a row.
     func now(toJudge facts: EntryFacts) -> Int64 {
@@ -65,12 +73,13 @@ extension RowLedger {
             count { $0.misses += 1 }
             return nil
         }
-        if row.hasFile { return try findFile(key, terms) }
         // The clock is read after the disk: the wait counts.
         let facts = row.facts
-        let (now, used) = (terms.now(toJudge: facts), store.revisions.next())
+        let now = terms.now(toJudge: facts)
+        if let file = facts.file { return try findFile(key, file, row, terms, now: now) }
+        let used = store.revisions.next()
         let uses = state.withLock { state -> Int? in
-            guard let (_, moment) = state.judged(key, facts, terms, now: now) else { return nil }
+            guard let (_, moment) = state.judged(key, facts, terms, now: now, isPlain: true) else { return nil }
             state.counts.diskHits += 1
             state.uses[key] = NotedUse(accessedAt: moment, used: used)
             return state.uses.count
@@ -80,12 +89,28 @@ extension RowLedger {
         return FoundPayload(bytes: row.soundPayload, revision: row.revision, isInFile: false)
     }
 
-    private func findFile(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
+    /// The same of a payload in a file.
+    private func findFile(
+        _ key: StoredKey, _ file: String, _ row: BriefRow, _ terms: AgeTerms, now: Int64
+    ) throws(CacheError) -> FoundPayload? {
+        let judged = state.withLock { $0.judged(key, row.facts, terms, now: now, isPlain: true) }
+        guard let (_, moment) = judged else { return nil }
+        guard case .bytes(let payload) = try read(file, of: key, size: row.payloadSize, checksum: row.checksum) else {
+            return try findFileAnew(key, terms)
+        }
+        count { $0.diskHits += 1 }
+        noteUse(key, at: moment, used: store.revisions.next())
+        return FoundPayload(bytes: payload, revision: row.revision, isInFile: true)
+    }
+
+    /// The same where the file does not fit its row, which may have been written meanwhile.
+    private func findFileAnew(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
         guard let found = try find(key, terms, state.withLock { $0.watch }.round()) else { return nil }
         count { $0.diskHits += 1 }
         noteUse(key, at: found.moment, used: store.revisions.next())
         return FoundPayload(
-            bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision, isInFile: true)
+            bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision,
+            isInFile: found.row.facts.file != nil)
     }
 
     /// Takes back what a read counted.
@@ -97,13 +122,19 @@ extension RowLedger {
         }
     }
 
-    /// The rows of many keys, as of one moment.
-    package func rows(_ keys: [StoredKey], _ round: UInt32) throws(CacheError) -> [EntryRow?] {
-        try readMoment(round) { (c, id) throws(SQLiteError) in
+    /// The rows of many keys as of one moment, their files read.
+    ///
+    /// - Parameter terms: By which an entry may be over, so that its file does not matter.
+    package func rows(
+        _ keys: [StoredKey], _ round: UInt32, _ terms: AgeTerms? = nil
+    ) throws(CacheError) -> [EntryRow?] {
+        let read: @Sendable (inout Connection, Int64) throws(SQLiteError) -> [EntryRow?] = {
+            (c, id) throws(SQLiteError) in
             var rows: [EntryRow?] = []
             for key in keys { rows.append(try c.row(id, key)) }
             return rows
-        } ?? keys.map { _ in nil }
+        }
+        return try together(try readMoment(round, read), terms, read) ?? keys.map { _ in nil }
     }
 
     /// The rows of many keys, as of this moment.
@@ -157,6 +188,17 @@ extension RowLedger {
         state.withLock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
     }
 
+    /// The same of a row that a pass comes to; nil also if it is over.
+    @usableFromInline
+    package func served(
+        _ key: StoredKey, _ facts: EntryFacts, _ rule: AgeRule, now: Int64, accessedAt: Int64?
+    ) -> EntryFacts? {
+        guard let seen = seen(key, facts, now: now, accessedAt: accessedAt), !seen.isExpired(rule, now: now) else {
+            return nil
+        }
+        return seen
+    }
+
     /// Whether any row is known to be unreadable.
     package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
 
@@ -175,12 +217,21 @@ extension RowLedger {
     package func count(_ terms: AgeTerms) throws(CacheError) -> Int {
         try front?.handOverUses()
         let (now, rule) = (terms.now(), terms.rule)
-        let (unreadable, uses) = state.withLock { ($0.unreadable, $0.uses) }
+        let (unreadable, uses, corrections) = state.withLock { ($0.unreadable, $0.uses, $0.corrections) }
         return try readMoment { (c, id) throws(SQLiteError) in
             var count = try c.countLive(id, rule, now: now)
             for (key, row) in unreadable {
                 guard let facts = try c.facts(id, key), facts.revision == row.revision else { continue }
                 if !facts.isExpired(rule, now: now) { count -= 1 }
+            }
+            // Moments in the future that were met, and what they were taken for.
+            for (key, moment) in corrections {
+                guard let facts = try c.facts(id, key), !facts.isExpired(rule, now: now),
+                    unreadable[key]?.revision != facts.revision
+                else { continue }
+                let used = min(now, max(min(facts.accessedAt, moment), uses[key]?.accessedAt ?? .min))
+                let seen = facts.seen(writtenAt: min(facts.writtenAt, moment), accessedAt: used)
+                if seen.isExpired(rule, now: now) { count -= 1 }
             }
             // Where an age runs from the last read, that may be one that is not written down yet.
             if uses.isEmpty { return count }
@@ -199,7 +250,9 @@ extension RowLedger {
 
     /// Whether no entry is served, by these terms.
     package func isEmpty(_ terms: AgeTerms) throws(CacheError) -> Bool {
-        guard state.withLock({ $0.unreadable.isEmpty }) else { return try count(terms) == 0 }
+        guard state.withLock({ $0.unreadable.isEmpty && $0.corrections.isEmpty }) else {
+            return try count(terms) == 0
+        }
         let (now, rule) = (terms.now(), terms.rule)
         let isAnyLive = try readMoment { (c, id) throws(SQLiteError) in try c.isAnyLive(id, rule, now: now) } ?? false
         // Reads that are not written down may have kept some that the rows say are over.

@@ -125,15 +125,26 @@ extension RowLedger {
         }
     }
 
+    /// By what entries are over: the ages of the live handles, and what was declared last, where another process did that,
+    /// with how long after their end anybody wants them kept.
+    package func sweepTerms() throws(CacheError) -> (rules: [AgeRule], keeping: Int64) {
+        let (rules, own) = (liveRules, declared)
+        let last = try readMoment { (c, _) throws(SQLiteError) in try c.liveGeneration(named: self.name) } ?? nil
+        guard let last, !rules.isEmpty, last.age != own.age || last.keepsExpired != own.keepsExpired else {
+            return (rules, longestKeeping)
+        }
+        return (rules + [last.age.rule], max(longestKeeping, last.keepsExpired))
+    }
+
     /// Removes what is over for all live handles, and for longer than anybody wants it kept.
     package func sweep() throws(CacheError) -> Int {
-        let rules = liveRules
+        let (rules, keeping) = try sweepTerms()
         if rules.isEmpty {
             // Its last handle is gone; once it is settled it is one that nobody uses.
             try flushUses()
             return 0
         }
-        var grace = longestKeeping
+        var grace = keeping
         // Another process may have read a sliding entry, and not written that down yet.
         if rules.contains(where: \.isSliding) { grace = max(grace, Self.longestNote) }
         return try removeExpired(rules, now: store.timekeeper.now(), grace: grace)

@@ -9,30 +9,13 @@ extension RowLedger {
     /// - Parameters:
     ///   - scope: Other than the key, where that is held by the caller.
     ///   - decide: Called where the order of writes is decided.
+    @usableFromInline
     package func putTicket(
-        _ key: StoredKey, _ content: WrittenContent, scope: WriteScope? = nil, decide: @escaping @Sendable () -> Void,
+        _ key: StoredKey, _ content: WrittenContent, scope: WriteScope?, decide: @escaping @Sendable () -> Void,
         apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(Int64, WritePlace)> {
-        ticket(
-            scope ?? .key(HeldKey(identity, key)),
-            perform: { (connection, place) throws(WriteFailure) in
-                decide()
-                let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
-                do throws(SQLiteError) {
-                    try self.put(key, content, revision, &connection, &place)
-                    try self.noteLatest(content.row.writtenAt, &connection, place)
-                } catch {
-                    throw .database(error)
-                }
-                return revision
-            },
-            apply: { revision, place in
-                self.state.withLock { state in
-                    state.forget(key)
-                    state.counts.writes += 1
-                }
-                return apply(revision, place.round)
-            })
+        let put = RowPut(self, key, content, decide: decide, apply: apply)
+        return WriteTicket(scope ?? .key(HeldKey(identity, key)), put) { put.result }
     }
 
     /// Writes many rows in one step; `apply` learns which.
@@ -63,7 +46,11 @@ extension RowLedger {
             },
             apply: { put, place in
                 self.state.withLock { state in
-                    for index in put.indices { state.forget(rows[index].key) }
+                    for index in put.indices {
+                        state.forget(rows[index].key)
+                        state.leastWritten = min(state.leastWritten, rows[index].content.row.writtenAt)
+                    }
+                    if let last = put.indices.last { state.newest = max(state.newest, put.revision + Int64(last)) }
                     state.counts.writes += put.indices.count
                 }
                 return apply(put, place.round)
@@ -207,7 +194,7 @@ extension RowLedger {
         store.reclaimer.begin(store)
     }
 
-    private func put(
+    fileprivate func put(
         _ key: StoredKey, _ content: WrittenContent, _ revision: Int64, _ connection: inout Connection,
         _ place: inout WritePlace
     ) throws(SQLiteError) {
@@ -230,7 +217,7 @@ extension RowLedger {
     package static let latestStep: Int64 = 10_000
 
     /// Keeps `latest_at` at or after every write, so that an opening sees whether the clock was set back meanwhile.
-    private func noteLatest(
+    fileprivate func noteLatest(
         _ moment: Int64, _ connection: inout Connection, _ place: WritePlace
     ) throws(SQLiteError) {
         guard moment > state.withLock({ $0.latestAt }) else { return }
@@ -238,5 +225,57 @@ extension RowLedger {
         try connection.setLatest(place.generation, latest)
         // If the transaction fails the row lags behind by a step at most; the first read of an entry corrects it still.
         state.withLock { $0.latestAt = max($0.latestAt, latest) }
+    }
+}
+
+/// The write of one row: one object for what would be seven closures, since every set comes here.
+private final class RowPut: WriteWork {
+    private let ledger: RowLedger
+    private let key: StoredKey
+    private let content: WrittenContent
+    private let deciding: @Sendable () -> Void
+    private let applying: @Sendable (Int64, UInt32) -> (any Sendable)?
+    private let kept = Mutex<(revision: Int64, place: WritePlace)?>(nil)
+
+    init(
+        _ ledger: RowLedger, _ key: StoredKey, _ content: WrittenContent, decide: @escaping @Sendable () -> Void,
+        apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
+    ) {
+        self.ledger = ledger
+        self.key = key
+        self.content = content
+        deciding = decide
+        applying = apply
+    }
+
+    /// The revision of the row, and where it was written.
+    var result: (Int64, WritePlace)? { kept.withLock { $0 } }
+
+    func perform(_ connection: inout Connection, _ context: WriteContext) throws(WriteFailure) {
+        let (revision, place) = try ledger.placed(&connection, context) { (connection, place) throws(WriteFailure) in
+            deciding()
+            let revision = ledger.store.revisions.next(after: ledger.front?.lastUse ?? 0)
+            do throws(SQLiteError) {
+                try ledger.put(key, content, revision, &connection, &place)
+                try ledger.noteLatest(content.row.writtenAt, &connection, place)
+            } catch {
+                throw .database(error)
+            }
+            return revision
+        }
+        kept.withLock { $0 = (revision, place) }
+    }
+
+    func apply() -> (any Sendable)? {
+        guard let (revision, place) = kept.withLock({ $0 }) else { return nil }
+        return ledger.arrived(at: place) {
+            ledger.state.withLock { state in
+                state.forget(key)
+                state.newest = max(state.newest, revision)
+                state.counts.writes += 1
+                state.leastWritten = min(state.leastWritten, content.row.writtenAt)
+            }
+            return applying(revision, place.round)
+        }
     }
 }

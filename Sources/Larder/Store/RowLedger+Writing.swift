@@ -11,28 +11,43 @@ extension RowLedger {
         WriteTicket(
             scope, isCompound: isCompound, isAlone: isAlone,
             perform: { (connection, context) throws(WriteFailure) in
-                var place = try self.place(&connection, context)
-                let result = try perform(&connection, &place)
-                return (result, place)
+                try self.placed(&connection, context, perform)
             },
-            apply: { result in
-                let isOther = self.state.withLock { state in
-                    defer { state.binding = result.1.binding }
-                    for key in result.1.dropped { state.unreadable[key] = nil }
-                    if result.1.looks {
-                        state.tally?.count += result.1.added.count
-                        state.tally?.size += result.1.added.size
-                        state.tally?.writes += 1
-                    } else {
-                        state.tally = nil
-                    }
-                    return state.binding.id != result.1.binding.id && state.binding.id != 0
-                }
-                // After a move, or a clear by another process, the rows are elsewhere.
-                guard isOther else { return apply(result.0, result.1) }
-                let cleared = self.front?.clear()
-                return [cleared, apply(result.0, result.1)].compactMap { $0 }
-            })
+            apply: { result in self.arrived(at: result.1) { apply(result.0, result.1) } })
+    }
+
+    /// Does a write where the generation is, in the transaction that writes; what reads could not make sense of goes first.
+    func placed<R>(
+        _ connection: inout Connection, _ context: WriteContext,
+        _ perform: (inout Connection, inout WritePlace) throws(WriteFailure) -> R
+    ) throws(WriteFailure) -> (R, WritePlace) {
+        var (place, unreadable) = try place(&connection, context)
+        if unreadable.isEmpty { return (try perform(&connection, &place), place) }
+        // If it fails alone these rows stay too: only what is applied gives up their files.
+        return try connection.undoing { (connection) throws(WriteFailure) in
+            try drop(unreadable, &connection, &place)
+            return (try perform(&connection, &place), place)
+        }
+    }
+
+    /// Takes over where a committed write found itself, and makes it known in memory.
+    func arrived(at place: WritePlace, _ apply: () -> (any Sendable)?) -> (any Sendable)? {
+        let isOther = state.withLock { state in
+            defer { state.binding = place.binding }
+            for key in place.dropped { state.unreadable[key] = nil }
+            if place.looks {
+                state.tally?.count += place.added.count
+                state.tally?.size += place.added.size
+                state.tally?.writes += 1
+            } else {
+                state.tally = nil
+            }
+            return state.binding.id != place.binding.id && state.binding.id != 0
+        }
+        // After a move, or a clear by another process, the rows are elsewhere.
+        guard isOther else { return apply() }
+        let cleared = front?.clear()
+        return [cleared, apply()].compactMap { $0 }
     }
 
     /// Does a write on this thread, and gives up the files that it displaced.
@@ -41,6 +56,16 @@ extension RowLedger {
         settle(place)
         return result
     }
+
+    /// Does the write of one row.
+    ///
+    /// Compiled here, once: what is generic over the result is not specialised for a caller in the user's module.
+    @usableFromInline
+    package func put(_ ticket: WriteTicket<(Int64, WritePlace)>) throws(CacheError) { _ = try run(ticket) }
+
+    /// The same without holding up this thread.
+    @usableFromInline
+    package func put(_ ticket: WriteTicket<(Int64, WritePlace)>) async throws(CacheError) { _ = try await run(ticket) }
 
     /// Does what a committed write calls for: gives up the files that it displaced, and holds the limits.
     ///
@@ -86,10 +111,10 @@ extension RowLedger {
         return error
     }
 
-    /// The generation to write to, in the transaction that writes; deletes what reads could not make sense of.
+    /// The generation to write to, in the transaction that writes, and what reads could not make sense of.
     private func place(
         _ connection: inout Connection, _ context: WriteContext
-    ) throws(WriteFailure) -> WritePlace {
+    ) throws(WriteFailure) -> (WritePlace, unreadable: [StoredKey: UnreadableRow]) {
         let (binding, isSuperseded, unreadable, limits) = state.withLock {
             ($0.binding, $0.isSuperseded, $0.unreadable, $0.limits)
         }
@@ -102,6 +127,13 @@ extension RowLedger {
             // Somebody else has emptied it, and this write comes after that.
             if binding.id != 0, place.generation != binding.id { front?.noteClear() }
         }
+        return (place, unreadable)
+    }
+
+    /// Deletes what reads could not make sense of.
+    private func drop(
+        _ unreadable: [StoredKey: UnreadableRow], _ connection: inout Connection, _ place: inout WritePlace
+    ) throws(WriteFailure) {
         // A share of them: a pass may have met any number, and every write of a batch comes here.
         for (key, row) in unreadable.lazy.filter(\.value.isDropped).prefix(Self.droppedPerWrite) {
             try connection.failing { (c) throws(SQLiteError) in
@@ -112,7 +144,6 @@ extension RowLedger {
             }
             place.dropped.append(key)
         }
-        return place
     }
 
     private func found(
@@ -145,5 +176,22 @@ extension Connection {
         } catch {
             throw .database(error)
         }
+    }
+
+    /// Runs `body`, and undoes what it did if a statement of it fails; a refusal comes before the first one.
+    package mutating func undoing<R>(
+        _ body: (inout Connection) throws(WriteFailure) -> R
+    ) throws(WriteFailure) -> R {
+        let outcome = try failing { (connection) throws(SQLiteError) -> Result<R, WriteFailure> in
+            try connection.transaction { (connection) throws(SQLiteError) -> Result<R, WriteFailure> in
+                do throws(WriteFailure) {
+                    return .success(try body(&connection))
+                } catch {
+                    if case .database(let error) = error { throw error }
+                    return .failure(error)
+                }
+            }
+        }
+        return try outcome.get()
     }
 }

@@ -31,8 +31,16 @@ struct RowLedgerState: Sendable {
     var limits = RowLimits()
     var tally: RowTally?
 
+    /// The revision of the last entry that was written here, which limits leave until the next one is.
+    var newest = Int64.min
+
     /// Whether there was too much and nothing that might go, when limits were held last.
     var isLimitUnmet = false
+
+    /// When the oldest entry was written, if somebody has looked; the oldest write since then, and how often it was.
+    var oldest: OldestWrite?
+    var leastWritten = Int64.max
+    var oldestLooks = 0
 
     /// The highest moment of a write that the generation's row allows for, see `latest_at`.
     var latestAt: Int64
@@ -77,12 +85,15 @@ struct RowLedgerState: Sendable {
     }
 
     /// What a row says to a reader by these terms, and when it was judged; nil counts as a miss.
+    ///
+    /// - Parameter isPlain: Whether nobody asks when it was used, unless its age runs from there.
     mutating func judged(
-        _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64
+        _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64, isPlain: Bool = false
     ) -> (facts: EntryFacts, moment: Int64)? {
         // A row that was corrected is older than it says, by which the clock was chosen.
         let now = corrections.isEmpty || !terms.isOfSystem ? now : SystemClock.now()
-        guard let facts = seen(key, facts, now: now) else {
+        let needsUse = !isPlain || facts.isSliding(else: terms.rule)
+        guard let facts = seen(key, facts, now: now, needsUse: needsUse) else {
             counts.misses += 1
             return nil
         }
@@ -98,13 +109,24 @@ struct RowLedgerState: Sendable {
     /// back; nil if the row counts as absent.
     ///
     /// - Parameter accessedAt: When memory saw it used last.
-    mutating func seen(_ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil) -> EntryFacts? {
+    mutating func seen(
+        _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil, needsUse: Bool = true
+    ) -> EntryFacts? {
         if !unreadable.isEmpty, unreadable[key]?.revision == facts.revision { return nil }
         let corrected = corrections.isEmpty ? nil : corrections[key]
-        let used = uses.isEmpty ? nil : uses[key]?.accessedAt
+        let used = !needsUse || uses.isEmpty ? nil : uses[key]?.accessedAt
         let writtenAt = min(facts.writtenAt, corrected ?? .max, now)
-        if writtenAt < facts.writtenAt { corrections[key] = writtenAt }
-        let lastUse = min(max(facts.accessedAt, used ?? .min, accessedAt ?? .min), now)
+        if writtenAt < facts.writtenAt {
+            corrections[key] = writtenAt
+            leastWritten = min(leastWritten, writtenAt)
+        }
+        let noted = min(facts.accessedAt, corrected ?? .max)
+        if needsUse, NotedUse.isAhead(max(noted, used ?? .min), of: now) {
+            // Its age would begin at every look until the clock has caught up.
+            corrections[key] = now
+            if used != nil { uses[key]?.accessedAt = now }
+        }
+        let lastUse = min(max(noted, used ?? .min, accessedAt ?? .min), now)
         return facts.seen(writtenAt: writtenAt, accessedAt: lastUse)
     }
 }
@@ -129,4 +151,7 @@ package struct NotedUse: Sendable {
 
     /// Stands for a use that asked no clock.
     package static let unknownMoment = Int64.min
+
+    /// Whether a use was at a moment that the clock has left, not only seen by a thread that looked at it before another.
+    package static func isAhead(_ moment: Int64, of now: Int64) -> Bool { moment > now.addingSaturated(1000) }
 }

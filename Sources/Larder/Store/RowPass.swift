@@ -16,54 +16,61 @@ package struct RowPass: Sendable {
 
     /// The next page; empty at the end, and from then on.
     package mutating func nextRows(of ledger: RowLedger) throws(CacheError) -> [ListedRow] {
-        try next(of: ledger, key: \.key) { (c, id, cursor, end) throws(SQLiteError) in
+        try next(of: ledger, none: [], key: \.last?.key) { (c, id, cursor, end) throws(SQLiteError) in
             try c.rows(id, after: cursor, to: end, bytes: Self.bytesPerPage)
         }
     }
 
     /// The next page without bytes.
     package mutating func nextFacts(of ledger: RowLedger) throws(CacheError) -> [ListedFacts] {
-        try next(of: ledger, key: \.key) { (c, id, cursor, end) throws(SQLiteError) in
+        try next(of: ledger, none: [], key: \.last?.key) { (c, id, cursor, end) throws(SQLiteError) in
             try c.facts(id, after: cursor, to: end)
         }
     }
 
-    /// The next page of keys, with what their rows say unless every entry counts.
-    package mutating func nextKeys(of ledger: RowLedger, _ rule: AgeRule) throws(CacheError) -> [ListedKey] {
-        let isPlain = rule.isUnlimited && !ledger.knowsUnreadable
-        return try next(of: ledger, key: \.key) { (c, id, cursor, end) throws(SQLiteError) in
-            if isPlain, let keys = try c.keys(id, after: cursor, to: end) { return keys }
-            return try c.facts(id, after: cursor, to: end).map { ListedKey(key: $0.key, facts: $0.facts) }
+    /// The next page of keys, with what their rows say if that is needed, or if an entry has an age of its own.
+    package mutating func nextKeys(of ledger: RowLedger, needsFacts: Bool) throws(CacheError) -> ListedKeys {
+        let isPlain = !needsFacts && !ledger.knowsUnreadable
+        return try next(of: ledger, none: .plain([]), key: \.last) { (c, id, cursor, end) throws(SQLiteError) in
+            if isPlain, let keys = try c.keys(id, after: cursor, to: end) { return .plain(keys) }
+            return .judged(try c.facts(id, after: cursor, to: end))
         }
     }
 
-    private mutating func next<Row: Sendable>(
-        of ledger: RowLedger, key: (Row) -> StoredKey,
-        _ read: @escaping @Sendable (inout Connection, Int64, StoredKey?, PassEnd) throws(SQLiteError) -> [Row]
-    ) throws(CacheError) -> [Row] {
-        if isOver { return [] }
+    private mutating func next<Page: Sendable>(
+        of ledger: RowLedger, none: Page, key: (Page) -> StoredKey?,
+        _ read: @escaping @Sendable (inout Connection, Int64, StoredKey?, PassEnd) throws(SQLiteError) -> Page
+    ) throws(CacheError) -> Page {
+        if isOver { return none }
         if !hasBegun {
             hasBegun = true
             end = try ledger.readMoment { (c, id) throws(SQLiteError) in try c.passEnd(id) } ?? nil
         }
-        var page: [Row] = []
+        var page = none
         if let end {
             let after = cursor
-            page = try ledger.readMoment { (c, id) throws(SQLiteError) in try read(&c, id, after, end) } ?? []
+            page = try ledger.readMoment { (c, id) throws(SQLiteError) in try read(&c, id, after, end) } ?? none
         }
-        guard let last = page.last else {
-            isOver = true
-            return []
-        }
-        cursor = key(last)
+        cursor = key(page)
+        isOver = cursor == nil
         return page
     }
 }
 
+extension ListedKeys {
+    fileprivate var last: StoredKey? {
+        switch self {
+        case .judged(let rows): rows.last?.key
+        case .plain(let keys): keys.last
+        }
+    }
+}
+
 extension RowLedger {
-    /// Every row, as of one moment.
-    package func allRows() throws(CacheError) -> [ListedRow] {
-        try readMoment { (c, id) throws(SQLiteError) in
+    /// Every row as of one moment, the files read of those that are not over by these terms.
+    package func allRows(_ terms: AgeTerms) throws(CacheError) -> [ListedRow] {
+        let read: @Sendable (inout Connection, Int64) throws(SQLiteError) -> [ListedRow] = {
+            (c, id) throws(SQLiteError) in
             guard let end = try c.passEnd(id) else { return [] }
             var rows: [ListedRow] = []
             while true {
@@ -71,6 +78,7 @@ extension RowLedger {
                 if page.isEmpty { return rows }
                 rows += page
             }
-        } ?? []
+        }
+        return try together(try readMoment(read), terms, read) ?? []
     }
 }

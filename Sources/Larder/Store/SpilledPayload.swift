@@ -5,6 +5,7 @@ internal import Synchronization
 ///
 /// The file is written before the transaction that names it, by the thread that wants it. If the store turns out to
 /// stand elsewhere by then, it is written again there.
+@usableFromInline
 package final class SpilledPayload: Sendable {
     private let payload: Data
     private let label: BlobLabel
@@ -30,6 +31,7 @@ package final class SpilledPayload: Sendable {
     }
 
     /// Gives the file up: no row came to name it.
+    @usableFromInline
     package func discard() {
         guard let old = written.withLock({ $0.take() }) else { return }
         do throws(SystemError) {

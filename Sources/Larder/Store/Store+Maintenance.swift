@@ -25,11 +25,13 @@ extension Store {
         counts.trimmed += try holdLimits(slack: false)
         counts.reclaimed = try reclaimer.finish(self)
         counts.orphans = try sweepFiles()
+        // What went has made the log long; what gives back its space adds little.
+        try tidyLog()
         try checkpoint()
         counts.freedBytes = try vacuum()
         counts.trimmed += try holdFreeSpace()
         try emptyPool()
-        try checkpoint()
+        try tidyLog()
         return counts
     }
 
@@ -128,7 +130,10 @@ extension Store {
         // What is over goes first of all.
         let expired = try sweepAll()
         let rest = expired == 0 ? size : try read { (c, _) throws(SQLiteError) in try c.totalSizeOfAll() }
-        return rest > limit ? expired + (try evictOfAll(bytes: rest - limit, .size)) : expired
+        guard rest > limit else { return expired }
+        // As with the limits of a sub-cache: after a write the entry written last stays, unless nothing may.
+        let spared = slack && limit > 0 ? live.all.map(\.newestWritten).max() : nil
+        return expired + (try evictOfAll(bytes: rest - limit, .size, sparing: spared))
     }
 
     /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
@@ -156,14 +161,18 @@ extension Store {
     }
 
     /// Removes the least recently used entries that come to so many bytes.
-    private func evictOfAll(bytes: Int64, _ cause: RemovalCause) throws(CacheError) -> Int {
+    ///
+    /// - Parameter spared: The revision of an entry that stays.
+    private func evictOfAll(
+        bytes: Int64, _ cause: RemovalCause, sparing spared: Int64? = nil
+    ) throws(CacheError) -> Int {
         try flushUses()
         var removed = 0
         var rest = bytes
         while rest > 0 {
             let rows = try read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: 1000) }
             var victims: [Int64: [RowVictim]] = [:]
-            for (generation, candidate) in rows where rest > 0 {
+            for (generation, candidate) in rows where rest > 0 && candidate.facts.revision != spared {
                 rest -= max(candidate.facts.size, 1)
                 victims[generation, default: []].append(
                     RowVictim(candidate.key, candidate.facts, used: candidate.used))

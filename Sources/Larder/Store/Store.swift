@@ -80,12 +80,13 @@ package final class Store: Sendable {
     package func write<R: Sendable>(
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        try onDatabase("cannot write to") { (database) throws(SQLiteError) in
+        let result = try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             let result = try database.write(body)
             guard database.isInPlace else { throw .moved }
-            if database.wantsCheckpoint { scheduleCheckpoint() }
             return result
         }
+        keepLogShort()
+        return result
     }
 
     /// Whether any row may name a file, so that whoever writes over rows has to look.
@@ -131,8 +132,8 @@ package final class Store: Sendable {
                 try database.write(body)
                 guard database.isInPlace else { throw .moved }
             }
-            if database.wantsCheckpoint { scheduleCheckpoint() }
         }
+        keepLogShort()
     }
 
     /// Runs `body` on a reader, with the database's `serial`.
@@ -151,6 +152,11 @@ package final class Store: Sendable {
     @discardableResult
     package func checkpoint() throws(CacheError) -> CheckpointResult? {
         try onDatabase("cannot checkpoint") { (database) throws(SQLiteError) in try database.checkpoint() }
+    }
+
+    /// Copies the log into the main file, and leaves a short one.
+    func tidyLog() throws(CacheError) {
+        try onDatabase("cannot checkpoint") { (database) throws(SQLiteError) in try database.tidyLog() }
     }
 
     /// Closes the database.
@@ -255,18 +261,38 @@ extension Store {
         return { [weak self] in self?.listeners.withLock { $0.handlers[id] = nil } }
     }
 
+    /// Sees to it that the log is copied once that pays: in the background, or here and now where writers outrun that.
+    private func keepLogShort() {
+        guard let database, database.wantsCheckpoint else { return }
+        if database.isLogTooLong { checkpointByItself() } else { scheduleCheckpoint() }
+    }
+
     private func scheduleCheckpoint() {
         guard !isCheckpointing.exchange(true, ordering: .acquiringAndReleasing) else { return }
         _ = timekeeper.wake(.zero) { [weak self] in
             guard let self else { return }
+            let isDone = checkpointByItself()
+            // Not before: every commit meanwhile would ask for another one, on a thread of its own.
             isCheckpointing.store(false, ordering: .releasing)
-            do throws(CacheError) {
-                try checkpoint()
-            } catch  where error.code == .closed {
-                // Closing checkpoints by itself.
-            } catch {
-                notify(.backgroundFailure(error))
-            }
+            // What was committed since asked in vain.
+            if isDone { keepLogShort() }
+        }
+    }
+
+    /// Copies the log, for which nobody has asked; false if that failed.
+    @discardableResult
+    private func checkpointByItself() -> Bool {
+        do throws(CacheError) {
+            try checkpoint()
+            return true
+        } catch  where error.code == .closed {
+            // Closing checkpoints by itself.
+            return false
+        } catch {
+            let failure = error
+            // On a thread of its own: who is told may write, and this one may lead the writes.
+            _ = timekeeper.wake(.zero) { [weak self] in self?.notify(.backgroundFailure(failure)) }
+            return false
         }
     }
 }

@@ -1,6 +1,7 @@
 internal import LarderSQLite
 
 /// Where a write to a sub-cache finds itself.
+@usableFromInline
 package struct WritePlace: Sendable {
     /// The generation's id.
     package let generation: Int64
@@ -67,10 +68,12 @@ package struct PutRows: Sendable {
 }
 
 /// What a write puts into a row, or into a file that the row names.
+@usableFromInline
 package struct WrittenContent: Sendable {
-    package var row: EntryContent
-    package let spilled: SpilledPayload?
+    @usableFromInline package var row: EntryContent
+    @usableFromInline package var spilled: SpilledPayload?
 
+    @usableFromInline
     package init(_ row: EntryContent, spilled: SpilledPayload? = nil) {
         self.row = row
         self.spilled = spilled

@@ -13,9 +13,9 @@ package final class WriteQueue: Sendable {
         @Sendable (@Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void) throws(CacheError) -> Void
 
     fileprivate struct State {
-        var waiting: [any QueuedWrite] = []
+        var waiting: [QueuedWrite] = []
         /// Those that something is held against, in their order.
-        var deferred: [any QueuedWrite] = []
+        var deferred: [QueuedWrite] = []
         var isLed = false
         /// Whether the lead waits for a thread of the system's that has not begun.
         var isOffered = false
@@ -43,29 +43,29 @@ package final class WriteQueue: Sendable {
 
     /// Does a write on this thread, or waits for the one that does it.
     package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) throws(CacheError) -> R {
-        wait(for: ticket, commit)
+        wait(for: ticket.write, commit)
         return try ticket.outcome()
     }
 
     /// Does a write on some other thread.
     package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) async throws(CacheError) -> R {
         await withCheckedContinuation { continuation in
-            ticket.wake(continuation)
-            if enqueue(ticket, onThread: false) { offerLead(commit) }
+            ticket.write.wake(continuation)
+            if enqueue(ticket.write, onThread: false) { offerLead(commit) }
         }
         return try ticket.outcome()
     }
 
-    private func wait<R>(for ticket: WriteTicket<R>, _ commit: @escaping Commit) {
-        if enqueue(ticket, onThread: true) { lead(commit, asTask: false) }
-        while !ticket.isDone {
-            ticket.prepareToWait()
-            if ticket.wait() { lead(commit, asTask: false) }
+    private func wait(for write: QueuedWrite, _ commit: @escaping Commit) {
+        if enqueue(write, onThread: true) { lead(commit, asTask: false) }
+        while !write.isDone {
+            write.prepareToWait()
+            if write.wait() { lead(commit, asTask: false) }
         }
     }
 
     /// Adds a write; true if its caller is to lead, or to offer the lead where it waits on no thread.
-    private func enqueue(_ write: any QueuedWrite, onThread: Bool) -> Bool {
+    private func enqueue(_ write: QueuedWrite, onThread: Bool) -> Bool {
         state.withLock { state in
             state.waiting.append(write)
             // The thread that it was offered to may never come: all of the system's may be waiting for the leader.
@@ -99,7 +99,7 @@ package final class WriteQueue: Sendable {
                 state.lastBatch = batch.count
                 return batch
             }
-            let writes = batch.filter(\.isWriting)
+            let writes = batch.allSatisfy(\.isWriting) ? batch : batch.filter(\.isWriting)
             if !writes.isEmpty {
                 Self.commit(writes, commit)
                 state.withLock { $0.transactions += 1 }
@@ -129,7 +129,7 @@ package final class WriteQueue: Sendable {
     private func handOn(_ commit: @escaping Commit, asTask: Bool) -> Bool {
         var tried = 0
         while true {
-            let waiting = state.withLock { state -> [any QueuedWrite]? in
+            let waiting = state.withLock { state -> [QueuedWrite]? in
                 if state.waiting.isEmpty { state.isLed = false }
                 if state.waiting.count > tried { return state.waiting }
                 state.isOffered = !state.waiting.isEmpty
@@ -148,7 +148,7 @@ package final class WriteQueue: Sendable {
         return false
     }
 
-    private static func commit(_ batch: [any QueuedWrite], _ commit: Commit) {
+    private static func commit(_ batch: [QueuedWrite], _ commit: Commit) {
         let isShared = batch.count > 1
         do throws(CacheError) {
             try commit { (connection, context) throws(SQLiteError) in
@@ -167,24 +167,13 @@ package final class WriteQueue: Sendable {
     }
 
     private static func perform(
-        _ write: any QueuedWrite, _ isShared: Bool, _ connection: inout Connection, _ context: WriteContext
+        _ write: QueuedWrite, _ isShared: Bool, _ connection: inout Connection, _ context: WriteContext
     ) throws(SQLiteError) {
         do throws(WriteFailure) {
             if isShared && write.isCompound {
-                var refusal: CacheError?
-                try WriteFailure.passing { () throws(SQLiteError) in
-                    try connection.transaction { (connection) throws(SQLiteError) in
-                        do throws(WriteFailure) {
-                            try write.perform(&connection, context)
-                        } catch {
-                            switch error {
-                            case .database(let error): throw error
-                            case .refused(let error): refusal = error
-                            }
-                        }
-                    }
+                try connection.undoing { (connection) throws(WriteFailure) in
+                    try write.perform(&connection, context)
                 }
-                if let refusal { throw WriteFailure.refused(refusal) }
             } else {
                 try write.perform(&connection, context)
             }
@@ -204,7 +193,7 @@ package final class WriteQueue: Sendable {
     /// Waits until nobody writes what is named, and keeps others from it until ``release(_:_:)``.
     package func hold(_ hold: WriteHold, _ commit: @escaping Commit) {
         let ticket = WriteTicket<Void>(.holding(hold), isWriting: false, perform: { (_, _) throws(WriteFailure) in })
-        wait(for: ticket, commit)
+        wait(for: ticket.write, commit)
     }
 
     /// Gives back what a write of the scope `.holding` took.
@@ -224,12 +213,12 @@ package final class WriteQueue: Sendable {
 
 extension WriteQueue.State {
     /// Takes what can be written now, in order, and defers what something is held against.
-    fileprivate mutating func takeBatch() -> [any QueuedWrite] {
+    fileprivate mutating func takeBatch() -> [QueuedWrite] {
         if holds.isEmpty, waiting.count <= WriteQueue.batchLimit, !waiting.contains(where: \.needsCare) {
             defer { waiting = [] }
             return waiting
         }
-        var batch: [any QueuedWrite] = []
+        var batch: [QueuedWrite] = []
         var taken = 0
         for write in waiting {
             if batch.count == WriteQueue.batchLimit || (write.isAlone && !batch.isEmpty) { break }

@@ -11,6 +11,12 @@ package final class WriteRoom: Sendable {
         var waiting: [CheckedContinuation<Void, Never>?] = []
         var next = 0
 
+        mutating func takePlace() -> Bool {
+            guard free > 0 else { return false }
+            free -= 1
+            return true
+        }
+
         mutating func popFirst() -> CheckedContinuation<Void, Never>? {
             guard next < waiting.count else { return nil }
             defer {
@@ -37,14 +43,13 @@ package final class WriteRoom: Sendable {
 
     /// Waits for a place, in the order of the calls.
     package func enter() async {
+        // Nobody waits where there is room: who leaves gives the place to whoever does.
+        if state.withLock({ $0.takePlace() }) { return }
         await withCheckedContinuation { continuation in
             let isIn = state.withLock { state in
-                guard state.free > 0 else {
-                    state.waiting.append(continuation)
-                    return false
-                }
-                state.free -= 1
-                return true
+                if state.takePlace() { return true }
+                state.waiting.append(continuation)
+                return false
             }
             if isIn { continuation.resume() }
         }

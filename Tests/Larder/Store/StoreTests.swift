@@ -2,22 +2,15 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct StoreTests {
-    let folder: TemporaryFolder
-    let url: URL
-    let time = ManualTime()
+    private let place: StorePlace
+    private var url: URL { place.url }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-    }
+    init() throws { place = try StorePlace() }
 
-    private func logSize() throws -> Int {
-        try (FileManager.default.attributesOfItem(atPath: url.path + "-wal")[.size] as? Int) ?? 0
-    }
+    private func logSize() throws -> Int { try place.folder("store.sqlite-wal").fileSize() }
 
     private let wide = String(repeating: "x", count: 3000)
 
@@ -39,13 +32,13 @@ struct StoreTests {
     }
 
     @Test func `the log is copied in the background, and stays bounded beside a reader that never pauses`() throws {
-        let manager = try CacheManager(url: url, configuration: time.configuration)
+        let manager = try place.manager()
         let store = try manager.store()
         var largest = 0
         for row in 0..<4000 {
             try store.insertRow(named: "\(wide) \(row)")
             #expect(try store.rowCount() == row + 1)
-            time.advance(by: .microseconds(1))
+            place.time.advance(by: .microseconds(1))
             if row % 100 == 0 { largest = max(largest, try logSize()) }
         }
         // 4,000 rows of a page each, and as many in the index: without checkpoints more than 32 MB.
@@ -53,7 +46,7 @@ struct StoreTests {
     }
 
     @Test func `a reader in use does not hold up the log of others for longer than a second`() throws {
-        let manager = try CacheManager(url: url, configuration: time.configuration)
+        let manager = try place.manager()
         let store = try manager.store()
         try store.insertRow(named: "a")
         // The second read keeps its transaction open.
@@ -63,10 +56,40 @@ struct StoreTests {
         var guardian = try Connection.open(.file(url.path), .init(role: .guardian, busyMilliseconds: 0))
         try other.insertRow(named: "b")
         #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == false)
-        time.advance(by: .seconds(1))
+        place.time.advance(by: .seconds(1))
         #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == true)
-        #expect(time.pendingCount == 0)
+        #expect(place.time.pendingCount == 0)
         #expect(try store.rowCount() == 2)
+    }
+
+    /// The locks on the log's index that keep others from something: SQLite's bytes 120 to 127.
+    private func logLocks() throws -> [String] {
+        let path = url.path + "-shm"
+        let inode = try #require(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int)
+        return try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n").filter { line in
+            let words = line.split(separator: " ")
+            guard words.count >= 8, words[1] == "POSIX", words[5].hasSuffix(":\(inode)") else { return false }
+            return (120..<128).contains(Int(words[6]) ?? -1)
+        }.map(String.init)
+    }
+
+    @Test(.enabled(if: FileManager.default.isReadableFile(atPath: "/proc/locks"), "the system lists no locks"))
+    func `who neither reads nor writes holds no lock that others wait for`() throws {
+        let manager = try place.manager()
+        let store = try manager.writableStore()
+        try store.insertRow(named: "a")
+        #expect(try logLocks() == [])
+        // The second read keeps its transaction open.
+        for _ in 0..<2 { #expect(try store.rowCount() == 1) }
+        // The list is made while others come and go, so it may leave one out.
+        try Waiting.until { try !logLocks().isEmpty }
+        place.time.advance(by: .seconds(1))
+        #expect(try logLocks() == [])
+        try store.checkpoint()
+        try manager.maintain()
+        #expect(try logLocks() == [])
+        // Nor the one of those who open.
+        #expect(try FileSystem.withLock(url.path + ".lock", waiting: 0) { true } == true)
     }
 
     @Test func `rows that another connection commits are seen by the next read`() throws {
@@ -81,18 +104,18 @@ struct StoreTests {
     }
 
     @Test func `nothing waits for its time while nobody reads`() throws {
-        let manager = try CacheManager(url: url, configuration: time.configuration)
+        let manager = try place.manager()
         for row in 0..<10 { try manager.store().insertRow(named: "\(row)") }
-        #expect(time.pendingCount == 0)
+        #expect(place.time.pendingCount == 0)
         for _ in 0..<2 { _ = try manager.store().rowCount() }
-        #expect(time.pendingCount == 1)
-        time.advance(by: .seconds(1))
-        #expect(time.pendingCount == 0)
+        #expect(place.time.pendingCount == 1)
+        place.time.advance(by: .seconds(1))
+        #expect(place.time.pendingCount == 0)
         #expect(try manager.store().isIdle)
     }
 
     @Test func `a store that could not be opened again is opened by a later call`() throws {
-        let deep = folder.url.appendingPathComponent("gone/store.sqlite")
+        let deep = place.folder.url.appendingPathComponent("gone/store.sqlite")
         let manager = try CacheManager(url: deep)
         let store = try manager.store()
         try store.insertRow(named: "a")
@@ -109,7 +132,7 @@ struct StoreTests {
     }
 
     @Test func `a log that another process holds is not copied again and again`() throws {
-        let manager = try CacheManager(url: url, configuration: time.configuration)
+        let manager = try place.manager()
         let store = try manager.store()
         try store.insertRow(named: "first")
         var other = try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 0))
@@ -117,45 +140,49 @@ struct StoreTests {
         var checkpoints = 0
         for row in 0..<2000 {
             try store.insertRow(named: "\(wide) \(row)")
-            checkpoints += time.pendingCount
-            time.advance(by: .microseconds(1))
+            checkpoints += place.time.pendingCount
+            place.time.advance(by: .microseconds(1))
         }
         #expect((1...30).contains(checkpoints))
         try other.releaseSnapshot()
         #expect(try store.checkpoint()?.isComplete == true)
     }
 
-    @Test func `a close leaves a short log, and one without writes leaves the files as they are`() throws {
-        let manager = try CacheManager(url: url)
+    @Test(arguments: [false, true])
+    func `a close leaves a short log, copied already or not, and one without writes leaves the files as they are`(
+        isCopied: Bool
+    ) throws {
+        let manager = try place.manager()
         try manager.store().write { (connection) throws(SQLiteError) in
             for row in 0..<500 { try connection.insertRow(named: "\(wide) \(row)") }
         }
         #expect(try logSize() > 500 * 4096)
+        // A log of this length has asked for being copied in the background, where time stands still.
+        #expect(try place.time.pendingCount == 1 && url.fileSize() < 500 * 4096)
+        if isCopied {
+            place.time.advance(by: .zero)
+            #expect(try url.fileSize() > 500 * 4096 && logSize() > 500 * 4096)
+        }
         try manager.close()
         #expect(try logSize() < 3 * 4096 + 100)
-        let before = try folder.contents()["store.sqlite"]
+        let before = try place.folder.contents()["store.sqlite"]
         #expect(try CacheManager.rowCount(at: url) == 500)
-        #expect(try folder.contents()["store.sqlite"] == before)
+        #expect(try place.folder.contents()["store.sqlite"] == before)
     }
 
     @Test func `threads that read, write and checkpoint at once get what they are owed`() throws {
         let manager = try CacheManager(url: url)
         let store = try manager.store()
-        let failures = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            do {
-                for row in 0..<100 {
-                    switch thread {
-                    case 0: try store.checkpoint()
-                    case 1..<4: try store.insertRow(named: "\(thread) \(row)")
-                    default: _ = try store.rowCount()
-                    }
+        let errors = errors(ofThreads: 8) { thread in
+            for row in 0..<100 {
+                switch thread {
+                case 0: try store.checkpoint()
+                case 1..<4: try store.insertRow(named: "\(thread) \(row)")
+                default: _ = try store.rowCount()
                 }
-            } catch {
-                failures.withLock { $0.append("\(error)") }
             }
         }
-        #expect(failures.withLock { $0 } == [])
+        #expect(errors == [])
         #expect(try store.rowCount() == 300)
     }
 }
