@@ -2,8 +2,9 @@ public import Foundation
 
 /// The calls that do not block the caller's executor.
 ///
-/// What memory knows is answered at once. Everything else runs on threads of the system's own; writes go to the queue that
-/// the synchronous forms use, so they share transactions. Work that was accepted is finished, whoever still wants it.
+/// What memory knows is answered at once, and what is written is encoded by the caller's task. Everything else runs on
+/// threads of the system's own; writes go to the queue that the synchronous forms use, so they share transactions. Work
+/// that was accepted is finished, whoever still wants it.
 extension Cache {
     /// Reads the value of a key; see the synchronous form.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
@@ -45,22 +46,24 @@ extension Cache {
     }
 
     /// Writes the value of a key; see the synchronous form.
+    @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         pinned: Bool = false
     ) async throws(CacheError) {
         guard let value else { return try await remove(key) }
-        try await writing("set a value") { () async throws(CacheError) in
-            let write = try core.prepare(
-                value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
-            try await core.run([write], core.setTicket(write))
-        }
+        try await beginWriting("set a value")
+        defer { endWriting() }
+        var write = try core.encoded(
+            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+        if core.isLarge(write, terms) { write = try await core.spilled([write], terms)[0] }
+        try await core.put(write)
     }
 
     /// Writes many values in one step; see the synchronous form.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws(CacheError) {
         try await writing("set values") { () async throws(CacheError) in
-            let writes = try prepared(values)
+            let writes = try await core.spilled(try encoded(values), terms)
             if writes.isEmpty { return }
             try await core.run(writes, core.setTicket(writes))
         }
@@ -132,10 +135,18 @@ extension Cache {
 
     /// Runs a write of a task's, once there is room for it.
     private func writing(_ action: String, _ body: () async throws(CacheError) -> Void) async throws(CacheError) {
-        try checkWritable(action)
-        let room = ledger.store.queue.room
-        await room.enter()
-        defer { room.leave() }
+        try await beginWriting(action)
+        defer { endWriting() }
         try await body()
     }
+
+    /// Waits until there is room for a write of a task's.
+    @usableFromInline
+    func beginWriting(_ action: String) async throws(CacheError) {
+        try checkWritable(action)
+        await ledger.store.queue.room.enter()
+    }
+
+    @usableFromInline
+    func endWriting() { ledger.store.queue.room.leave() }
 }

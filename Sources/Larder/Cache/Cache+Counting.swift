@@ -32,8 +32,8 @@ extension Cache {
     /// - Returns: How many went.
     @discardableResult
     public func removeExpired() throws(CacheError) -> Int {
-        try checkWritable("remove what is expired")
-        return try ledger.removeExpired(ledger.liveRules, now: terms.now(), grace: 0)
+        try checkCurrent("remove what is expired")
+        return try ledger.removeExpired(ledger.sweepTerms().rules, now: terms.now(), grace: 0)
     }
 
     /// Removes what is over, then the least recently used, until at most so many entries are on disk.
@@ -43,7 +43,7 @@ extension Cache {
     /// - Returns: How many went.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int {
-        try checkWritable("trim")
+        try checkCurrent("trim")
         return try ledger.trim(toCount: count, terms.age)
     }
 
@@ -54,7 +54,7 @@ extension Cache {
     /// - Returns: How many went.
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int {
-        try checkWritable("trim")
+        try checkCurrent("trim")
         return try ledger.trim(toSize: size, terms.age)
     }
 

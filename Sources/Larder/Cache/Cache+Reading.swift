@@ -78,7 +78,8 @@ extension Cache {
     private func liveFacts(forKey key: Key) throws(CacheError) -> EntryFacts? {
         _ = try manager.store()
         let stored = try core.keyCodec.stored(key, cache: name)
-        guard let facts = try ledger.facts(stored, terms.age, accessedAt: core.accessed(key)) else { return nil }
+        let accessedAt = core.accessed(key, now: terms.now())
+        guard let facts = try ledger.facts(stored, terms.age, accessedAt: accessedAt) else { return nil }
         return facts.isExpired(terms.rule, now: terms.now()) ? nil : facts
     }
 
@@ -87,7 +88,8 @@ extension Cache {
     ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts, stored: StoredKey)? {
         _ = try manager.store()
         let stored = try core.keyCodec.stored(key, cache: name)
-        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: core.accessed(key)) else { return nil }
+        let accessedAt = core.accessed(key, now: terms.now())
+        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessedAt) else { return nil }
         return (row, facts, stored)
     }
 }

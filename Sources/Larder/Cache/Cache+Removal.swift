@@ -32,7 +32,7 @@ extension Cache {
     /// - Returns: How many went.
     @discardableResult
     public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
-        try checkWritable("remove entries")
+        try checkCurrent("remove entries")
         return try removeEntries(.call, where: shouldRemove)
     }
 
@@ -43,7 +43,7 @@ extension Cache {
     /// - Returns: How many went.
     @discardableResult
     public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
-        try checkWritable("remove entries")
+        try checkCurrent("remove entries")
         return try removeEntries(.call, whereMetadata: shouldRemove)
     }
 

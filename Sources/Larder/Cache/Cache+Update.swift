@@ -48,7 +48,8 @@ extension SubCache {
     func current(
         _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> (value: Value?, row: EntryRow?) {
-        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
+        let accessedAt = accessed(key, now: terms.now())
+        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessedAt),
             !facts.isExpired(terms.rule, now: terms.now())
         else {
             return (nil, nil)
@@ -68,7 +69,10 @@ extension SubCache {
         _ kept: KeptDisplacement
     ) throws(CacheError) -> FinishedUpdate<Key, Value>? {
         guard let value else {
-            guard row != nil else { return nil }
+            guard row != nil else {
+                if try !ledger.isCurrent() { throw ledger.supersededError }
+                return nil
+            }
             let (_, place) = try ledger.runKeeping(removeTicket([(key, stored)], scope: .unheld, kept: kept))
             return FinishedUpdate(place: place, writes: [])
         }

@@ -8,10 +8,12 @@ extension Cache {
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: What it counts against the cost limit of the memory tier; the size of its payload if nil.
+    ///   - cost: What it counts against the cost limit of the memory tier; the size of its payload if nil. It is stored:
+    ///     a value that comes back from disk costs the same.
     ///   - maxAge: An age of this entry's own, in place of the sub-cache's.
     ///   - extendedData: Bytes to store beside the value. What was there goes if nil; empty is not nil.
     ///   - pinned: Whether limits and trims leave the entry on disk.
+    @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         pinned: Bool = false
@@ -20,14 +22,15 @@ extension Cache {
         try checkWritable("set a value")
         let write = try core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
-        try core.run([write], core.setTicket(write))
+        try core.put(write)
     }
 
     /// Writes many values in one step: every reader sees all of them or none; so does the disk.
     public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
         try checkWritable("set values")
-        let writes = try prepared(values)
+        var writes = try encoded(values)
         if writes.isEmpty { return }
+        try core.spill(&writes, terms)
         try core.run(writes, core.setTicket(writes))
     }
 
@@ -75,15 +78,24 @@ extension Cache {
 
     // MARK: - What both forms need
 
+    @usableFromInline
     func checkWritable(_ action: String) throws(CacheError) {
         let store = try manager.writableStore()
         try store.inside.refuseCurrent(action)
     }
 
-    func prepared(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [PreparedWrite<Key, Value>] {
+    /// Throws where another version was opened, or the sub-cache was removed, as far as anybody has committed by now.
+    ///
+    /// For calls that may find nothing to write, which would else pass for done.
+    func checkCurrent(_ action: String) throws(CacheError) {
+        try checkWritable(action)
+        if try !ledger.isCurrent() { throw ledger.supersededError }
+    }
+
+    func encoded(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [PreparedWrite<Key, Value>] {
         var writes: [PreparedWrite<Key, Value>] = []
         writes.reserveCapacity(values.underestimatedCount)
-        for (key, value) in values { writes.append(try core.prepare(value, forKey: key, terms)) }
+        for (key, value) in values { writes.append(try core.encoded(value, forKey: key, terms)) }
         return writes
     }
 

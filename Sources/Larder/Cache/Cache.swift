@@ -18,7 +18,8 @@ public import Synchronization
 ///
 /// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are
 /// three exceptions: the body of ``update(_:_:)`` holds its key, that of a transaction the writing side of the store, and
-/// a key's own `==` runs under the lock of the memory tier and must not call the cache.
+/// a key's own `==` runs under the lock of the memory tier, and its `hash` too under those of generations and of observers;
+/// neither may call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let core: SubCache<Key, Value>
     @usableFromInline let terms: CacheTerms<Value>
@@ -120,14 +121,17 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         }
     }
 
-    @usableFromInline
+    @inlinable
     func report(setting value: Value?, forKey key: Key) {
         do throws(CacheError) {
             try setValue(value, forKey: key)
         } catch {
-            report(error, "write")
+            report(writing: error)
         }
     }
+
+    @usableFromInline
+    func report(writing error: CacheError) { report(error, "write") }
 
     @usableFromInline
     func report(reading error: CacheError) { report(error, "read") }

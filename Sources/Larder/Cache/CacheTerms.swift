@@ -1,8 +1,10 @@
 public import Foundation
 
 /// What a handle brings of its own, beside what it shares with the other handles on its sub-cache.
+///
+/// An object, since as a value it would be copied on the way of every read, closure by closure.
 @usableFromInline
-struct CacheTerms<Value: Sendable>: Sendable {
+final class CacheTerms<Value: Sendable>: Sendable {
     /// By what it judges an age.
     @usableFromInline let age: AgeTerms
 
@@ -11,7 +13,7 @@ struct CacheTerms<Value: Sendable>: Sendable {
 
     @usableFromInline let codec: ValueCodec<Value>
     let undecodable: UndecodablePolicy
-    let inlineLimit: Int
+    @usableFromInline let inlineLimit: Int
     let fileName: (@Sendable (String) -> String)?
 
     init(rule: AgeRule, clock: (@Sendable () -> Date)?, codec: ValueCodec<Value>, options: CacheOptions) {
@@ -32,6 +34,7 @@ struct CacheTerms<Value: Sendable>: Sendable {
     var rule: AgeRule { age.rule }
 
     /// Now, exactly.
+    @inlinable
     func now() -> Int64 { age.now() }
 
     /// Now, for a hit, by the clock that was injected; nil where it is the system's, or none is needed.

@@ -24,6 +24,7 @@ struct FrontEntry<Value: Sendable>: Sendable {
     /// The kind of its own age plus 1, or 0.
     @usableFromInline var ageKind: UInt32
 
+    @inlinable
     init(
         value: Value, writtenAt: Int64, accessedAt: Int64, revision: Int64, used: Int64, age: StoredAge?, round: UInt32
     ) {

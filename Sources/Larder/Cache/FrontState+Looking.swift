@@ -59,12 +59,15 @@ extension FrontState {
         }
     }
 
-    /// When an entry in memory was read last.
-    func accessed(_ key: Key, hash: UInt64) -> Int64? {
+    /// When an entry in memory was read last; a moment that is ahead of `now` is taken for now.
+    mutating func accessed(_ key: Key, hash: UInt64, now: Int64 = .max) -> Int64? {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return nil }
-        let accessedAt = memory.table.value(at: place.index).accessedAt
-        return accessedAt == Entry.unknown ? nil : accessedAt
+        return memory.table.withValue(at: place.index) { entry -> Int64? in
+            if entry.accessedAt == Entry.unknown { return nil }
+            if NotedUse.isAhead(entry.accessedAt, of: now) { entry.accessedAt = now }
+            return entry.accessedAt
+        }
     }
 
     // MARK: - The order of use
@@ -88,6 +91,7 @@ extension FrontState {
     }
 
     /// Keeps the use of an entry that leaves memory.
+    @usableFromInline
     mutating func noteUse(of node: Node) {
         guard isUnnoted(node.value) else { return }
         evictedUses.append((node.key, NotedUse(accessedAt: node.value.accessedAt, used: node.value.used)))

@@ -6,12 +6,12 @@
 struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline typealias Entry = FrontEntry<Value>
     @usableFromInline typealias Memory = MemoryCacheState<Key, FrontEntry<Value>>
-    typealias Node = LRUTable<Key, FrontEntry<Value>>.Node
+    @usableFromInline typealias Node = LRUTable<Key, FrontEntry<Value>>.Node
 
     @usableFromInline var memory: Memory
     @usableFromInline var watch: CommitWatch
     @usableFromInline var memoryHits = 0
-    var memoryEvictions = 0
+    @usableFromInline var memoryEvictions = 0
 
     /// The last number given to a use or a write.
     @usableFromInline var lastUse: Int64
@@ -35,10 +35,10 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     var takenUses = 0
 
     /// Rises with each change, so that an offer can be told from a late one.
-    var sequence: UInt64 = 0
+    @usableFromInline var sequence: UInt64 = 0
 
     /// The last change of any key with this remainder of its hash.
-    private var changed: [UInt64] = Array(repeating: 0, count: 256)
+    @usableFromInline var changed: [UInt64] = Array(repeating: 0, count: 256)
 
     /// The last change of everything.
     private var cleared: UInt64 = 0
@@ -55,13 +55,18 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     }
 
     /// Whether memory holds anything at all.
+    @inlinable
     var holdsCopies: Bool { memory.countLimit > 0 }
 }
 
 /// What a change put out of its place, to be released when no lock is held.
+@usableFromInline
 struct Displacement<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    var one = Displaced<Key, FrontEntry<Value>>()
-    var others: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+    @usableFromInline var one = Displaced<Key, FrontEntry<Value>>()
+    @usableFromInline var others: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+
+    @inlinable
+    init() {}
 }
 
 // MARK: - Hits
@@ -105,6 +110,7 @@ extension FrontState {
 
 extension FrontState {
     /// Whatever was read before this moment, nothing of it may come in any more.
+    @inlinable
     mutating func noteChange(hash: UInt64) {
         sequence += 1
         changed[Int(truncatingIfNeeded: hash & 255)] = sequence
@@ -119,6 +125,7 @@ extension FrontState {
     }
 
     /// Puts an entry into memory, and notes the uses of those that have to go for it.
+    @inlinable
     mutating func keep(_ key: Key, hash: UInt64, _ entry: Entry, cost: Int) -> Displacement<Key, Value> {
         var displacement = Displacement<Key, Value>()
         displacement.one = memory.setValue(

@@ -92,7 +92,7 @@ extension SubCache {
         guard case .value(let value) = finding else { return finding }
         ledger.count { $0.diskHits += 1 }
         let facts = found.facts
-        let cost = found.row.payloadSize
+        let cost = found.row.memoryCost
         var used: Int64 = 0
         let displacement = front.withLock { front -> Displacement<Key, Value>? in
             guard front.holdsCopies else { return nil }
@@ -122,6 +122,7 @@ extension SubCache {
     }
 
     /// The value in a row.
+    @inlinable
     func decode(_ row: EntryRow, _ stored: StoredKey, _ terms: CacheTerms<Value>) throws(CacheError) -> Value {
         guard let payload = row.payload, row.isSound else {
             throw damaged(stored)
@@ -150,11 +151,12 @@ extension SubCache {
         return isDamaged && isInFile ? .nothing : .failure(error)
     }
 
-    /// When memory saw a key used last.
-    func accessed(_ key: Key) -> Int64? {
+    /// When memory saw a key used last; a moment that is ahead of `now` is taken for now.
+    @usableFromInline
+    func accessed(_ key: Key, now: Int64 = .max) -> Int64? {
         takeOverEvicted()
         let hash = seed.hash(key)
-        return front.withLock { $0.accessed(key, hash: hash) }
+        return front.withLock { $0.accessed(key, hash: hash, now: now) }
     }
 
     /// Notes that an entry was read from disk beside the copy in memory.
@@ -203,7 +205,7 @@ extension SubCache {
             }
             if !isFromDisk, !missing.isEmpty, !(hits == 0 && over.isEmpty) { continue }
             let asked = missing.map { wanted[$0].stored }
-            let rows = asked.isEmpty ? [] : try ledger.rows(asked, round)
+            let rows = asked.isEmpty ? [] : try ledger.rows(asked, round, terms.age)
             for (stored, revision) in over { ledger.noteMiss(stored, expired: revision) }
             for (index, row) in zip(missing, rows) {
                 let item = wanted[index]
@@ -217,76 +219,19 @@ extension SubCache {
         }
         return [:]
     }
-
-    // MARK: - Passes
-
-    /// What the reader of a pass gets of a row: nil where it is over, or cannot be read.
-    func passed(_ item: ListedRow, _ terms: CacheTerms<Value>, now: Int64) -> CacheEntry<Key, Value>? {
-        guard let (key, facts) = passed(item.key, item.row.facts, terms, now: now) else { return nil }
-        let row: EntryRow
-        do throws(CacheError) {
-            guard let filled = try ledger.filled(item.key, item.row) else { return nil }
-            row = filled
-        } catch {
-            // Out of reach for now, and nothing is wrong with it.
-            ledger.count { $0.failures += 1 }
-            report(.readFailed, key: item.key, error.message, error: error)
-            return nil
-        }
-        do throws(CacheError) {
-            let value = try decode(row, item.key, terms)
-            return CacheEntry(
-                key: key, value: value, extendedData: row.extended,
-                metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt), isExpired: false)
-        } catch {
-            _ = failed(item.key, revision: facts.revision, error, terms)
-            return nil
-        }
-    }
-
-    /// A key of a listing, if its entry counts.
-    func passed(_ item: ListedKey, _ terms: CacheTerms<Value>) -> Key? {
-        if let facts = item.facts { return passed(item.key, facts, terms, now: terms.now())?.key }
-        do throws(CacheError) {
-            return try keyCodec.key(item.key, cache: name)
-        } catch {
-            noteUnreadable(item.key, error, terms)
-            return nil
-        }
-    }
-
-    /// Remembers that the key of a row cannot be read, as the row is now.
-    private func noteUnreadable(_ stored: StoredKey, _ unreadable: CacheError, _ terms: CacheTerms<Value>) {
-        do throws(CacheError) {
-            guard let facts = try ledger.facts(stored, terms.age, accessedAt: nil) else { return }
-            _ = failed(stored, revision: facts.revision, unreadable, terms)
-        } catch {
-            ledger.count { $0.failures += 1 }
-            report(.readFailed, key: stored, error.message, error: error)
-        }
-    }
-
-    /// The key of a row that counts, with what is known of it.
-    func passed(
-        _ stored: StoredKey, _ facts: EntryFacts, _ terms: CacheTerms<Value>, now: Int64
-    ) -> (key: Key, facts: EntryFacts)? {
-        do throws(CacheError) {
-            let key = try keyCodec.key(stored, cache: name)
-            let accessedAt = accessed(key)
-            guard let seen = ledger.seen(stored, facts, now: now, accessedAt: accessedAt) else { return nil }
-            return seen.isExpired(terms.rule, now: now) ? nil : (key, seen)
-        } catch {
-            _ = failed(stored, revision: facts.revision, error, terms)
-            return nil
-        }
-    }
 }
 
 extension EntryRow {
     /// The size of the payload.
     var payloadSize: Int { payload?.count ?? Int(clamping: facts.size) - (extended?.count ?? 0) }
 
+    /// What a copy in memory counts, in the bounds of costs.
+    fileprivate var memoryCost: Int {
+        cost.map { MemoryCacheState<Int, Int>.clamped(Int(clamping: $0)) } ?? payloadSize
+    }
+
     /// Whether the row is one that we could have written.
+    @usableFromInline
     var isSound: Bool {
         guard let payload else { return false }
         return facts.size == Int64(payload.count + (extended?.count ?? 0))

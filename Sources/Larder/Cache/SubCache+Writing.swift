@@ -1,56 +1,143 @@
-internal import Foundation
-internal import Synchronization
+public import Foundation
+
+#if LARDER_TSAN
+internal import LarderTSan
+public import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
 
 /// A value on its way to a row.
+@usableFromInline
 struct PreparedWrite<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    let key: Key
-    let hash: UInt64
-    let stored: StoredKey
-    let value: Value
-    var content: WrittenContent
-    let cost: Int
+    @usableFromInline let key: Key
+    @usableFromInline let hash: UInt64
+    @usableFromInline let stored: StoredKey
+    @usableFromInline let value: Value
+    @usableFromInline var content: WrittenContent
+    @usableFromInline let cost: Int
+
+    @inlinable
+    init(key: Key, hash: UInt64, stored: StoredKey, value: Value, content: WrittenContent, cost: Int) {
+        self.key = key
+        self.hash = hash
+        self.stored = stored
+        self.value = value
+        self.content = content
+        self.cost = cost
+    }
 }
 
 /// Values that leave memory while their caller holds something; let go of when it does not any more.
+@usableFromInline
 final class KeptDisplacement: Sendable {
     private let displaced = Mutex<[any Sendable]>([])
 
+    init() {}
+
     /// - Returns: Nothing is left to be released.
+    @usableFromInline
     func keep(_ value: (any Sendable)?) -> (any Sendable)? {
         if let value { displaced.withLock { $0.append(value) } }
         return nil
     }
 }
 
+/// The way of a single value is compiled in the user's module, as that of a pass is.
 extension SubCache {
-    /// Encodes what is to be written; no lock is held.
+    /// Encodes what is to be written, and writes the file where it is large; no lock is held.
+    @inlinable
     func prepare(
         _ value: Value, forKey key: Key, cost: Int? = nil, age: MaxAge? = nil, extended: Data? = nil,
         isPinned: Bool = false, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> PreparedWrite<Key, Value> {
-        if let age, !age.isNumber {
-            throw CacheError(
-                .invalidConfiguration,
-                "The maximum age for a key of cache \"\(name)\" was made from not-a-number; give a number.")
+        var write = try encoded(
+            value, forKey: key, cost: cost, age: age, extended: extended, isPinned: isPinned, terms)
+        if isLarge(write, terms) {
+            write.content.spilled = try spilled(write.content.row.payload, write.stored, terms)
         }
+        return write
+    }
+
+    /// Encodes what is to be written; no lock is held, and no file written.
+    @inlinable @inline(__always)
+    func encoded(
+        _ value: Value, forKey key: Key, cost: Int? = nil, age: MaxAge? = nil, extended: Data? = nil,
+        isPinned: Bool = false, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> PreparedWrite<Key, Value> {
+        if let age { try check(age) }
         let stored = try keyCodec.stored(key, cache: name)
         let payload = try terms.codec.encode(value, cache: name, key: stored.description)
+        return prepared(
+            value, forKey: key, stored, payload, cost: cost, age: age.map { StoredAge($0.rule) }, extended: extended,
+            isPinned: isPinned, terms)
+    }
+
+    /// What is to be written of a value that is encoded.
+    @inlinable @inline(__always)
+    func prepared(
+        _ value: Value, forKey key: Key, _ stored: StoredKey, _ payload: Data, cost: Int?, age: StoredAge?,
+        extended: Data?, isPinned: Bool, _ terms: CacheTerms<Value>
+    ) -> PreparedWrite<Key, Value> {
         let row = EntryContent(
-            payload: payload, extended: extended, writtenAt: terms.now(), age: age.map { StoredAge($0.rule) },
-            isPinned: isPinned)
-        let content = WrittenContent(row, spilled: try spilled(payload, stored, terms))
+            payload: payload, extended: extended, writtenAt: terms.now(), age: age, isPinned: isPinned,
+            cost: cost.map { MemoryCacheState<Key, Value>.clamped($0) })
         return PreparedWrite(
-            key: key, hash: seed.hash(key), stored: stored, value: value, content: content,
+            key: key, hash: seed.hash(key), stored: stored, value: value, content: WrittenContent(row),
             cost: MemoryCacheState<Key, Value>.clamped(cost ?? payload.count))
     }
 
-    /// Writes a payload that is too large for a row into a file.
-    private func spilled(
+    /// Whether a payload belongs into a file, where there are any.
+    @inlinable @inline(__always)
+    func isLarge(_ write: PreparedWrite<Key, Value>, _ terms: CacheTerms<Value>) -> Bool {
+        write.content.row.payload.count > terms.inlineLimit
+    }
+
+    /// Writes the files of what was encoded; gives those up that it made if one fails.
+    func spill(_ writes: inout [PreparedWrite<Key, Value>], _ terms: CacheTerms<Value>) throws(CacheError) {
+        do throws(CacheError) {
+            for index in writes.indices where isLarge(writes[index], terms) {
+                let write = writes[index]
+                writes[index].content.spilled = try spilled(write.content.row.payload, write.stored, terms)
+            }
+        } catch {
+            discard(writes)
+            throw error
+        }
+    }
+
+    /// The same without holding up this thread.
+    @usableFromInline
+    func spilled(
+        _ writes: [PreparedWrite<Key, Value>], _ terms: CacheTerms<Value>
+    ) async throws(CacheError) -> [PreparedWrite<Key, Value>] {
+        guard writes.contains(where: { isLarge($0, terms) }) else { return writes }
+        return try await offload { () throws(CacheError) in
+            var writes = writes
+            try self.spill(&writes, terms)
+            return writes
+        }
+    }
+
+    /// Gives up the files of what was not written after all.
+    func discard(_ writes: [PreparedWrite<Key, Value>]) {
+        for write in writes { write.content.spilled?.discard() }
+    }
+
+    @usableFromInline
+    func check(_ age: MaxAge) throws(CacheError) {
+        if age.isNumber { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "The maximum age for a key of cache \"\(name)\" was made from not-a-number; give a number.")
+    }
+
+    /// Writes a payload that is too large for a row into a file; nil where there are none.
+    @usableFromInline
+    func spilled(
         _ payload: Data, _ stored: StoredKey, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> SpilledPayload? {
-        guard payload.count > max(0, terms.inlineLimit), let blobs = try ledger.store.present().blobs else {
-            return nil
-        }
+        guard !payload.isEmpty, let blobs = try ledger.store.present().blobs else { return nil }
         let label = terms.fileName.map { BlobLabel(suggestion: $0(stored.description)) } ?? .none
         let spilled = SpilledPayload(payload, label: label)
         do throws(SystemError) {
@@ -62,18 +149,45 @@ extension SubCache {
         return spilled
     }
 
+    /// Does the write of one value; the file that it made is given up if it fails.
+    @inlinable
+    func put(_ write: PreparedWrite<Key, Value>) throws(CacheError) {
+        do throws(CacheError) {
+            try ledger.put(setTicket(write))
+        } catch {
+            write.content.spilled?.discard()
+            throw error
+        }
+        if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
+    }
+
+    /// The same without holding up this thread.
+    @inlinable
+    func put(_ write: PreparedWrite<Key, Value>) async throws(CacheError) {
+        do throws(CacheError) {
+            try await ledger.put(setTicket(write))
+        } catch {
+            try await giveUp([write], error)
+        }
+        if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
+    }
+
     /// Does a write; the files that it made are given up if it fails.
+    ///
+    /// Inlined, so that the caller's type of result is known: see ``QueuedWrite``.
+    @inline(__always)
     func run<R>(_ writes: [PreparedWrite<Key, Value>], _ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) {
         do throws(CacheError) {
             _ = try ledger.run(ticket)
         } catch {
-            for write in writes { write.content.spilled?.discard() }
+            discard(writes)
             throw error
         }
         reportTooCostly(writes)
     }
 
     /// Tells of values that memory cannot take; nothing is held.
+    @usableFromInline
     func reportTooCostly(_ writes: [PreparedWrite<Key, Value>]) {
         let limit = costLimit.load(ordering: .relaxed)
         for write in writes where write.cost > limit {
@@ -91,125 +205,19 @@ extension SubCache {
         do throws(CacheError) {
             _ = try await ledger.run(ticket)
         } catch {
-            for write in writes { write.content.spilled?.discard() }
-            throw error
+            try await giveUp(writes, error)
         }
         reportTooCostly(writes)
     }
 
-    /// - Parameters:
-    ///   - scope: Other than the key, where that is held by the caller.
-    ///   - kept: Takes what is displaced, where the caller still holds something when the write is over.
-    func setTicket(
-        _ write: PreparedWrite<Key, Value>, scope: WriteScope? = nil, kept: KeptDisplacement? = nil
-    ) -> WriteTicket<(Int64, WritePlace)> {
-        ledger.putTicket(write.stored, write.content, scope: scope) { [flights] in
-            flights.noteWrite(write.key)
-        } apply: { [self] revision, round in
-            let displaced = front.withLock { $0.put(write, revision: revision, round: round) }
-            flights.noteWrite(write.key)
-            changes.noteUpdated(write.key)
-            guard let kept else { return displaced }
-            return kept.keep(displaced)
+    /// Gives up the files of what was not written, outside the cooperative pool, and throws why.
+    @usableFromInline
+    func giveUp(
+        _ writes: [PreparedWrite<Key, Value>], _ error: CacheError
+    ) async throws(CacheError) -> Never {
+        if writes.contains(where: { $0.content.spilled != nil }) {
+            try await offload { () throws(CacheError) in self.discard(writes) }
         }
-    }
-
-    /// Writes many entries in one step.
-    func setTicket(_ writes: [PreparedWrite<Key, Value>]) -> WriteTicket<(PutRows, WritePlace)> {
-        putTicket(writes) { [flights] index in
-            flights.noteWrite(writes[index].key)
-            return true
-        } visible: { [flights] in
-            for write in writes { flights.noteWrite(write.key) }
-        }
-    }
-
-    /// Writes what a flight has made, as far as its permit goes: the flight's own writing is no news to it.
-    func generatedTicket(
-        _ writes: [PreparedWrite<Key, Value>], _ permit: FlightPermit<Key>
-    ) -> WriteTicket<(PutRows, WritePlace)> {
-        putTicket(writes) {
-            permit.mayStore(writes[$0].key)
-        } visible: {
-        }
-    }
-
-    private func putTicket(
-        _ writes: [PreparedWrite<Key, Value>], admits: @escaping @Sendable (Int) -> Bool,
-        visible: @escaping @Sendable () -> Void
-    ) -> WriteTicket<(PutRows, WritePlace)> {
-        ledger.putTicket(writes.map { ($0.stored, $0.content) }, admits: admits) { [self] put, round in
-            let displaced = front.withLock { front in
-                put.indices.compactMap { index in
-                    front.put(writes[index], revision: put.revision + Int64(index), round: round)
-                }
-            }
-            visible()
-            if changes.isObserved { changes.noteUpdated(put.indices.map { writes[$0].key }) }
-            return displaced
-        }
-    }
-
-    func removeTicket(
-        _ keys: [(key: Key, stored: StoredKey)], scope: WriteScope? = nil, kept: KeptDisplacement? = nil
-    ) -> WriteTicket<([Int], WritePlace)> {
-        let hashes = keys.map { seed.hash($0.key) }
-        return ledger.removeTicket(keys.map(\.stored), scope: scope) { [flights] in
-            for key in keys { flights.noteWrite(key.key) }
-        } apply: { [self] removed in
-            let displaced = front.withLock { front in zip(keys, hashes).map { front.remove($0.key, hash: $1) } }
-            for key in keys { flights.noteWrite(key.key) }
-            if changes.isObserved { changes.noteRemoved(removed.map { keys[$0].key }) }
-            guard let kept else { return displaced }
-            return kept.keep(displaced)
-        }
-    }
-
-    /// Removes a key, and gives back the row that it had.
-    func takeTicket(
-        _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>
-    ) -> WriteTicket<(TakenRow, WritePlace)> {
-        let hash = seed.hash(key)
-        return ledger.takeTicket(stored, terms.age, accessedAt: accessed(key)) { [flights] in
-            flights.noteWrite(key)
-        } apply: { [self] wasThere in
-            let displaced = front.withLock { $0.remove(key, hash: hash) }
-            flights.noteWrite(key)
-            if wasThere { changes.noteRemoved(key) }
-            return displaced
-        }
-    }
-
-    /// Puts other extended data beside an entry.
-    func extendedTicket(
-        _ key: Key, _ stored: StoredKey, _ data: Data?, _ terms: CacheTerms<Value>
-    ) -> WriteTicket<(Bool, WritePlace)> {
-        let hash = seed.hash(key)
-        return ledger.extendedTicket(stored, data, terms.age, accessedAt: accessed(key)) { [flights] in
-            flights.noteWrite(key)
-        } apply: { [self] in
-            // The copy in memory has the old revision; the next read brings it in again.
-            let displaced = front.withLock { front in
-                front.noteChange(hash: hash)
-                return front.drop(key, hash: hash)
-            }
-            flights.noteWrite(key)
-            return displaced
-        }
-    }
-}
-
-extension FrontState {
-    /// Takes in what was written; nil where nothing was put out of its place.
-    mutating func put(
-        _ write: PreparedWrite<Key, Value>, revision: Int64, round: UInt32
-    ) -> Displacement<Key, Value>? {
-        noteChange(hash: write.hash)
-        lastUse = max(lastUse, revision)
-        guard holdsCopies else { return nil }
-        let entry = FrontEntry(
-            value: write.value, writtenAt: write.content.row.writtenAt, accessedAt: write.content.row.writtenAt,
-            revision: revision, used: revision, age: write.content.row.age, round: round)
-        return keep(write.key, hash: write.hash, entry, cost: write.cost)
+        throw error
     }
 }

@@ -24,13 +24,13 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     @inlinable var mayHoldCopies: Bool { holdsCopies.load(ordering: .relaxed) }
 
     /// The values that are being made.
-    let flights: Flights<Key, CacheEntry<Key, Value>>
+    @usableFromInline let flights: Flights<Key, CacheEntry<Key, Value>>
 
     /// Those who want to know what changes.
-    let changes = ChangeHub<Key, Value>()
+    @usableFromInline let changes = ChangeHub<Key, Value>()
 
     /// The cost above which memory takes no entry.
-    let costLimit: Atomic<Int>
+    @usableFromInline let costLimit: Atomic<Int>
 
     /// The managers that have opened it, to tell them what happens.
     private let reporters = Mutex<[Reporter]>([])
@@ -232,10 +232,15 @@ extension SubCache {
         }
     }
 
-    /// Gives memory back: the less recently used half, or all.
+    /// Gives memory back: the less recently used half, by count and by cost, or all.
     package func relieve(_ level: MemoryPressure) {
-        let count = level == .critical ? 0 : front.withLock { $0.memory.table.count } / 2
-        trimMemory { $0.table.count > count }
+        switch level {
+        case .warning:
+            let (count, cost) = front.withLock { ($0.memory.table.count, $0.memory.totalCost) }
+            trimMemory { $0.table.count > count / 2 || $0.totalCost > cost / 2 }
+        case .critical:
+            trimMemory { _ in true }
+        }
         report(.memoryPressure(level), "The memory of cache \"\(name)\" was given back (\(level)).", .info)
     }
 

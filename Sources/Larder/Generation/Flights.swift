@@ -1,4 +1,9 @@
-internal import Synchronization
+#if LARDER_TSAN
+internal import LarderTSan
+public import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
 
 /// Single flight: callers that miss the same key at once share one run of one generator.
 ///
@@ -8,6 +13,7 @@ internal import Synchronization
 /// Of the caller come three closures. *Find* looks once more whether a value is there, when the flight has begun: another
 /// flight may have landed since the caller looked. *Generate* makes what is missing. *Store* turns what was made into what
 /// callers get, once per flight and before they are woken, and stores it if its permit says so.
+@usableFromInline
 package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendable {
     enum Waker {
         case task(CheckedContinuation<FlightLanding<Key, Output>, any Error>)
@@ -31,7 +37,7 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
     /// Taken before the lock of the process's graph, and never held over user code but a key's own `==` and `hash`.
     private let state = Mutex(State())
     /// Whether any key has a flight, so that writers need no lock while there is none.
-    private let isFlying = Atomic(false)
+    @usableFromInline let isFlying = Atomic(false)
     private let lastCaller = Atomic(0)
     private let name: String
 
@@ -46,10 +52,13 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
     ///
     /// To be called where the order of writes is decided, before a later storing asks its permit, and again when readers see
     /// the write, if that is later. Without flights it costs one load.
+    @inlinable
     package func noteWrite(_ key: Key) {
-        guard isFlying.load(ordering: .sequentiallyConsistent) else { return }
-        act { machine, graph in machine.noteWrite(key, &graph) }
+        if isFlying.load(ordering: .sequentiallyConsistent) { interrupt(key) }
     }
+
+    @usableFromInline
+    func interrupt(_ key: Key) { act { machine, graph in machine.noteWrite(key, &graph) } }
 
     /// Notes that the keys were set, updated or removed.
     package func noteWrites(_ keys: some Sequence<Key>) {

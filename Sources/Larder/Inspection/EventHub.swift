@@ -9,8 +9,19 @@ package final class EventHub: Sendable {
         var listeners: [Int: Listener] = [:]
         var nextListener = 0
         var isFinished = false
-        /// What happened before anybody listened: opening a store has no other way to tell.
-        var early: [CacheEvent] = []
+        /// What happened before anybody listened, the newest last: opening a store has no other way to tell.
+        private var early: [CacheEvent] = []
+
+        /// Keeps up to twice as many as count, so that most events move none of the others.
+        mutating func keep(_ event: CacheEvent) {
+            if early.count == 2 * EventHub.capacity { early.removeFirst(EventHub.capacity) }
+            early.append(event)
+        }
+
+        mutating func takeEarly() -> ArraySlice<CacheEvent> {
+            defer { early = [] }
+            return early.suffix(EventHub.capacity)
+        }
     }
 
     private struct Listener {
@@ -29,8 +40,7 @@ package final class EventHub: Sendable {
         let id = state.withLock { state in
             defer { state.nextListener += 1 }
             // Under the lock, so that they come before what is sent next.
-            for event in state.early { continuation.yield(event) }
-            state.early = []
+            for event in state.takeEarly() { continuation.yield(event) }
             if state.isFinished { continuation.finish() }
             state.listeners[state.nextListener] = Listener(continuation: continuation)
             return state.nextListener
@@ -44,9 +54,7 @@ package final class EventHub: Sendable {
     /// Sends `event` to every stream; keeps it for the first one if none was made yet.
     package func send(_ event: CacheEvent) {
         state.withLock { state in
-            if state.nextListener == 0 {
-                state.early = state.early.suffix(Self.capacity - 1) + [event]
-            }
+            if state.nextListener == 0 { state.keep(event) }
             for id in Array(state.listeners.keys) {
                 var event = event
                 event.lostBefore = state.listeners[id]?.lost ?? 0

@@ -1,8 +1,14 @@
-internal import Synchronization
+#if LARDER_TSAN
+internal import LarderTSan
+public import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
 
 /// Tells every stream of one sub-cache what changed.
 ///
 /// Whoever writes notes it here, in the order of the writes and when readers can see them.
+@usableFromInline
 package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct State {
         var streams: [Int: ChangeStream<Key, Value>] = [:]
@@ -15,19 +21,24 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     private let state = Mutex(State())
-    private let observed = Atomic(false)
+    @usableFromInline let observed = Atomic(false)
 
     package init() {}
 
     /// Whether anybody listens: without, a write pays this one load.
+    @inlinable
     package var isObserved: Bool { observed.load(ordering: .acquiring) }
 
     // MARK: - Writers
 
     /// Notes that a key has a value, a new one or another.
+    @inlinable
     package func noteUpdated(_ key: Key) {
-        if isObserved { for stream in streams { stream.note(key, .updated) } }
+        if isObserved { tellUpdated(key) }
     }
+
+    @usableFromInline
+    func tellUpdated(_ key: Key) { for stream in streams { stream.note(key, .updated) } }
 
     /// Notes that a key's entry has gone; one that was not there did not go.
     package func noteRemoved(_ key: Key) {

@@ -1,28 +1,21 @@
 import Dispatch
-import Foundation
 import Larder
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// That tasks without number do not hold encoded values without number.
 struct BackPressureTests {
-    @Test func `tasks that find no room wait before they encode, and all of them are written`() throws {
-        let folder = try TemporaryFolder()
-        let manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
+    @Test func `tasks that find no room wait before they encode, and all of them are written`() async throws {
+        let place = try StorePlace()
+        let manager = try place.manager()
         let cache: Cache<Int, Counted> = try manager.cache(named: "numbers", version: "1", maxAge: .unlimited)
         let queue = try manager.store().queue
-        let (begun, end, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        Thread.detachNewThread {
-            do {
-                try manager.transaction { _ in
-                    begun.signal()
-                    end.wait()
-                }
-            } catch {
-                Issue.record(error)
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let transaction = SideThread {
+            try manager.transaction { _ in
+                begun.signal()
+                end.wait()
             }
-            over.signal()
         }
         begun.wait()
 
@@ -38,22 +31,22 @@ struct BackPressureTests {
                 }
             }
         }
-        try Waiting.until { queue.waitingCount == room && queue.room.waitingCount == total - room }
-        #expect(Counted.encoded.withLock { $0 } == room)
+        try await Waiting.until { queue.waitingCount == room && queue.room.waitingCount == total - room }
+        #expect(Counted.encoded.value == room)
 
         end.signal()
-        over.wait()
-        try Waiting.until { written.value == total }
+        try transaction.value()
+        try await Waiting.until { written.value == total }
         #expect(try cache.count == total)
-        #expect(Counted.encoded.withLock { $0 } == total)
+        #expect(Counted.encoded.value == total)
         #expect(queue.room.waitingCount == 0)
-        try manager.close()
+        try await manager.close()
     }
 }
 
 /// A value that counts how often any was encoded; of this one test.
 private struct Counted: Codable, Sendable {
-    static let encoded = Mutex(0)
+    static let encoded = Counter()
 
     let number: Int
 
@@ -64,7 +57,7 @@ private struct Counted: Codable, Sendable {
     }
 
     func encode(to encoder: any Encoder) throws {
-        Self.encoded.withLock { $0 += 1 }
+        Self.encoded.increment()
         var container = encoder.singleValueContainer()
         try container.encode(number)
     }

@@ -4,14 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheAgeTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache(
         _ age: MaxAge, named name: String = "a", _ options: CacheOptions = .init()
@@ -42,12 +38,12 @@ struct CacheAgeTests {
     func `metadata tells of the last use, and asking for it is none`(isOnDiskAlone: Bool) throws {
         let cache = try cache(.hours(1), isOnDiskAlone ? Self.noMemory : .init())
         cache[1] = "one"
-        let written = time.now
-        time.set(time.now + 60)
+        let written = place.time.now
+        place.time.set(place.time.now + 60)
         #expect(try cache.metadata(forKey: 1)?.accessedAt == written)
         #expect(cache[1] == "one")
-        let used = time.now
-        time.set(time.now + 60)
+        let used = place.time.now
+        place.time.set(place.time.now + 60)
         let metadata = try #require(try cache.metadata(forKey: 1))
         #expect(metadata.writtenAt == written && metadata.accessedAt == used && metadata.size == 4)
     }
@@ -63,11 +59,11 @@ struct CacheAgeTests {
     ) throws {
         let cache = try cache(age.0, isOnDiskAlone ? Self.noMemory : .init())
         try cache.setValue("one", forKey: 1, extendedData: Data([1]))
-        time.advance(by: .milliseconds(age.1 - 1))
+        place.time.advance(by: .milliseconds(age.1 - 1))
         try expect(true, in: cache)
-        time.advance(by: .milliseconds(1))
+        place.time.advance(by: .milliseconds(1))
         try expect(true, in: cache)
-        time.advance(by: .milliseconds(1))
+        place.time.advance(by: .milliseconds(1))
         try expect(false, in: cache)
         #expect(try cache.removeExpired() == 1)
         try expectInvariants(cache)
@@ -78,12 +74,12 @@ struct CacheAgeTests {
         let (day, hour) = (try cache(.days(1), named: "day"), try cache(.hours(1), named: "hour"))
         day[1] = "a"
         hour[1] = "a"
-        time.advance(by: .seconds(2 * 3600))
+        place.time.advance(by: .seconds(2 * 3600))
         #expect(try day.removeExpired() == 0)
         hour[2] = "b"
         #expect(try hour.removeExpired() == 1)
         #expect(hour.map(\.key) == [2])
-        time.advance(by: .seconds(23 * 3600))
+        place.time.advance(by: .seconds(23 * 3600))
         #expect(day[1] == nil && hour[2] == nil)
         #expect(try day.removeExpired() == 1)
         #expect(day.statistics.expirations == 1)
@@ -101,20 +97,20 @@ struct CacheAgeTests {
         try cache.setValue("one", forKey: 1, maxAge: own, extendedData: Data([1]))
         for _ in 0..<5 {
             // In time that does not wake the one who writes it down.
-            time.set(time.now + 8)
+            place.time.set(place.time.now + 8)
             #expect(try cache.contains(1))
             #expect(try cache.count == 1)
             #expect(try !cache.isEmpty)
             #expect(cache[1] == "one")
         }
-        time.set(time.now + 8)
+        place.time.set(place.time.now + 8)
         #expect(cache.map(\.key) == [1])
         #expect(try cache.removeExpired() == 0)
         #expect(try cache.removeValue(forKey: 1) == "one")
         try cache.setValue("one", forKey: 1, maxAge: own, extendedData: Data([1]))
-        time.set(time.now + 10)
+        place.time.set(place.time.now + 10)
         try expect(true, in: cache)
-        time.set(time.now + 10.001)
+        place.time.set(place.time.now + 10.001)
         try expect(false, in: cache)
         try expectInvariants(cache)
     }
@@ -122,10 +118,10 @@ struct CacheAgeTests {
     @Test func `a test of presence, a listing and metadata do not restart a sliding age`() throws {
         let cache = try cache(.seconds(10).sinceLastAccess)
         cache[1] = "one"
-        time.set(time.now + 8)
+        place.time.set(place.time.now + 8)
         #expect(try cache.contains(1) && cache.metadata(forKey: 1) != nil && cache.snapshot().count == 1)
         #expect(cache.map(\.value) == ["one"])
-        time.set(time.now + 3)
+        place.time.set(place.time.now + 3)
         #expect(cache[1] == nil)
     }
 
@@ -134,8 +130,8 @@ struct CacheAgeTests {
         unlimited[1] = "one"
         let sliding = try cache(.seconds(60).sinceLastAccess)
         for _ in 0..<3 { #expect(unlimited[1] == "one") }
-        time.advance(by: .seconds(20))
-        time.set(time.now + 86_400)
+        place.time.advance(by: .seconds(20))
+        place.time.set(place.time.now + 86_400)
         #expect(try !sliding.contains(1))
         #expect(sliding[1] == nil)
         #expect(unlimited[1] == "one")
@@ -161,7 +157,7 @@ struct CacheAgeTests {
     func `an age beyond measure never ends`(age: MaxAge) throws {
         let cache = try cache(age)
         cache[1] = "one"
-        time.advance(by: .seconds(86_400 * 365 * 100))
+        place.time.advance(by: .seconds(86_400 * 365 * 100))
         #expect(cache[1] == "one")
         #expect(try cache.removeExpired() == 0)
         try expectInvariants(cache)
@@ -177,12 +173,12 @@ struct CacheAgeTests {
     }
 
     @Test func `until a moment means that moment, also for what is written later`() throws {
-        let end = time.now + 10
+        let end = place.time.now + 10
         let cache = try cache(.until(end))
         cache[1] = "one"
-        time.set(end)
+        place.time.set(end)
         #expect(cache[1] == "one")
-        time.set(end + 0.001)
+        place.time.set(end + 0.001)
         #expect(cache[1] == nil)
         cache[2] = "late"
         #expect(cache[2] == nil)
@@ -198,14 +194,14 @@ struct CacheAgeTests {
         try cache.setValue("long", forKey: 2, maxAge: .hours(1))
         try cache.setValue("ever", forKey: 3, maxAge: .unlimited)
         cache[4] = "plain"
-        time.advance(by: .milliseconds(1001))
+        place.time.advance(by: .milliseconds(1001))
         #expect(cache.map(\.key) == [2, 3, 4])
         #expect(cache[1] == nil)
-        time.advance(by: .seconds(60))
+        place.time.advance(by: .seconds(60))
         #expect(cache.map(\.key) == [2, 3])
         #expect(try cache.count == 2)
         #expect(cache[4] == nil)
-        time.advance(by: .seconds(3600))
+        place.time.advance(by: .seconds(3600))
         #expect(cache.map(\.value) == ["ever"])
         #expect(try cache.removeExpired() == 3)
         try expectInvariants(cache)
@@ -218,17 +214,17 @@ struct CacheAgeTests {
     {
         var cache = try cache(.seconds(100), isOnDiskAlone ? Self.noMemory : .init())
         cache[1] = "one"
-        time.set(time.now - 5000)
+        place.time.set(place.time.now - 5000)
         let manager = try isReopened ? reopened() : manager
         if isReopened {
             cache = try manager.cache(named: "a", version: "1", maxAge: .seconds(100))
         } else {
             #expect(cache[1] == "one")
         }
-        time.set(time.now + 100)
+        place.time.set(place.time.now + 100)
         #expect(cache[1] == "one")
         #expect(try cache.count == 1)
-        time.set(time.now + 0.001)
+        place.time.set(place.time.now + 0.001)
         #expect(cache[1] == nil)
         #expect(try cache.metadata(forKey: 1) == nil)
         #expect(cache.map(\.key) == [])
@@ -236,21 +232,41 @@ struct CacheAgeTests {
         withExtendedLifetime(manager) {}
     }
 
+    // case 158
+    @Test(arguments: [false, true])
+    func `a use in the future counts as one of now, from the first look on`(isOnDiskAlone: Bool) throws {
+        let cache = try cache(.seconds(100).sinceLastAccess, isOnDiskAlone ? Self.noMemory : .init())
+        try cache.setValue("one", forKey: 1, extendedData: Data([1]))
+        let written = place.time.now
+        // The clock goes ahead for a while, and back again.
+        place.time.set(written + 90)
+        #expect(cache[1] == "one")
+        try manager.flush()
+        place.time.set(written)
+        #expect(try cache.contains(1))
+        place.time.set(written + 100)
+        #expect(try cache.contains(1))
+        #expect(try cache.count == 1 && !cache.isEmpty)
+        place.time.set(written + 100.001)
+        try expect(false, in: cache)
+        #expect(try cache.removeExpired() == 1)
+    }
+
     private func reopened() throws -> CacheManager {
         try manager.close()
-        return try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+        return try place.manager()
     }
 
     // case 101
     @Test func `moments after 2038 and before 1970 are moments`() throws {
         for second in [-86_400.0 * 365, 4_102_444_800] {
-            time.set(Date(timeIntervalSince1970: second))
+            place.time.set(Date(timeIntervalSince1970: second))
             let cache = try cache(.hours(1), named: "\(second)")
             cache[1] = "one"
-            #expect(try cache.metadata(forKey: 1)?.writtenAt == time.now)
-            time.set(time.now + 3600)
+            #expect(try cache.metadata(forKey: 1)?.writtenAt == place.time.now)
+            place.time.set(place.time.now + 3600)
             #expect(cache[1] == "one")
-            time.set(time.now + 0.001)
+            place.time.set(place.time.now + 0.001)
             #expect(cache[1] == nil)
         }
     }
@@ -259,7 +275,7 @@ struct CacheAgeTests {
     @Test func `a handle with a shorter age hides, and deletes nothing that a longer one serves`() throws {
         let (long, short) = (try cache(.hours(1)), try cache(.seconds(1)))
         long[1] = "one"
-        time.advance(by: .seconds(2))
+        place.time.advance(by: .seconds(2))
         #expect(short[1] == nil)
         #expect(try short.count == 0 && short.isEmpty)
         #expect(try short.removeExpired() == 0)
@@ -272,7 +288,7 @@ struct CacheAgeTests {
     @Test func `what is over can be had as such until a sweep meets it`() throws {
         let cache = try cache(.seconds(1))
         try cache.setValue("one", forKey: 1, extendedData: Data([7]))
-        time.advance(by: .seconds(5))
+        place.time.advance(by: .seconds(5))
         #expect(try cache.entry(forKey: 1) == nil)
         let entry = try #require(try cache.entry(forKey: 1, allowingExpired: true))
         #expect(entry.isExpired && entry.value == "one" && entry.extendedData == Data([7]))
@@ -285,7 +301,7 @@ struct CacheAgeTests {
         let cache = try cache(.seconds(1))
         for round in 0..<50 {
             cache[1] = "old"
-            time.advance(by: .seconds(5))
+            place.time.advance(by: .seconds(5))
             async let swept = cache.removeExpired()
             cache[1] = "fresh \(round)"
             #expect(try await swept <= 1)
@@ -297,12 +313,12 @@ struct CacheAgeTests {
     @Test func `extended data, a pin and a repeated open leave the age alone`() throws {
         let cache = try cache(.seconds(10))
         try cache.setValue("one", forKey: 1, pinned: true)
-        time.advance(by: .seconds(6))
+        place.time.advance(by: .seconds(6))
         try cache.setExtendedData(Data([1]), forKey: 1)
         withExtendedLifetime(try self.cache(.seconds(10))) {}
-        time.advance(by: .seconds(4))
+        place.time.advance(by: .seconds(4))
         #expect(cache[1] == "one")
-        time.advance(by: .milliseconds(1))
+        place.time.advance(by: .milliseconds(1))
         #expect(cache[1] == nil)
         try cache.setExtendedData(Data([2]), forKey: 1)
         #expect(cache[1] == nil)

@@ -4,13 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheAsyncTests {
-    private let folder: TemporaryFolder
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache() throws -> Cache<Int, String> {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1))

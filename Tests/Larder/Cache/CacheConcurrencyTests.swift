@@ -4,20 +4,13 @@ import LarderTestSupport
 import Testing
 
 struct CacheConcurrencyTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache(_ options: CacheOptions = .init()) throws -> Cache<Int, Int> {
-        var options = options
-        // What other tests do to memory would change the numbers.
-        options.clearsOnMemoryPressure = false
-        return try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: options)
+        try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: options.steady)
     }
 
     @Test func `a hundred tasks share few transactions, and each learns its own outcome`() async throws {
@@ -26,28 +19,21 @@ struct CacheConcurrencyTests {
         let before = queue.transactions
         let manager = manager
         // They all come while a transaction holds them up, so that they meet.
-        let tasks = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                var tasks: [Task<CacheError.Code?, Never>] = []
-                do {
-                    try manager.transaction { _ in
-                        tasks = (0..<100).map { number in
-                            Task {
-                                do {
-                                    try await cache.setValue(number, forKey: number % 10 == 3 ? .nan : Double(number))
-                                    return nil
-                                } catch {
-                                    return (error as? CacheError)?.code
-                                }
-                            }
+        let tasks = try await onThread {
+            try manager.transaction { _ in
+                let tasks = (0..<100).map { number in
+                    Task { () -> CacheError.Code? in
+                        do {
+                            try await cache.setValue(number, forKey: number % 10 == 3 ? .nan : Double(number))
+                            return nil
+                        } catch {
+                            return (error as? CacheError)?.code
                         }
-                        // The other ten are refused before they come to wait.
-                        try Waiting.until { queue.waitingCount == 90 }
                     }
-                } catch {
-                    Issue.record(error)
                 }
-                continuation.resume(returning: tasks)
+                // The other ten are refused before they come to wait.
+                try Waiting.until { queue.waitingCount == 90 }
+                return tasks
             }
         }
         var refused = 0
@@ -55,6 +41,43 @@ struct CacheConcurrencyTests {
         #expect(refused == 10)
         #expect(try cache.count == 90)
         #expect(queue.transactions == before + 1)
+        try expectInvariants(cache)
+    }
+
+    @Test func `when the commit of a batch fails all of it fails, and nothing of it is seen`() async throws {
+        let place = try StorePlace()
+        let manager = try place.manager { $0.busyTimeout = .zero }
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
+        try await cache.setValue(2, forKey: 2)
+        let queue = try manager.store().queue
+        var intruder = try Intruder(place.url)
+        try intruder.execute("BEGIN IMMEDIATE")
+        let before = queue.transactions
+        // They all want a key that is held, so that they meet.
+        let tasks = try await onThread {
+            try cache.update(1) { _ in
+                let tasks = (0..<20).map { number in
+                    Task { () -> CacheError.Code? in
+                        do throws(CacheError) {
+                            try await cache.setValue(number, forKey: 1)
+                            return nil
+                        } catch {
+                            return error.code
+                        }
+                    }
+                }
+                try Waiting.until { queue.waitingCount == 20 }
+                return tasks
+            }
+        }
+        for task in tasks { #expect(await task.value == .busy) }
+        #expect(queue.transactions == before + 1)
+        #expect(cache[1] == nil && cache[2] == 2)
+        try intruder.execute("ROLLBACK")
+        #expect(try cache.count == 1)
+        try await cache.setValue(1, forKey: 1)
+        #expect(cache[1] == 1)
         try expectInvariants(cache)
     }
 
@@ -95,7 +118,7 @@ struct CacheConcurrencyTests {
             let counts = (reads, writes, removals)
             sums.change { $0 = ($0.reads + counts.0, $0.writes + counts.1, $0.removals + counts.2) }
         }
-        let (seen, sums2) = (cache.statistics, sums.change { $0 })
+        let (seen, sums2) = (cache.statistics, sums.value)
         #expect(seen.memoryHits + seen.diskHits + seen.misses == sums2.reads)
         #expect(seen.writes == sums2.writes && seen.removals == sums2.removals && seen.failures == 0)
         #expect(countLimit > 0 || seen.memoryHits == 0)
@@ -112,7 +135,7 @@ struct CacheConcurrencyTests {
         cache[77] = nil
         try await cache.remove(0)
         try await cache.setValue(1, forKey: 1, maxAge: .seconds(1))
-        time.advance(by: .seconds(5))
+        place.time.advance(by: .seconds(5))
         #expect(try await cache.trim(toCount: 5) == 4)
         try await manager.close()
         var seen: [String] = []
@@ -129,181 +152,49 @@ struct CacheConcurrencyTests {
         #expect(cache.statistics.memoryEvictions == 9)
     }
 
-    private final class Calling: Codable, Sendable {
-        let number: Int
-        init(_ number: Int) { self.number = number }
-
-        static let home = Locked<Cache<Int, Int>?>(nil)
-        static let failures = Locked(0)
-
-        deinit {
-            guard let cache = Self.home.change({ $0 }) else { return }
-            do {
-                try cache.setValue(number, forKey: number)
-                _ = try cache.value(forKey: number)
-            } catch {
-                Self.failures.change { $0 += 1 }
+    // case 209
+    @Test func `each entry that goes is told of once, though many threads take them away`() async throws {
+        let cache = try cache()
+        let events = manager.events
+        for key in 0..<600 { try await cache.setValue(key, forKey: key, maxAge: key % 3 == 0 ? .seconds(1) : nil) }
+        place.time.set(place.time.now + 5)
+        let removed = Told<Int>()
+        let failures = try await onThread {
+            errors(ofThreads: 6) { lane in
+                removed.add(try lane % 2 == 0 ? cache.trim(toCount: 300 - 40 * lane) : cache.removeExpired())
             }
         }
-    }
-
-    // case 42
-    @Test func `a value's deinit may use the store, whatever takes the value away`() throws {
-        let numbers = try cache()
-        let values: Cache<Int, Calling> = try manager.cache(
-            named: "values", version: "1", maxAge: .hours(1), options: CacheOptions(memory: MemoryLimits(countLimit: 3))
-        )
-        for key in 0..<3 { values[key] = Calling(key) }
-        Calling.home.change { $0 = numbers }
-        defer { Calling.home.change { $0 = nil } }
-        values[0] = Calling(10)
-        values[1] = nil
-        values[3] = Calling(3)
-        values[4] = Calling(4)
-        try values.setValues([5: Calling(5), 6: Calling(6)])
-        try manager.transaction { try $0.setValue(Calling(7), forKey: 6, in: values) }
-        try values.trim(toCount: 1)
-        try values.removeAll { _ in true }
-        values[8] = Calling(8)
-        try values.removeAll()
-        try manager.removeCache(named: "values")
-        #expect(try numbers.count > 5)
-        #expect(Calling.failures.change { $0 } == 0)
-    }
-
-    // case 196, 274
-    @Test func `codecs, clocks, deciders and logs may call the cache`() throws {
-        let inner = try cache()
-        inner[0] = 0
-        var configuration = CacheManager.Configuration()
-        let calls = Locked(0)
-        @Sendable func call() {
-            calls.change { $0 += 1 }
-            inner[1] = (inner[1] ?? 0) + 1
-            _ = inner[2]
-        }
-        configuration.clock = {
-            call()
-            return Date(timeIntervalSince1970: 1_800_000_000)
-        }
-        configuration.log = { _ in call() }
-        configuration.wake = { [time] in time.wake(after: $0, $1) }
-        // The same store by another manager, with closures that go back into it.
-        let manager = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
-        let codec = ValueCodec<Int>(
-            identifier: "calling",
-            encode: {
-                call(); return Data("\($0)".utf8)
-            },
-            decode: {
-                call(); return Int(String(decoding: $0, as: UTF8.self)) ?? -1
-            })
-        let cache: Cache<Int, Int> = try manager.cache(
-            named: "b", version: "1", maxAge: .hours(1), options: CacheOptions(memory: MemoryLimits(countLimit: 2)),
-            codec: codec)
-        try cache.setValues([1: 1, 2: 2, 3: 3])
-        for key in 1...3 { #expect(cache[key] == key) }
-        #expect(
-            try cache.removeAll { entry in
-                call()
-                cache[entry.key + 10] = entry.value
-                return entry.key == 2
-            } == 1)
-        #expect(
-            try cache.removeAll(whereMetadata: { key, _ in
-                call(); return key > 10
-            }) == 3)
-        #expect(try cache.snapshot() == [1: 1, 3: 3])
-        try cache.update(1) { $0 = 5 }
-        #expect(try cache.trim(toCount: 1) == 1)
-        #expect(try cache.removeExpired() == 0)
-        let before = calls.change { $0 }
-        #expect(before > 10 && inner[1] != nil)
-        try manager.close()
-    }
-
-    // case 168, 169, 170, 171, 174, 178
-    @Test func `a pass may be nested, broken off, and may change what it passes over`() throws {
-        let cache = try cache()
-        try cache.setValues((0..<3000).map { ($0, $0) })
-        let hits = cache.statistics
-        #expect(cache.map(\.key) == Array(0..<3000) && cache.map(\.key) == Array(0..<3000))
-        #expect(cache.statistics == hits)
-        var pairs = 0
-        for a in cache.prefix(3) { for b in cache.prefix(3) where a.key + b.key >= 0 { pairs += 1 } }
-        #expect(pairs == 9)
-        #expect(try manager.store().isIdle)
-        var seen: [Int] = []
-        for (key, _) in cache {
-            seen.append(key)
-            if key % 2 == 0 { cache[key + 1] = nil }
-            if key == 100 { try cache.removeValues(forKeys: 2000..<2500) }
-            if key < 50 { cache[3000 + key] = key }
-        }
-        #expect(seen.count == Set(seen).count && seen == seen.sorted())
-        #expect(Set(seen).isSuperset(of: stride(from: 0, to: 2000, by: 2)))
-        #expect(seen.allSatisfy { $0 < 3000 && !(2000..<2500).contains($0) })
-        var iterator = cache.makeIterator()
-        while iterator.next() != nil {}
-        cache[100_000] = 1
-        #expect(iterator.next() == nil && iterator.next() == nil)
-        let counts = Locked<[Int]>([])
-        DispatchQueue.concurrentPerform(iterations: 4) { _ in
-            let count = cache.reduce(0) { sum, _ in sum + 1 }
-            counts.change { $0.append(count) }
-        }
-        #expect(try counts.change { $0 } == Array(repeating: cache.count, count: 4))
-        try expectInvariants(cache)
-    }
-
-    @Test func `a decider leaves what was written since it looked`() throws {
-        let cache = try cache()
-        for key in 0..<10 { cache[key] = key }
-        #expect(
-            try cache.removeAll { entry in
-                if entry.key == 3 { cache[3] = 33 }
-                return true
-            } == 9)
-        #expect(cache.map(\.value) == [33])
-        // case 253
-        struct Stop: Error {}
-        for key in 0..<10 { cache[key] = key }
-        #expect(throws: Stop.self) {
-            try cache.removeAll { entry in
-                if entry.key == 5 { throw Stop() }
-                return true
+        #expect(failures == [])
+        #expect(try cache.count == 140)
+        let seen = cache.statistics
+        #expect(seen.expirations == 200 && seen.countEvictions == 260)
+        try await manager.close()
+        var (expired, evicted): ([String], [String]) = ([], [])
+        for await event in events {
+            switch event.kind {
+            case .expired: expired.append(event.key ?? "")
+            case .evicted(.count): evicted.append(event.key ?? "")
+            default: Issue.record("\(event.kind)")
             }
         }
-        #expect(cache.map(\.key) == Array(5..<10))
-        // case 246
-        try cache.removeAll()
-        #expect(
-            try cache.removeAll { _ in
-                Issue.record("called"); return true
-            } == 0)
-        try expectInvariants(cache)
+        #expect(Set(expired) == Set((0..<600).filter { $0 % 3 == 0 }.map(String.init)) && expired.count == 200)
+        #expect(evicted.count == 260 && Set(evicted).count == 260)
+        #expect(removed.all.reduce(0, +) == 460)
     }
 
     @Test func `an update holds up its own key and no other`() throws {
         let cache = try cache()
         let queue = try manager.store().queue
         cache[1] = 1
-        let (isWritten, isReplaced) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        var replacing: SideThread<Void>?
         try cache.update(1) { value in
-            Thread.detachNewThread {
-                cache[2] = 2
-                isWritten.signal()
-            }
-            isWritten.wait()
+            try SideThread { cache[2] = 2 }.value()
             #expect(cache[2] == 2)
-            Thread.detachNewThread {
-                cache[1] = 9
-                isReplaced.signal()
-            }
+            replacing = SideThread { cache[1] = 9 }
             try Waiting.until { queue.waitingCount == 1 }
             value = 5
         }
-        isReplaced.wait()
+        try replacing?.value()
         #expect(cache[1] == 9)
         try expectInvariants(cache)
     }
@@ -311,12 +202,19 @@ struct CacheConcurrencyTests {
     // case 93
     @Test func `clears and reopens leave no descriptor behind`() throws {
         let cache = try cache()
-        for round in 0..<20 {
+        func openFiles() throws -> Int {
+            try OpenFiles.paths(where: { $0.hasPrefix(place.folder.url.path) }).count
+        }
+        var before = 0
+        for round in 0..<21 {
             try cache.setValues((0..<50).map { ($0, round) })
             _ = cache.map(\.key)
             try cache.removeAll()
+            withExtendedLifetime(try self.cache()) {}
+            if round == 0 { before = try openFiles() }
         }
+        #expect(try openFiles() == before)
         try manager.close()
-        try OpenFiles.wait(for: { [folder] in $0.hasPrefix(folder.url.path) }, until: { $0 == 0 })
+        try OpenFiles.wait(for: { $0.hasPrefix(place.folder.url.path) }, until: { $0 == 0 })
     }
 }

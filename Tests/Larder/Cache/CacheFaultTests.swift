@@ -6,17 +6,10 @@ import Testing
 
 /// What other calls, other handles and other processes do in between.
 struct CacheFaultTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
 
     init() throws {
-        folder = try TemporaryFolder()
-    }
-
-    private func manager(_ change: (inout CacheManager.Configuration) -> Void = { _ in }) throws -> CacheManager {
-        var configuration = time.configuration
-        change(&configuration)
-        return try CacheManager(url: folder("store.sqlite"), configuration: configuration)
+        place = try StorePlace()
     }
 
     private func cache(
@@ -27,18 +20,12 @@ struct CacheFaultTests {
 
     private func bytes(_ count: Int, _ byte: UInt8 = 5) -> Data { Data(repeating: byte, count: count) }
 
-    private func files() throws -> [String] {
-        try folder.contents().filter {
-            $0.key.hasPrefix("store.files/") && $0.value != nil && !$0.key.contains("/pool-")
-        }.map(\.key)
-    }
-
     @Test func `a damaged file is nil and an event, and the row that takes its place keeps its own`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try cache(manager, CacheOptions(memory: .disabled, inlineLimit: 1000))
         try cache.setValue(bytes(2000), forKey: "a")
-        let file = try #require(try files().first)
-        try bytes(2000, 6).write(to: folder(file))
+        let file = try #require(try place.spilledFiles().first)
+        try bytes(2000, 6).write(to: place.folder(file))
         #expect(try cache.value(forKey: "a") == nil)
         #expect(cache.statistics.failures == 1)
         #expect(try !cache.contains("a"))
@@ -49,11 +36,11 @@ struct CacheFaultTests {
         }
         #expect(try cache.value(forKey: "a") == bytes(3000))
         #expect(try manager.verify().isHealthy)
-        #expect(try files().count == 1)
+        #expect(try place.spilledFiles().count == 1)
     }
 
     @Test func `the greatest limits are none`() throws {
-        let manager = try manager { $0.sizeLimit = .max }
+        let manager = try place.manager { $0.sizeLimit = .max }
         let cache = try cache(
             manager, CacheOptions(disk: DiskLimits(countLimit: .max, sizeLimit: .max), inlineLimit: 1000))
         for number in 0..<100 { try cache.setValue(bytes(100_000), forKey: "\(number)") }
@@ -61,12 +48,74 @@ struct CacheFaultTests {
         #expect(try manager.maintain().trimmed == 0)
     }
 
+    // case 85
+    @Test func `what another process has added counts for a limit with the next few writes`() throws {
+        let manager = try place.manager()
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(disk: DiskLimits(countLimit: 100)))
+        for key in 0..<50 { cache[key] = key }
+        var intruder = try Intruder(place.url)
+        try intruder.execute(
+            """
+            INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
+                WITH RECURSIVE number(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM number WHERE i < 1059)
+                SELECT (SELECT id FROM cache WHERE is_retired = 0), i, 1, 0, 0, 1, x'00' FROM number
+            """)
+        #expect(try cache.count == 110)
+        for key in 50..<60 { cache[key] = key }
+        #expect((100...110).contains(try cache.count))
+        #expect(cache[59] == 59)
+    }
+
+    @Test func `a write that fails alone takes no row that could not be read with it`() async throws {
+        let manager = try place.manager()
+        let cache = try cache(manager, CacheOptions(memory: .disabled, inlineLimit: 1000))
+        try await cache.setValue(bytes(2000), forKey: "a")
+        let file = try #require(try place.spilledFiles().first)
+        try bytes(2000, 6).write(to: place.folder(file))
+        #expect(try await cache.value(forKey: "a") == nil)
+        // SQLite finds that a row of more than a hundred bytes is larger than rows may be.
+        var shell = try Intruder(place.url)
+        try shell.execute(
+            """
+            CREATE TRIGGER limited BEFORE INSERT ON entry WHEN new.size > 100
+            BEGIN SELECT length(zeroblob(new.size * 20000000)); END
+            """)
+        let queue = try manager.store().queue
+        let before = queue.transactions
+        // The one that fails is the first of a batch.
+        let tasks = try await onThread {
+            try manager.transaction { _ in
+                try [101, 10].enumerated().map { index, count in
+                    let value = Data(count: count)
+                    let task = Task { () -> CacheError.Code? in
+                        do throws(CacheError) {
+                            try await cache.setValue(value, forKey: "b")
+                            return nil
+                        } catch {
+                            return error.code
+                        }
+                    }
+                    try Waiting.until { queue.waitingCount == index + 1 }
+                    return task
+                }
+            }
+        }
+        var codes: [CacheError.Code?] = []
+        for task in tasks { codes.append(await task.value) }
+        #expect(codes == [.tooLarge, nil])
+        #expect(queue.transactions == before + 1)
+        #expect(try place.spilledFiles().isEmpty)
+        #expect(cache.map(\.key) == ["b"])
+        #expect(try await manager.verify().isHealthy)
+    }
+
     // case 97
     @Test func `a handle whose folder was deleted goes on after a read too`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try cache(manager)
         cache["a"] = bytes(10)
-        try FileManager.default.removeItem(at: folder.url)
+        try FileManager.default.removeItem(at: place.folder.url)
         #expect(try cache.value(forKey: "b") == nil)
         #expect(try cache.value(forKey: "c") == nil)
         // Another handle meanwhile is of the same sub-cache.
@@ -77,11 +126,11 @@ struct CacheFaultTests {
     }
 
     @Test func `a manager that only reads sees a sub-cache that is made after it looked`() throws {
-        try manager().close()
-        let reader = try manager { $0.access = .readOnly }
+        try place.manager().close()
+        let reader = try place.manager { $0.access = .readOnly }
         let early = try cache(reader)
         #expect(try early.value(forKey: "a") == nil)
-        let writer = try manager()
+        let writer = try place.manager()
         let cache = try cache(writer)
         cache["a"] = bytes(10)
         #expect(try early.value(forKey: "a") == bytes(10))
@@ -92,33 +141,27 @@ struct CacheFaultTests {
     }
 
     @Test func `emptying everything empties what is opened meanwhile`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let first = try cache(manager)
         first["a"] = bytes(10)
         let caches = Locked<[Cache<String, Data>]>([])
-        let stop = Counter()
-        let done = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
+        let isEnough = Locked(false)
+        let opener = SideThread {
             var number = 0
-            while stop.value == 0 {
+            while !isEnough.value {
                 number += 1
-                do {
-                    let cache: Cache<String, Data> = try manager.cache(
-                        named: "\(number)", version: "1", maxAge: .unlimited)
-                    try cache.setValue(Data([1]), forKey: "early")
-                    caches.change { $0.append(cache) }
-                } catch {
-                    Issue.record(error)
-                }
+                let cache: Cache<String, Data> = try manager.cache(
+                    named: "\(number)", version: "1", maxAge: .unlimited)
+                try cache.setValue(Data([1]), forKey: "early")
+                caches.change { $0.append(cache) }
             }
-            done.signal()
         }
-        try Waiting.until { caches.change { $0.count } > 5 }
+        try Waiting.until { caches.value.count > 5 || opener.result != nil }
         for _ in 0..<10 { try manager.removeAll() }
-        stop.increment()
-        done.wait()
+        isEnough.change { $0 = true }
+        try opener.value()
         // What is written from here on stands in live rows, whenever the sub-cache was opened.
-        let opened = caches.change { $0 }
+        let opened = caches.value
         for cache in opened { try cache.setValue(Data([2]), forKey: "late") }
         #expect(try manager.cacheInfo().filter { $0.name != "blobs" }.allSatisfy { (1...2).contains($0.count) })
         #expect(try manager.cacheInfo().count == opened.count + 1)
@@ -126,7 +169,7 @@ struct CacheFaultTests {
     }
 
     @Test func `extended data counts for a size limit`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try cache(manager, CacheOptions(disk: DiskLimits(sizeLimit: 100_000), inlineLimit: 1000))
         for number in 0..<50 { try cache.setValue(bytes(10), forKey: "\(number)") }
         for number in 0..<50 { try cache.setExtendedData(bytes(5000), forKey: "\(number)") }
@@ -135,17 +178,17 @@ struct CacheFaultTests {
     }
 
     @Test func `what others removed is not made up for with fresh entries`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try cache(manager, CacheOptions(disk: DiskLimits(countLimit: 100), inlineLimit: 1000))
         for number in 0..<100 { try cache.setValue(bytes(10), forKey: "old \(number)") }
-        var intruder = try Intruder(folder("store.sqlite"))
+        var intruder = try Intruder(place.url)
         try intruder.execute("DELETE FROM entry")
         for number in 0..<90 { try cache.setValue(bytes(10), forKey: "\(number)") }
         #expect(try cache.count == 90)
     }
 
     @Test func `what one pair of types cannot read the next pair may`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         do {
             let texts: Cache<String, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
             texts["a"] = "text"
@@ -165,11 +208,11 @@ struct CacheFaultTests {
     @Test func `a log that opens its own sub-cache when one is purged does not wait for itself`() throws {
         let opened = Locked<(manager: CacheManager?, count: Int)>((nil, 0))
         do {
-            let manager = try manager()
+            let manager = try place.manager()
             try cache(manager).setValue(bytes(10), forKey: "a")
             try manager.close()
         }
-        let manager = try manager { configuration in
+        let manager = try place.manager { configuration in
             configuration.log = { _ in
                 guard let manager = opened.change({ $0.manager }) else { return }
                 do {
@@ -192,28 +235,22 @@ struct CacheFaultTests {
     }
 
     @Test func `a clear gets its turn among updates without pause`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try cache(manager)
-        let stop = Counter()
-        let started = Counter()
-        let done = DispatchSemaphore(value: 0)
-        for lane in 0..<3 {
-            Thread.detachNewThread {
-                while stop.value == 0 {
-                    do {
-                        try cache.update("\(lane)") { $0 = Data([1]) }
-                    } catch {
-                        Issue.record(error)
-                    }
-                    started.increment()
+        let isEnough = Locked(false)
+        let updates = Counter()
+        let updaters = (0..<3).map { lane in
+            SideThread {
+                while !isEnough.value {
+                    try cache.update("\(lane)") { $0 = Data([1]) }
+                    updates.increment()
                 }
-                done.signal()
             }
         }
-        try Waiting.until { started.value > 30 }
+        try Waiting.until { updates.value > 30 || updaters.contains { $0.result != nil } }
         for _ in 0..<5 { try cache.removeAll() }
-        stop.increment()
-        for _ in 0..<3 { done.wait() }
+        isEnough.change { $0 = true }
+        for updater in updaters { try updater.value() }
         #expect(try cache.count <= 3)
     }
 }

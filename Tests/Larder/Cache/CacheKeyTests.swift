@@ -4,13 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheKeyTests {
-    private let folder: TemporaryFolder
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache<Key, Value>(_ name: String = "a", _ options: CacheOptions = .init()) throws -> Cache<Key, Value>
     where Value: Codable {
@@ -57,8 +54,8 @@ struct CacheKeyTests {
         kinds[.a] = 1
         #expect(kinds[.b] == nil && kinds.map(\.key) == [.a])
         let urls: Cache<URL, Int> = try cache("urls")
-        urls[folder.url] = 1
-        #expect(urls.map(\.key) == [folder.url])
+        urls[place.folder.url] = 1
+        #expect(urls.map(\.key) == [place.folder.url])
         let identifiers: Cache<UUID, Int> = try cache("identifiers")
         let identifier = UUID()
         identifiers[identifier] = 1

@@ -9,35 +9,29 @@ struct Article: Codable, Hashable, Sendable {
 }
 
 struct CacheTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
 
     init() throws {
-        folder = try TemporaryFolder()
-    }
-
-    private func manager() throws -> CacheManager {
-        try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+        place = try StorePlace()
     }
 
     private func articles(_ manager: CacheManager) throws -> Cache<Int, Article> {
         try manager.cache(
             named: "articles", version: "1", maxAge: .days(7),
-            // What other tests do to memory would change the numbers.
-            options: CacheOptions(clearsOnMemoryPressure: false))
+            options: CacheOptions().steady)
     }
 
     // case 53, 108
     @Test func `a value comes back, also after the store was closed`() throws {
         do {
-            let manager = try manager()
+            let manager = try place.manager()
             let cache = try articles(manager)
             cache[1] = Article(id: 1, title: "one")
             #expect(cache[1] == Article(id: 1, title: "one"))
             #expect(cache[2] == nil)
             try manager.close()
         }
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try articles(manager)
         #expect(try cache.value(forKey: 1) == Article(id: 1, title: "one"))
         #expect(cache.statistics.diskHits == 1)
@@ -47,7 +41,7 @@ struct CacheTests {
 
     // case 110
     @Test func `a removed value is gone from both tiers`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try articles(manager)
         cache[1] = Article(id: 1, title: "one")
         cache[1] = nil
@@ -58,7 +52,7 @@ struct CacheTests {
     }
 
     @Test func `every kind of call works`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try articles(manager)
         try cache.setValues((0..<1000).map { ($0, Article(id: $0, title: "\($0)")) })
         #expect(try cache.count == 1000)
@@ -97,7 +91,7 @@ struct CacheTests {
     }
 
     @Test func `a transaction is all or nothing`() throws {
-        let manager = try manager()
+        let manager = try place.manager()
         let cache = try articles(manager)
         let counts: Cache<String, Int> = try manager.cache(named: "counts", version: "1", maxAge: .unlimited)
         struct Stop: Error {}

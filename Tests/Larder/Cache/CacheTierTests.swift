@@ -5,24 +5,15 @@ import LarderTestSupport
 import Testing
 
 struct CacheTierTests {
-    private let folder: TemporaryFolder
-    private let url: URL
-    private let time = ManualTime()
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        url = folder("store.sqlite")
-        manager = try CacheManager(url: url, configuration: time.configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache(
         _ options: CacheOptions = .init(), age: MaxAge = .hours(1), in manager: CacheManager? = nil
     ) throws -> Cache<Int, Data> {
-        var options = options
-        // What other tests do to memory would change the numbers.
-        options.clearsOnMemoryPressure = false
-        return try (manager ?? self.manager).cache(named: "a", version: "1", maxAge: age, options: options)
+        try (manager ?? self.manager).cache(named: "a", version: "1", maxAge: age, options: options.steady)
     }
 
     // case 109, 112, 113
@@ -30,7 +21,7 @@ struct CacheTierTests {
         let options = CacheOptions(memory: MemoryLimits(costLimit: 100))
         let cache = try cache(options)
         cache[1] = Data(count: 60)
-        time.set(time.now + 1800)
+        place.time.set(place.time.now + 1800)
         // The latest open sets the limits, so memory is emptied.
         for options in [CacheOptions(memory: .disabled), options] { _ = try self.cache(options) }
         #expect(cache[1] != nil)
@@ -42,9 +33,34 @@ struct CacheTierTests {
         // 60 and 60 do not go together, so the first has to leave.
         cache[2] = Data(count: 60)
         #expect(cache.statistics.memoryEvictions == 2)
-        time.set(time.now + 1800.001)
+        place.time.set(place.time.now + 1800.001)
         #expect(cache[1] == nil)
         #expect(cache[2] != nil)
+        try expectInvariants(cache)
+    }
+
+    // case 112
+    @Test(arguments: [0, 1000])
+    func `a cost that was given is the value's too when it comes back from disk`(inlineLimit: Int) throws {
+        let cache = try cache(CacheOptions(memory: MemoryLimits(costLimit: 100), inlineLimit: inlineLimit))
+        try cache.setValue(Data(count: 10), forKey: 1, cost: 60)
+        try cache.setValue(Data(count: 10), forKey: 2, cost: 101)
+        try cache.setValue(Data(count: 200), forKey: 3, cost: -5)
+        #expect(cache.memory.totalCost == 60)
+        cache.memory.removeAll()
+        for key in 1...2 { #expect(cache[key] == Data(count: 10)) }
+        #expect(cache.memory.totalCost == 60)
+        #expect(cache.memory.map(\.key) == [1])
+        #expect(try cache.values(forKeys: [2, 3]).count == 2)
+        #expect(cache.memory.map(\.key) == [1, 3] && cache.memory.totalCost == 60)
+        try cache.setExtendedData(Data([1]), forKey: 1)
+        #expect(cache[1] != nil)
+        #expect(cache.memory.totalCost == 60)
+        // Written anew without one, it costs its size.
+        try cache.setValue(Data(count: 20), forKey: 1)
+        cache.memory.removeAll()
+        #expect(cache[1] == Data(count: 20))
+        #expect(cache.memory.totalCost == 20)
         try expectInvariants(cache)
     }
 
@@ -65,9 +81,9 @@ struct CacheTierTests {
 
     // case 114, 68
     @Test func `a set that throws changes neither tier`() throws {
-        var configuration = time.configuration
+        var configuration = place.time.configuration
         configuration.busyTimeout = .zero
-        let url = folder("other.sqlite")
+        let url = place.folder("other.sqlite")
         let manager = try CacheManager(url: url, configuration: configuration)
         let cache = try cache(in: manager)
         cache[1] = Data([1])
@@ -101,7 +117,7 @@ struct CacheTierTests {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<3 {
                 group.addTask {
-                    while !isDone.change({ $0 }) {
+                    while !isDone.value {
                         for key in 0..<4 { _ = cache[key] }
                         await Task.yield()
                     }
@@ -149,7 +165,7 @@ struct CacheTierTests {
         _ = try cache.contains(4)
         if isReopened {
             try manager.close()
-            manager = try CacheManager(url: url, configuration: time.configuration)
+            manager = try place.manager()
             cache = try self.cache(options, in: manager)
         }
         #expect(try cache.trim(toCount: 5) == 5)
@@ -170,7 +186,7 @@ struct CacheTierTests {
         #expect(try cache.trim(toSize: .max) == 0 && cache.trim(toCount: .max) == 0)
         #expect(try cache.trim(toSize: 1000) == 0)
         try cache.setValue(Data(count: 100), forKey: 9, maxAge: .seconds(1))
-        time.advance(by: .seconds(2))
+        place.time.advance(by: .seconds(2))
         #expect(try cache.trim(toSize: 900) == 1)
         #expect(cache.map(\.key) == Array(0..<9))
         #expect(try cache.trim(toSize: 301) == 6)
@@ -188,7 +204,7 @@ struct CacheTierTests {
     @Test func `a total beyond thirty-two bits is exact, and trims go by it`() throws {
         let cache = try cache()
         for key in 1...3 { cache[key] = Data([1]) }
-        var shell = try Intruder(url)
+        var shell = try Intruder(place.url)
         try shell.execute("UPDATE entry SET size = 1000000000")
         #expect(try cache.sizeOnDisk == 3_000_000_000)
         #expect(try cache.trim(toSize: 3_000_000_000) == 0)
@@ -207,7 +223,7 @@ struct CacheTierTests {
         #expect(try cache.sizeOnDisk == 13)
         #expect(try cache.metadata(forKey: 1)?.size == 13)
         let written = try cache.metadata(forKey: 1)?.writtenAt
-        time.advance(by: .seconds(5))
+        place.time.advance(by: .seconds(5))
         try cache.setExtendedData(Data(), forKey: 1)
         #expect(try cache.extendedData(forKey: 1) == Data())
         #expect(try cache.metadata(forKey: 1)?.writtenAt == written)
@@ -227,7 +243,7 @@ struct CacheTierTests {
         let cache = try cache()
         for key in 1...4 { cache[key] = Data([UInt8(key)]) }
         for key in 1...4 { #expect(cache[key] == Data([UInt8(key)])) }
-        var shell = try Intruder(url)
+        var shell = try Intruder(place.url)
         try shell.execute("UPDATE entry SET payload = x'2A' WHERE key = 1")
         #expect(cache[1] == Data([42]))
         #expect(try cache.values(forKeys: [1, 2]) == [1: Data([42]), 2: Data([2])])
@@ -248,7 +264,7 @@ struct CacheTierTests {
 
     @Test func `another process with memory of its own sees each replacement`() throws {
         let cache = try cache()
-        var shell = try Intruder(url)
+        var shell = try Intruder(place.url)
         cache[1] = Data([0])
         for number in UInt8(1)..<100 {
             try shell.execute("UPDATE entry SET payload = x'\(String(format: "%02X", number))' WHERE key = 1")

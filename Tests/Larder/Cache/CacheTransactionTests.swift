@@ -4,17 +4,14 @@ import LarderTestSupport
 import Testing
 
 struct CacheTransactionTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
 
     init() throws {
-        folder = try TemporaryFolder()
+        place = try StorePlace()
     }
 
     private func manager(_ isInMemory: Bool) throws -> CacheManager {
-        try isInMemory
-            ? .inMemory(configuration: time.configuration)
-            : CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+        try isInMemory ? .inMemory(configuration: place.time.configuration) : place.manager()
     }
 
     private func counts(_ manager: CacheManager, _ name: String = "counts") throws -> Cache<String, Int> {
@@ -109,16 +106,13 @@ struct CacheTransactionTests {
         let manager = try manager(isInMemory)
         let cache = try counts(manager)
         let queue = try manager.store().queue
-        let isWritten = DispatchSemaphore(value: 0)
+        var writer: SideThread<Void>?
         try manager.transaction { transaction in
-            Thread.detachNewThread {
-                cache["a"] = 2
-                isWritten.signal()
-            }
+            writer = SideThread { cache["a"] = 2 }
             try Waiting.until { queue.waitingCount == 1 }
             try transaction.setValue(1, forKey: "a", in: cache)
         }
-        isWritten.wait()
+        try writer?.value()
         #expect(cache["a"] == 2)
         try expectInvariants(cache)
     }
@@ -224,7 +218,7 @@ struct CacheTransactionTests {
             #expect(value == nil)
         }
         #expect(try cache.count == 0)
-        time.advance(by: .seconds(7200))
+        place.time.advance(by: .seconds(7200))
         try expectInvariants(cache)
     }
 }

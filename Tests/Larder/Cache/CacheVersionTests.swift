@@ -1,23 +1,19 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
 struct CacheVersionTests {
-    private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func cache(
         _ version: CacheVersion, named name: String = "a", in manager: CacheManager? = nil
     ) throws -> Cache<Int, String> {
-        try (manager ?? self.manager).cache(named: name, version: version, maxAge: .unlimited)
+        try (manager ?? self.manager).cache(
+            named: name, version: version, maxAge: .unlimited, options: CacheOptions().steady)
     }
 
     /// Lets everything in the background come to its end.
@@ -27,12 +23,7 @@ struct CacheVersionTests {
     }
 
     private func allRows(_ manager: CacheManager? = nil) throws -> Int {
-        try (manager ?? self.manager).store().read { (connection) throws(SQLiteError) in
-            try connection.with(SQL("SELECT count(*) FROM entry")) { (statement) throws(SQLiteError) in
-                _ = try statement.step()
-                return Int(statement.int64(0))
-            }
-        }
+        try (manager ?? self.manager).store().entryCount()
     }
 
     // case 128, 130, 132, 133
@@ -57,7 +48,14 @@ struct CacheVersionTests {
         expectError(.superseded) { try manager.transaction { try $0.setValue("x", forKey: 1, in: old) } }
         old[1] = "x"
         #expect(old.statistics.failures == 1)
-        #expect(try old.removeExpired() == 0)
+        expectError(.superseded) { try old.removeExpired() }
+        expectError(.superseded) { try old.trim(toCount: 0) }
+        expectError(.superseded) { try old.trim(toSize: 0) }
+        expectError(.superseded) { try old.disk.trim(toCount: 0) }
+        expectError(.superseded) { try old.removeAll { _ in true } }
+        expectError(.superseded) { try old.removeAll { _, _ in true } }
+        expectError(.superseded) { try old.update(1) { $0 = nil } }
+        expectError(.superseded) { try old.update(1) { _ in } }
         #expect(new[1] == "new")
         #expect(other[1] == "other")
         #expect(try manager.cacheInfo().map(\.version) == ["2", "1"])
@@ -67,6 +65,18 @@ struct CacheVersionTests {
         try expectInvariants(other)
     }
 
+    // case 308
+    @Test func `what is known of a sub-cache says when it was opened last`() throws {
+        let first = place.time.now
+        do { try cache("1").setValue("one", forKey: 1) }
+        #expect(try manager.cacheInfo().map(\.openedAt) == [first])
+        place.time.set(first + 60)
+        let again = try cache("1")
+        #expect(try manager.cacheInfo().map(\.openedAt) == [first + 60])
+        try again.removeAll()
+        #expect(try manager.cacheInfo().map(\.openedAt) == [first + 60])
+    }
+
     // case 129
     @Test func `the same version finds everything again`() throws {
         var old: Cache<Int, String>? = try cache("1")
@@ -74,7 +84,7 @@ struct CacheVersionTests {
         old = nil
         #expect(try cache("1").count == 10)
         try manager.close()
-        let again = try CacheManager(url: folder("store.sqlite"))
+        let again = try CacheManager(url: place.url)
         try expectInvariants(try cache("1", in: again))
         #expect(try cache("1", in: again).count == 10)
     }
@@ -130,10 +140,10 @@ struct CacheVersionTests {
         let new = try cache("2")
         new[1] = "new"
         try manager.close()
-        let again = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+        let again = try place.manager()
         #expect(try allRows(again) == 5001)
         let cache = try cache("2", in: again)
-        #expect(time.pendingCount > 0)
+        #expect(place.time.pendingCount > 0)
         try settle(again)
         #expect(try allRows(again) == 1)
         #expect(cache[1] == "new")
@@ -219,7 +229,7 @@ struct CacheVersionTests {
             INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
                 SELECT id, 1, 2, 0, 0, 1, x'6161' FROM cache WHERE version = '9'
             """
-        var intruder = try Intruder(folder("store.sqlite"))
+        var intruder = try Intruder(place.url)
         try intruder.execute(bump)
         #expect(try sliding.count == 0)
         try manager.flush()
@@ -230,105 +240,23 @@ struct CacheVersionTests {
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
 
-    @Test func `a reader of another version in the same process takes nothing from the writer`() throws {
-        let writer = try cache("1")
-        writer[1] = "one"
-        var configuration = time.configuration
-        configuration.access = .readOnly
-        let reading = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
-        let other = try cache("2", in: reading)
-        #expect(other[1] == nil)
-        #expect(try cache("1", in: reading)[1] == "one")
-        expectError(.readOnly) { try other.setValue("x", forKey: 1) }
-        #expect(writer[1] == "one")
-        try manager.removeAll()
-        #expect(writer[1] == nil)
-        writer[1] = "two"
-        #expect(try cache("1")[1] == "two")
-        try expectInvariants(writer)
+    @Test func `a call that finds nothing to write learns of another process's bump too`() throws {
+        var intruder = try Intruder(place.url)
+        let calls: [@Sendable (Cache<Int, String>) throws -> Void] = [
+            { try $0.removeExpired() }, { try $0.trim(toCount: 9) }, { try $0.trim(toSize: 9) },
+            { try $0.removeAll(where: { _ in true }) }, { try $0.removeAll(whereMetadata: { _, _ in true }) },
+            { try $0.update(1) { _ in } },
+        ]
+        for (index, call) in calls.enumerated() {
+            let old = try cache("1", named: "\(index)")
+            try call(old)
+            try intruder.execute(
+                """
+                UPDATE cache SET is_retired = 1;
+                INSERT INTO cache (name, version, codec, age_rule, opened_at) VALUES ('\(index)', '9', 'cbor', 0, 0)
+                """)
+            expectError(.superseded) { try call(old) }
+            #expect(old[1] == nil)
+        }
     }
-
-    @Test func `a read-only manager shows what is there and changes nothing`() throws {
-        let cache = try cache("1")
-        try cache.setValues((0..<5).map { ($0, "\($0)") })
-        try manager.close()
-        var configuration = time.configuration
-        configuration.access = .readOnly
-        let reading = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
-        let before = try folder.contents()
-        let handle: Cache<Int, String> = try reading.cache(
-            named: "a", version: "1", maxAge: .hours(1).sinceLastAccess)
-        #expect(handle[1] == "1")
-        #expect(try handle.count == 5 && handle.snapshot().count == 5)
-        time.set(time.now + 1800)
-        #expect(handle[1] == "1")
-        time.set(time.now + 1801)
-        #expect(try handle.count == 1)
-        #expect(handle.map(\.key) == [1])
-        #expect(try !handle.isEmpty)
-        expectError(.readOnly) { try handle.removeAll() }
-        expectError(.readOnly) { try handle.removeExpired() }
-        expectError(.readOnly) { try handle.trim(toCount: 0) }
-        expectError(.readOnly) { try handle.update(1) { $0 = nil } }
-        expectError(.readOnly) { try handle.removeAll { _ in true } }
-        expectError(.readOnly) { try reading.removeCache(named: "a") }
-        expectError(.readOnly) { try reading.removeAll() }
-        expectError(.readOnly) { try reading.transaction { _ in } }
-        expectError(.readOnly) { try reading.flush() }
-        #expect(try reading.cacheInfo().map(\.name) == ["a"])
-        try reading.close()
-        #expect(try folder.contents() == before)
-    }
-
-    // case 100
-    @Test func `after closing every call says so, hits in memory too`() throws {
-        let cache = try cache("1")
-        cache[1] = "one"
-        #expect(cache[1] == "one")
-        try manager.close()
-        try manager.close()
-        #expect(cache[1] == nil)
-        cache[2] = "two"
-        #expect(cache.map(\.key) == [])
-        #expect(cache.statistics.failures == 3)
-        expectError(.closed) { try cache.value(forKey: 1) }
-        expectError(.closed) { try cache.entry(forKey: 1) }
-        expectError(.closed) { try cache.contains(1) }
-        expectError(.closed) { try cache.count }
-        expectError(.closed) { try cache.values(forKeys: [1]) }
-        expectError(.closed) { try cache.snapshot() }
-        expectError(.closed) { try cache.setValue("x", forKey: 1) }
-        expectError(.closed) { try cache.setValues([1: "x"]) }
-        expectError(.closed) { try cache.removeValue(forKey: 1) }
-        expectError(.closed) { try cache.update(1) { $0 = "x" } }
-        expectError(.closed) { try cache.removeAll() }
-        expectError(.closed) { try cache.trim(toCount: 1) }
-        expectError(.closed) { try manager.cacheInfo() }
-        expectError(.closed) { try manager.transaction { _ in } }
-        expectError(.closed) { try self.cache("1") }
-    }
-
-    // case 97
-    @Test func `a folder deleted under a live manager loses no acknowledged write`() throws {
-        let cache = try cache("1")
-        cache[1] = "lost with the folder"
-        #expect(cache[1] != nil)
-        try FileManager.default.removeItem(at: folder.url)
-        try cache.setValue("two", forKey: 2)
-        #expect(try cache.value(forKey: 2) == "two")
-        #expect(cache.map(\.key) == [2])
-        #expect(try cache.value(forKey: 1) == nil)
-        try expectInvariants(cache)
-        try manager.close()
-        let again = try CacheManager(url: folder("store.sqlite"))
-        #expect(try self.cache("1", in: again)[2] == "two")
-    }
-}
-
-/// What was told to a closure, in order.
-final class Told<Item: Sendable>: Sendable {
-    private let items = Locked<[Item]>([])
-
-    func add(_ item: Item) { items.change { $0.append(item) } }
-    var all: [Item] { items.change { $0 } }
 }

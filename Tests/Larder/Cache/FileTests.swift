@@ -4,22 +4,16 @@ import LarderTestSupport
 import Testing
 
 struct FileTests {
-    private let folder: TemporaryFolder
+    private let place: StorePlace
     private let manager: CacheManager
 
-    init() throws {
-        folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
 
     private func blobs(_ options: CacheOptions = CacheOptions(inlineLimit: 100)) throws -> Cache<String, Data> {
         try manager.cache(named: "blobs", version: "1", maxAge: .unlimited, options: options)
     }
 
-    private func files() throws -> [String] {
-        try folder.contents().filter { $0.key.hasPrefix("store.files/") && $0.value != nil }.map(\.key)
-            .filter { !$0.contains("/pool-") }
-    }
+    private func files() throws -> [String] { try place.spilledFiles() }
 
     private func bytes(_ count: Int, _ byte: UInt8 = 7) -> Data { Data(repeating: byte, count: count) }
 
@@ -39,6 +33,32 @@ struct FileTests {
         #expect(try cache.value(forKey: "file") == bytes(2048))
         let url = try #require(try cache.fileURL(forKey: "file"))
         #expect(try Data(contentsOf: url) == bytes(2048))
+    }
+
+    // case 64
+    @Test func `a name is asked for with the key's text, and the same one for two keys makes two files`() throws {
+        let asked = Told<String>()
+        let fileName: @Sendable (String) -> String = { key in
+            asked.add(key)
+            return "same.txt"
+        }
+        let options = CacheOptions(memory: .disabled, inlineLimit: 0, fileName: fileName)
+        let texts = try blobs(options)
+        try texts.setValues([("a/b", bytes(5, 1)), ("c", bytes(5, 2))])
+        let numbers: Cache<Int, Data> = try manager.cache(
+            named: "numbers", version: "1", maxAge: .unlimited, options: options)
+        numbers[-42] = bytes(5, 3)
+        let flags: Cache<Bool, Data> = try manager.cache(
+            named: "flags", version: "1", maxAge: .unlimited, options: options)
+        flags[true] = bytes(5, 4)
+        #expect(asked.all == ["a/b", "c", "-42", "f5"])
+        #expect(texts["a/b"] == bytes(5, 1) && texts["c"] == bytes(5, 2))
+        #expect(numbers[-42] == bytes(5, 3) && flags[true] == bytes(5, 4))
+        #expect(try files().count == 4)
+        for key in ["a/b", "c"] {
+            let url = try #require(try texts.fileURL(forKey: key))
+            #expect(url.lastPathComponent.hasPrefix("same-") && url.pathExtension == "txt")
+        }
     }
 
     // case 66
@@ -110,10 +130,7 @@ struct FileTests {
         try cache.setValue(bytes(3000), forKey: "good")
         let flipped = try #require(try cache.fileURL(forKey: "flipped"))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: flipped.path)
-        let handle = try FileHandle(forUpdating: flipped)
-        try handle.seek(toOffset: 100)
-        try handle.write(contentsOf: Data([0xFF]))
-        try handle.close()
+        try flipped.overwrite(at: 100, with: Data([0xFF]))
         let gone = try #require(try cache.fileURL(forKey: "gone"))
         try FileManager.default.removeItem(at: gone)
         for key in ["flipped", "gone"] {

@@ -3,35 +3,6 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// One way in which a sub-cache may be configured.
-struct ContractCase: Sendable, CustomTestStringConvertible {
-    enum Store: CaseIterable { case file, memory }
-    enum Age: CaseIterable { case unlimited, plain, sliding, until }
-
-    let store: Store
-    let durability: CacheManager.Durability
-    let memory: MemoryLimits
-    let age: Age
-
-    static let all: [ContractCase] = {
-        var cases: [ContractCase] = []
-        for store in Store.allCases {
-            for durability in [CacheManager.Durability.processCrash, .powerLoss] {
-                for memory in [MemoryLimits(), .disabled, MemoryLimits(countLimit: 3)] {
-                    for age in Age.allCases {
-                        cases.append(ContractCase(store: store, durability: durability, memory: memory, age: age))
-                    }
-                }
-            }
-        }
-        return cases
-    }()
-
-    var testDescription: String {
-        "\(store), \(durability), memory \(memory.countLimit.map(String.init) ?? "on"), \(age)"
-    }
-}
-
 /// What every legal configuration does alike.
 struct ContractTests {
     private let folder: TemporaryFolder
@@ -41,28 +12,28 @@ struct ContractTests {
         folder = try TemporaryFolder()
     }
 
-    /// Opens a store of the case, runs `body`, and checks what is left.
+    /// Opens a store of the case, runs `body`, and checks what is left, then and when it is opened again.
     private func with(_ contract: ContractCase, _ body: (Cache<String, [Int]>) throws -> Void) throws {
-        var configuration = time.configuration
-        configuration.durability = contract.durability
-        let manager =
-            try contract.store == .memory
-            ? CacheManager.inMemory(configuration: configuration)
-            : CacheManager(url: folder("store.sqlite"), configuration: configuration)
-        let age: MaxAge =
-            switch contract.age {
-            case .unlimited: .unlimited
-            case .plain: .seconds(100)
-            case .sliding: .seconds(100).sinceLastAccess
-            case .until: .until(time.now + 100)
-            }
-        let cache: Cache<String, [Int]> = try manager.cache(
-            named: "contract", version: "1", maxAge: age, options: CacheOptions(memory: contract.memory))
-        try body(cache)
-        try expectInvariants(cache)
-        try manager.close()
+        let start = time.now
+        var contents: [String: [Int]] = [:]
+        do {
+            let manager = try contract.manager(folder, time)
+            let cache = try contract.cache(manager, start: start)
+            try body(cache)
+            try expectContract(cache)
+            contents = try cache.snapshot()
+            try manager.close()
+        }
+        switch contract.store {
         // case 121
-        if contract.store == .memory { #expect(try folder.names == []) }
+        case .memory: #expect(try folder.names == [])
+        case .file:
+            let manager = try contract.manager(folder, time)
+            let cache = try contract.cache(manager, memory: .disabled, start: start)
+            #expect(try cache.snapshot() == contents)
+            try expectContract(cache)
+            try manager.close()
+        }
         let path = folder.url.path
         try OpenFiles.wait(for: { $0.hasPrefix(path) }, until: { $0 == 0 })
     }
@@ -93,19 +64,70 @@ struct ContractTests {
     @Test(arguments: ContractCase.all)
     func `many at once, updates and transactions`(contract: ContractCase) throws {
         try with(contract) { cache in
-            try cache.setValues((0..<700).map { ("\($0)", [$0]) })
-            #expect(try cache.values(forKeys: ["1", "699", "700"]) == ["1": [1], "699": [699]])
-            #expect(cache.map(\.key) == (0..<700).map(String.init).sorted())
-            try cache.removeValues(forKeys: (0..<600).map(String.init))
-            #expect(try cache.removeAll { $0.value[0] >= 650 } == 50)
-            #expect(try cache.removeAll(whereMetadata: { key, _ in key > "640" }) == 9)
-            try cache.update("600") { $0?.append(1) }
+            // Files take longer to write than rows.
+            let tenth = contract.inline == .none ? 2 : 10
+            let all = 70 * tenth
+            try cache.setValues((0..<all).map { ("\($0)", [$0]) })
+            #expect(
+                try cache.values(forKeys: ["1", "\(all - 1)", "\(all)"]) == ["1": [1], "\(all - 1)": [all - 1]])
+            #expect(cache.map(\.key) == (0..<all).map(String.init).sorted())
+            let (first, last) = (60 * tenth, 64 * tenth)
+            try cache.removeValues(forKeys: (0..<first).map(String.init))
+            #expect(try cache.removeAll { $0.value[0] >= 65 * tenth } == 5 * tenth)
+            #expect(try cache.removeAll(whereMetadata: { key, _ in key > "\(last)" }) == tenth - 1)
+            try cache.update("\(first)") { $0?.append(1) }
             try cache.manager.transaction { transaction in
                 try transaction.setValue([1], forKey: "x", in: cache)
-                try transaction.removeValue(forKey: "601", in: cache)
+                try transaction.removeValue(forKey: "\(first + 1)", in: cache)
             }
-            #expect(cache["600"] == [600, 1] && cache["x"] == [1] && cache["601"] == nil)
-            #expect(try cache.count == 41)
+            #expect(cache["\(first)"] == [first, 1] && cache["x"] == [1] && cache["\(first + 1)"] == nil)
+            #expect(try cache.count == 4 * tenth + 1)
+        }
+    }
+
+    // case 57, 60, 61, 62
+    @Test(arguments: ContractCase.all)
+    func `values outgrow their rows and come back`(contract: ContractCase) throws {
+        let (small, large) = ([1], Array(repeating: 1_000_000, count: 8000))
+        try with(contract) { cache in
+            func expect(_ value: [Int], _ key: String) throws {
+                let isFile = contract.isFile(large: value.count > 1)
+                #expect(try cache.metadata(forKey: key)?.isFile == isFile)
+                #expect(cache[key] == value)
+                cache.memory.trim(toCount: 0)
+                #expect(cache[key] == value)
+            }
+            cache["a"] = small
+            try expect(small, "a")
+            cache["a"] = large
+            try expect(large, "a")
+            try cache.setExtendedData(Data([1, 2, 3]), forKey: "a")
+            try expect(large, "a")
+            try cache.update("a") { $0 = small }
+            try expect(small, "a")
+            #expect(try cache.extendedData(forKey: "a") == Data([1, 2, 3]))
+            try cache.manager.transaction { transaction in
+                try transaction.setValue(large, forKey: "a", in: cache)
+                try transaction.setValue(small, forKey: "b", in: cache)
+            }
+            try expect(large, "a")
+            try cache.setValues(["a": small, "b": large])
+            try expect(small, "a")
+            try expect(large, "b")
+            #expect(throws: Offline.self) { try cache.update("b") { _ in throw Offline() } }
+            #expect(throws: Offline.self) {
+                try cache.manager.transaction { transaction in
+                    try transaction.setValue(large, forKey: "c", in: cache)
+                    throw Offline()
+                }
+            }
+            try expect(large, "b")
+            #expect(try cache.removeValue(forKey: "b") == large)
+            cache["b"] = large
+            #expect(try (cache.fileURL(forKey: "b") != nil) == contract.isFile(large: true))
+            #expect(cache["a"] == small)
+            #expect(try cache.trim(toSize: 1000) == 1)
+            #expect(cache.map(\.key) == ["a"])
         }
     }
 

@@ -94,13 +94,6 @@ final class FlightGate: Sendable {
     }
 }
 
-/// Runs `body` on a thread that no task needs, and waits for it as a task does.
-func onThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
-    }
-}
-
 /// Runs a task outside the pool, so that its code may block.
 final class QueueExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "task")

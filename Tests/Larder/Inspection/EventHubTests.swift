@@ -30,6 +30,14 @@ struct EventHubTests {
         #expect(await second.map(\.message).collected() == ["3"])
     }
 
+    @Test func `of what happened before anybody listened the newest thousand wait`() async {
+        let hub = EventHub()
+        for number in 1...3500 { hub.send(event(number)) }
+        let stream = hub.stream()
+        hub.finish()
+        #expect(await stream.map(\.message).collected() == (2501...3500).map(String.init))
+    }
+
     @Test func `the newest thousand wait, and what went lost is counted`() async {
         let hub = EventHub()
         let stream = hub.stream()

@@ -123,7 +123,7 @@ extension Cache {
                             + " old entry. Give a value in that case.")
                 }
                 return GeneratedDraft(
-                    value: old.entry.value, extendedData: old.entry.extendedData, kept: old.facts)
+                    value: old.entry.value, extendedData: old.entry.extendedData, kept: old.kept)
             }
         }
     }

@@ -23,6 +23,8 @@ public struct Generated<Value> {
     }
 
     /// The old value is good again, with everything that is stored beside it: its age restarts.
+    ///
+    /// Its bytes are stored again as they are. So is a cost that was given.
     public static var notModified: Generated { Generated(outcome: .notModified) }
 }
 
@@ -36,5 +38,14 @@ struct GeneratedDraft<Value: Sendable>: Sendable {
     var cost: Int?
     var extendedData: Data?
     /// What the old entry had, where that is good again.
-    var kept: EntryFacts?
+    var kept: KeptEntry?
+}
+
+/// What of an old entry goes into its new row as it is.
+struct KeptEntry: Sendable {
+    let facts: EntryFacts
+    /// The bytes of the value, which an encoding of it anew need not be.
+    let payload: Data
+    /// What a call said that it costs in memory; nil if none did.
+    let cost: Int?
 }

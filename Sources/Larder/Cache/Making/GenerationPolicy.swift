@@ -7,11 +7,13 @@ public struct GenerationPolicy: Hashable, Sendable {
     public var staleOnError: Duration
 
     /// The share of its age after which a value is refreshed in the background, at the next call that gets it; nil for never.
+    ///
+    /// From 0, at every call, to 1, at the last moment of the age.
     public var refreshAhead: Double?
 
     /// A policy; with the defaults a value that is over is made anew, and its callers wait.
     ///
-    /// A negative or undefined number is refused with an error by the generator's calls.
+    /// A negative or undefined number, and a share above 1, is refused with an error by the generator's calls.
     public init(staleFor: Duration = .zero, staleOnError: Duration = .zero, refreshAhead: Double? = nil) {
         self.staleFor = staleFor
         self.staleOnError = staleOnError
@@ -29,10 +31,11 @@ public struct GenerationPolicy: Hashable, Sendable {
     }
 
     func check(_ cache: String) throws(CacheError) {
-        let isShare = refreshAhead.map { $0.isFinite && $0 >= 0 } ?? true
+        let isShare = refreshAhead.map { (0...1).contains($0) } ?? true
         if staleFor >= .zero, staleOnError >= .zero, isShare { return }
         throw CacheError(
             .invalidConfiguration,
-            "The policy of a generator for cache \"\(cache)\" has a negative or undefined number: \(self).")
+            "The policy of a generator for cache \"\(cache)\" has a negative or undefined number, or a share above 1:"
+                + " \(self).")
     }
 }

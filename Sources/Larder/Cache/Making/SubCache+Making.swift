@@ -50,21 +50,35 @@ extension SubCache {
     }
 
     /// What is left of a key's entry, over or not, and no use of it; nil where nothing decodes.
-    func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (entry: Entry, facts: EntryFacts)? {
+    func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (entry: Entry, kept: KeptEntry)? {
         let stored = try keyCodec.stored(key, cache: name)
         guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
             let row = try ledger.filled(stored, row)
         else { return nil }
         do throws(CacheError) {
+            guard let payload = row.payload else { throw damaged(stored) }
             let entry = Entry(
                 key: key, value: try decode(row, stored, terms), extendedData: row.extended,
                 metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt),
                 isExpired: facts.isExpired(terms.rule, now: terms.now()))
-            return (entry, facts)
+            return (entry, KeptEntry(facts: facts, payload: payload, cost: row.cost.map { Int(clamping: $0) }))
         } catch {
             _ = failed(stored, revision: facts.revision, error, terms)
             return nil
         }
+    }
+
+    /// Makes of a draft what is to be written; no lock is held, and no file written.
+    private func prepare(
+        _ draft: GeneratedDraft<Value>, forKey key: Key, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> PreparedWrite<Key, Value> {
+        guard let kept = draft.kept else {
+            return try encoded(
+                draft.value, forKey: key, cost: draft.cost, age: draft.maxAge, extended: draft.extendedData, terms)
+        }
+        return prepared(
+            draft.value, forKey: key, try keyCodec.stored(key, cache: name), kept.payload, cost: kept.cost,
+            age: kept.facts.age, extended: draft.extendedData, isPinned: kept.facts.isPinned, terms)
     }
 
     /// Writes what a flight has made as far as its permit goes, and says what callers get.
@@ -73,16 +87,9 @@ extension SubCache {
     ) throws(CacheError) -> [Key: Entry] {
         var writes: [PreparedWrite<Key, Value>] = []
         do throws(CacheError) {
-            for (key, draft) in drafts {
-                var write = try prepare(
-                    draft.value, forKey: key, cost: draft.cost, age: draft.maxAge, extended: draft.extendedData, terms)
-                if let kept = draft.kept {
-                    write.content.row.age = kept.age
-                    write.content.row.isPinned = kept.isPinned
-                }
-                writes.append(write)
-            }
+            for (key, draft) in drafts { writes.append(try prepare(draft, forKey: key, terms)) }
             if writes.isEmpty { return [:] }
+            try spill(&writes, terms)
             let put = try ledger.run(generatedTicket(writes, permit))
             let written = Set(put.indices)
             for (index, write) in writes.enumerated() where !written.contains(index) {
@@ -90,7 +97,7 @@ extension SubCache {
             }
             reportTooCostly(put.indices.map { writes[$0] })
         } catch {
-            for write in writes { write.content.spilled?.discard() }
+            discard(writes)
             throw error
         }
         return Dictionary(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }

@@ -6,20 +6,21 @@
 /// memory and is no use of an entry. A failure ends it, and goes to the log, the events and the statistics. At its end
 /// it gives nil for ever.
 public struct CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol {
-    private var pass: EntryPass<Key, Value>
+    @usableFromInline var pass: EntryPass<Key, Value>
 
+    @usableFromInline
     init(_ cache: Cache<Key, Value>) {
         pass = EntryPass(cache)
     }
 
     /// The next entry, or nil at the end.
-    public mutating func next() -> (key: Key, value: Value)? {
-        pass.next().map { ($0.key, $0.value) }
-    }
+    @inlinable
+    public mutating func next() -> (key: Key, value: Value)? { pass.nextPair() }
 }
 
 extension Cache: Sequence {
     /// Starts a pass over the entries, in key order.
+    @inlinable
     public func makeIterator() -> CacheGenerator<Key, Value> {
         CacheGenerator(self)
     }
@@ -27,7 +28,7 @@ extension Cache: Sequence {
     /// Every entry that is served now, as of one moment.
     public func snapshot() throws(CacheError) -> [Key: Value] {
         _ = try manager.store()
-        let rows = try ledger.allRows()
+        let rows = try ledger.allRows(terms.age)
         var values: [Key: Value] = [:]
         let now = terms.now()
         for row in rows {

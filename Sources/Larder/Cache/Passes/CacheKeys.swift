@@ -13,30 +13,59 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
 
     /// A pass over the keys.
     public struct Iterator: IteratorProtocol {
-        private let cache: Cache<Key, Value>
+        @usableFromInline let cache: Cache<Key, Value>
         private var pass: RowPass? = RowPass()
-        /// The rest of the page, the next one last.
-        private var page: [ListedKey] = []
+        /// The page, where every key of it counts up to a moment.
+        @usableFromInline var keys: [StoredKey] = []
+        @usableFromInline var servedUntil = Int64.max
+        /// Where the next one stands in it.
+        @usableFromInline var index = 0
+        /// The page, where that is for the rows to say; the next one last.
+        @usableFromInline var rows: [ListedFacts] = []
 
         init(_ cache: Cache<Key, Value>) {
             self.cache = cache
         }
 
         /// The next key, or nil at the end.
+        @inlinable
         public mutating func next() -> Key? {
-            while true {
-                while let row = page.popLast() {
-                    if let key = cache.core.passed(row, cache.terms) { return key }
+            repeat {
+                while index < keys.count {
+                    index += 1
+                    if let key = cache.core.passed(keys[index - 1], cache.terms, servedUntil: servedUntil) {
+                        return key
+                    }
                 }
-                guard pass != nil else { return nil }
-                do throws(CacheError) {
-                    _ = try cache.manager.store()
-                    page = try pass?.nextKeys(of: cache.ledger, cache.terms.rule).reversed() ?? []
-                } catch {
-                    cache.noteFailedPass(error)
+                while let row = rows.popLast() {
+                    let now = cache.terms.now()
+                    if let found = cache.core.passed(row.key, row.facts, cache.terms, now: now, isPlain: true) {
+                        return found.key
+                    }
                 }
-                if page.isEmpty { pass = nil }
+            } while turnPage()
+            return nil
+        }
+
+        /// Reads the next page; false at the end, and after a failure.
+        @usableFromInline
+        mutating func turnPage() -> Bool {
+            (keys, rows, index) = ([], [], 0)
+            guard pass != nil else { return false }
+            do throws(CacheError) {
+                _ = try cache.manager.store()
+                let end = try cache.ledger.allServedUntil(cache.terms.age)
+                servedUntil = end ?? .max
+                switch try pass?.nextKeys(of: cache.ledger, needsFacts: end == nil) {
+                case .plain(let page): keys = page
+                case .judged(let page): rows = page.reversed()
+                case nil: break
+                }
+            } catch {
+                cache.noteFailedPass(error)
             }
+            if keys.isEmpty && rows.isEmpty { pass = nil }
+            return pass != nil
         }
     }
 }
@@ -56,10 +85,11 @@ public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: 
 
     /// A pass over the values.
     public struct Iterator: IteratorProtocol {
-        fileprivate var pass: EntryPass<Key, Value>
+        @usableFromInline var pass: EntryPass<Key, Value>
 
         /// The next value, or nil at the end.
-        public mutating func next() -> Value? { pass.next()?.value }
+        @inlinable
+        public mutating func next() -> Value? { pass.nextPair()?.value }
     }
 }
 

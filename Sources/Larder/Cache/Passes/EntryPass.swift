@@ -1,26 +1,44 @@
 /// What the iterators over the entries of a sub-cache share: pages of rows, and what counts of them.
+@usableFromInline
 struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    private let cache: Cache<Key, Value>
+    @usableFromInline let cache: Cache<Key, Value>
     private var pass: EntryPages?
     /// The rest of the page, the next one last.
-    private var page: [ListedRow] = []
+    @usableFromInline var page: [ListedRow] = []
 
     init(_ cache: Cache<Key, Value>, _ pass: EntryPages = .plain(RowPass())) {
         self.cache = cache
         self.pass = pass
     }
 
+    /// The next key and value; nil at the end, and after a failure, which is reported, for ever.
+    @inlinable
+    mutating func nextPair() -> (key: Key, value: Value)? {
+        repeat {
+            while let row = page.popLast() {
+                if let pair = cache.core.pair(row, cache.terms) { return pair }
+            }
+        } while turnPage()
+        return nil
+    }
+
     /// The next entry; nil at the end, and after a failure, which is reported, for ever.
     mutating func next() -> CacheEntry<Key, Value>? {
+        repeat {
+            if let entry = nextOfPage() { return entry }
+        } while turnPage()
+        return nil
+    }
+
+    /// Reads the next page; false at the end, and after a failure.
+    @usableFromInline
+    mutating func turnPage() -> Bool {
         do throws(CacheError) {
-            while true {
-                if let entry = nextOfPage() { return entry }
-                guard try loadPage() else { return nil }
-            }
+            return try loadPage()
         } catch {
             pass = nil
             cache.noteFailedPass(error)
-            return nil
+            return false
         }
     }
 
@@ -33,7 +51,7 @@ struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable 
             do throws(CacheError) {
                 self = try await offload { () throws(CacheError) in
                     var ahead = copy
-                    _ = try ahead.loadPage()
+                    if try ahead.loadPage() { ahead.readFiles() }
                     return ahead
                 }
             } catch {
@@ -51,11 +69,23 @@ struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable 
         return nil
     }
 
+    /// Reads the files of the page, all of which fit into one, ahead of a caller who must not wait for them.
+    private mutating func readFiles() {
+        page = page.compactMap { item in
+            let (facts, rule) = (item.row.facts, cache.terms.rule)
+            if item.row.isInHand { return item }
+            // Of what is over no file is wanted.
+            if !facts.isSliding(else: rule), facts.isExpired(rule, now: cache.terms.now()) { return item }
+            return cache.core.filled(item).map { ListedRow(key: item.key, row: $0) }
+        }
+    }
+
     /// Reads the next page; false at the end.
     private mutating func loadPage() throws(CacheError) -> Bool {
         guard pass != nil else { return false }
         _ = try cache.manager.store()
-        page = try pass?.nextRows(of: cache.ledger).reversed() ?? []
+        page = try pass?.nextRows(of: cache.ledger) ?? []
+        page.reverse()
         if page.isEmpty { pass = nil }
         return !page.isEmpty
     }

@@ -56,16 +56,15 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
 
 /// A pass over what is on disk, in key order; see ``CacheGenerator``.
 public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol {
-    private var pass: EntryPass<Key, Value>
+    @usableFromInline var pass: EntryPass<Key, Value>
 
     init(_ cache: Cache<Key, Value>) {
         pass = EntryPass(cache)
     }
 
     /// The next entry, or nil at the end.
-    public mutating func next() -> (key: Key, value: Value)? {
-        pass.next().map { ($0.key, $0.value) }
-    }
+    @inlinable
+    public mutating func next() -> (key: Key, value: Value)? { pass.nextPair() }
 }
 
 extension Cache {

@@ -6,8 +6,10 @@ extension Cache {
     /// batch is taken, which is no use of them. Beyond 10,000 pending keys, and for a clear or purge,
     /// ``CacheChanges/isReset`` is true: read again.
     ///
-    /// The stream keeps the handle alive. It ends when the manager is closed, when the sub-cache is superseded, and when it
-    /// is dropped.
+    /// Extended data that is written alone is no change: a batch tells of values.
+    ///
+    /// The stream keeps the handle alive. It ends when it is dropped, and when the manager is closed or the sub-cache
+    /// superseded or removed; then what was pending still comes, as a reset where its values cannot be read any more.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
         let stream = core.changes.changes(
             every: interval, timekeeper: ledger.store.timekeeper, owner: ObjectIdentifier(manager)

@@ -4,32 +4,23 @@ import LarderTestSupport
 
 /// A store of its own in a time of its own.
 struct Workbench {
-    let folder: TemporaryFolder
-    let time = ManualTime()
     let manager: CacheManager
+    private let place: StorePlace
 
-    init() throws {
-        folder = try TemporaryFolder()
-        var configuration = time.configuration
-        configuration.maintenanceInterval = nil
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
-    }
+    init() throws { (place, manager) = try StorePlace.opened() }
+
+    var time: ManualTime { place.time }
+
+    var folder: TemporaryFolder { place.folder }
 
     func numbers(
         _ maxAge: MaxAge = .hours(1), _ options: CacheOptions = .init(), version: CacheVersion = "1"
     ) throws -> Cache<Int, String> {
-        try manager.cache(named: "numbers", version: version, maxAge: maxAge, options: steady(options))
+        try manager.cache(named: "numbers", version: version, maxAge: maxAge, options: options.steady)
     }
 
     func words(_ maxAge: MaxAge = .hours(1), _ options: CacheOptions = .init()) throws -> Cache<String, Int> {
-        try manager.cache(named: "words", version: "1", maxAge: maxAge, options: steady(options))
-    }
-
-    /// Options that other tests' pressure on memory does not reach.
-    private func steady(_ options: CacheOptions) -> CacheOptions {
-        var options = options
-        options.clearsOnMemoryPressure = false
-        return options
+        try manager.cache(named: "words", version: "1", maxAge: maxAge, options: options.steady)
     }
 
     /// Whether no statement stands on a row.

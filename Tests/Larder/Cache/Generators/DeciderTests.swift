@@ -80,6 +80,22 @@ struct DeciderTests {
         task.cancel()
     }
 
+    // case 252
+    @Test func `what was replaced meanwhile stays, where the metadata decide too`() throws {
+        let cache = try bench.numbers(.days(1))
+        for number in 1...4 { cache[number] = "\(number)" }
+        let task = cache.evict(
+            every: .seconds(1),
+            whereMetadata: { key, _ in
+                if key == 2 { cache[2] = "replaced" }
+                return true
+            })
+        bench.time.advance(by: .seconds(1))
+        #expect(cache.map(\.key) == [2])
+        #expect(cache[2] == "replaced")
+        task.cancel()
+    }
+
     @Test func `dropping the task cancels it`() throws {
         let cache = try bench.numbers(.days(1))
         cache[1] = "1"

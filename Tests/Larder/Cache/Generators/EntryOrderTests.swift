@@ -92,7 +92,6 @@ struct EntryOrderTests {
         #expect(try bench.isIdle)
     }
 
-    // case 177
     @Test func `an order over more entries than one scan gives is complete`() throws {
         let cache = try bench.numbers()
         try cache.setValues((0..<20_500).map { ($0, "") })

@@ -29,6 +29,32 @@ struct TierTests {
         #expect(cache.memory.contains(1))
     }
 
+    // case 48, 49
+    @Test func `pressure halves or empties the memory of every sub-cache, and nothing on disk`() async throws {
+        let (numbers, words) = (try bench.numbers(), try bench.words())
+        let events = bench.manager.events
+        for number in 0..<10 {
+            try await numbers.setValue("\(number)", forKey: number)
+            try await words.setValue(number, forKey: "\(number)")
+        }
+        bench.manager.handleMemoryPressure(.warning)
+        #expect(numbers.memory.map(\.key) == Array(5..<10))
+        #expect(words.memory.map(\.value) == Array(5..<10))
+        bench.manager.handleMemoryPressure(.critical)
+        #expect(numbers.memory.count == 0 && words.memory.count == 0)
+        #expect(numbers.memory.totalCost == 0 && numbers.statistics.memoryEvictions == 0)
+        #expect(try numbers.count == 10 && words.count == 10)
+        #expect(numbers[0] == "0" && words["9"] == 9)
+        try await bench.manager.close()
+        bench.manager.handleMemoryPressure(.critical)
+        var told: [String] = []
+        for await event in events {
+            if case .memoryPressure(let level) = event.kind { told.append("\(event.cacheName ?? "") \(level)") }
+        }
+        #expect(
+            told.sorted() == ["numbers critical", "numbers warning", "words critical", "words warning"])
+    }
+
     @Test func `limits of memory can be changed while in use`() throws {
         let cache = try bench.numbers()
         #expect(cache.memory.countLimit == nil)
@@ -89,6 +115,26 @@ struct TierTests {
         #expect(seen == [1, 2, 3, 5])
         bench.time.advance(by: .seconds(120))
         #expect(cache.memory.map(\.key) == [])
+    }
+
+    // case 178
+    @Test func `a pass over memory that is left early leaves nothing behind`() throws {
+        let cache = try bench.numbers()
+        for number in 1...2000 { cache[number] = "\(number)" }
+        for _ in cache.memory { break }
+        func first() -> Int? {
+            for (key, _) in cache.memory { return key }
+            return nil
+        }
+        #expect(first() == 1)
+        #expect(cache.memoryWalkCount == 0)
+        do {
+            var pass = cache.memory.makeIterator()
+            #expect(pass.next()?.key == 1)
+            #expect(cache.memoryWalkCount == 1)
+            #expect(pass.next()?.key == 2)
+        }
+        #expect(cache.memoryWalkCount == 0)
     }
 
     @Test func `a value that is too costly for memory is told of and kept on disk`() async throws {

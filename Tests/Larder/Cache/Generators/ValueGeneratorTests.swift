@@ -81,6 +81,40 @@ struct ValueGeneratorTests {
         #expect(maker.calls.value == 2)
     }
 
+    @Test func `a share of one is the last moment of the age`() async throws {
+        let cache = try bench.numbers(.seconds(100))
+        let maker = Maker()
+        let value = cache.generator(GenerationPolicy(refreshAhead: 1)) { _ in try maker.make() }
+        #expect(try await value(1) == "1")
+        bench.time.advance(by: .milliseconds(99_999))
+        #expect(try await value(1) == "1")
+        #expect(maker.calls.value == 1 && !cache.isGenerating)
+        bench.time.advance(by: .milliseconds(1))
+        #expect(try await value(1) == "1")
+        try await settled(cache, maker, 2)
+    }
+
+    // case 270
+    @Test func `a refresh that has begun is finished though generator and handle are dropped`() async throws {
+        let (gate, begun) = (FlightGate(), Counter())
+        func begin() async throws {
+            let cache = try bench.numbers(.seconds(100))
+            let value = cache.generator(GenerationPolicy(refreshAhead: 0.5)) { _ in
+                if begun.increment() == 1 { return "1" }
+                try await gate.pass()
+                return "2"
+            }
+            #expect(try await value(1) == "1")
+            bench.time.advance(by: .seconds(60))
+            #expect(try await value(1) == "1")
+        }
+        try await begin()
+        try await Waiting.until { begun.value == 2 }
+        gate.open()
+        let cache = try bench.numbers(.seconds(100))
+        try await Waiting.until { cache[1] == "2" }
+    }
+
     @Test func `a refresh that fails is told of and tried again`() async throws {
         let cache = try bench.numbers(.seconds(100))
         var events = bench.manager.events.makeAsyncIterator()
@@ -134,13 +168,21 @@ struct ValueGeneratorTests {
     @Test(arguments: [
         GenerationPolicy(staleFor: .seconds(-1)), GenerationPolicy(staleOnError: .seconds(-1)),
         GenerationPolicy(refreshAhead: .nan), GenerationPolicy(refreshAhead: -0.1),
-        GenerationPolicy(refreshAhead: .infinity),
+        GenerationPolicy(refreshAhead: .infinity), GenerationPolicy(refreshAhead: 1.001),
     ])
     func `an absurd policy is refused by the call`(policy: GenerationPolicy) async throws {
         let cache = try bench.numbers()
         let value = cache.generator(policy) { _ in "never" }
         let error = await #expect(throws: CacheError.self) { try await value(1) }
         #expect(error?.code == .invalidConfiguration)
+    }
+
+    @Test func `a negative time to keep what is over is refused by the opening`() throws {
+        let error = #expect(throws: CacheError.self) {
+            try bench.numbers(.hours(1), CacheOptions(keepsExpired: .milliseconds(-1)))
+        }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(try bench.manager.cacheInfo().isEmpty)
     }
 
     @Test func `a plain generator is a callable value`() async throws {

@@ -1,0 +1,8 @@
+internal import Synchronization
+
+// MARK: - Inspection
+
+extension Cache {
+    /// How many passes over memory its table knows of: none, once each has ended or was dropped.
+    package var memoryWalkCount: Int { core.front.withLock { $0.memory.table.walkCount } }
+}

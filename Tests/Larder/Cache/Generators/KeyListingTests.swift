@@ -1,0 +1,99 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Keys are listed from the index alone where no entry can be over, and that must never show.
+struct KeyListingTests {
+    private let folder: TemporaryFolder
+    private let time = ManualTime()
+    private let manager: CacheManager
+
+    init() throws {
+        folder = try TemporaryFolder()
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)
+    }
+
+    private func cache(_ age: MaxAge) throws -> Cache<Int, String> {
+        try manager.cache(named: "a", version: "1", maxAge: age)
+    }
+
+    private func wait(_ seconds: Double) { time.set(time.now + seconds) }
+
+    @Test func `an entry that is over between two passes, or within one, is not listed`() throws {
+        let cache = try cache(.seconds(60))
+        for key in 1...3 {
+            cache[key] = "\(key)"
+            wait(10)
+        }
+        #expect(Array(cache.keys) == [1, 2, 3])
+        wait(30.001)
+        #expect(Array(cache.keys) == [2, 3])
+        var keys = cache.keys.makeIterator()
+        #expect(keys.next() == 2)
+        wait(20)
+        #expect(keys.next() == nil)
+        #expect(Array(cache.keys) == [])
+    }
+
+    @Test func `an entry that goes within a pass is not listed once its turn is past the age of the oldest`() throws {
+        let cache = try cache(.seconds(60))
+        for key in 1...3 { cache[key] = "\(key)" }
+        var keys = cache.keys.makeIterator()
+        #expect(keys.next() == 1)
+        wait(30)
+        cache[3] = "anew"
+        wait(31)
+        #expect(keys.next() == 3)
+        #expect(keys.next() == nil)
+    }
+
+    @Test func `an entry written while the clock was behind is over when its own age is`() throws {
+        let cache = try cache(.seconds(60))
+        cache[1] = "one"
+        #expect(Array(cache.keys) == [1])
+        wait(-30)
+        cache[2] = "two"
+        wait(45)
+        #expect(Array(cache.keys) == [1, 2])
+        wait(15.001)
+        #expect(Array(cache.keys) == [1])
+    }
+
+    @Test func `rows that somebody else has written count by their own moments`() throws {
+        let cache = try cache(.seconds(60))
+        cache[1] = "one"
+        cache[2] = "two"
+        #expect(Array(cache.keys) == [1, 2])
+        var shell = try Intruder(folder("store.sqlite"))
+        try shell.execute("UPDATE entry SET written_at = written_at - 50000 WHERE key = 1")
+        wait(10.001)
+        #expect(Array(cache.keys) == [2])
+    }
+
+    @Test func `keys are those that are contained, whatever was written and however the clock went`() throws {
+        var random = Seeded()
+        let handles = [try cache(.seconds(60)), try cache(.seconds(20)), try cache(.unlimited)]
+        for step in 0..<1500 {
+            let key = Int.random(in: 0..<12, using: &random)
+            let handle = handles[Int.random(in: 0..<3, using: &random)]
+            switch Int.random(in: 0..<100, using: &random) {
+            case 0..<40: handle[key] = "\(step)"
+            case 40..<45:
+                try handle.setValue("\(step)", forKey: key, maxAge: .seconds(Double.random(in: 1...90, using: &random)))
+            case 45..<50: try handle.setValues((0..<4).map { (key + $0, "\(step)") })
+            case 50..<60: handle[key] = nil
+            case 60..<62: try handle.removeAll()
+            case 62..<65: try handle.removeExpired()
+            case 65..<69: wait(-Double.random(in: 0...30, using: &random))
+            default: wait(Double.random(in: 0...12, using: &random))
+            }
+            for handle in handles {
+                let listed = Array(handle.keys)
+                let contained = try (0..<15).filter { try handle.contains($0) }
+                #expect(listed == contained, "seed \(random.seed), step \(step), \(handle.maxAge)")
+                #expect(listed == handle.map(\.key), "seed \(random.seed), step \(step), \(handle.maxAge)")
+            }
+        }
+    }
+}
