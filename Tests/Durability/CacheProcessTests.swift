@@ -29,11 +29,26 @@ struct CacheProcessTests {
     }
 
     // case 269
-    @Test func `no asynchronous form blocks the pool, though it has one thread and the disk is held up`() throws {
+    @Test(.enabled(if: OneProcessor.isAvailable, "this system does not let us say that there is one processor"))
+    func `no asynchronous form blocks the pool, though it has one thread and the disk is held up`() throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess(
-            "larder-test-cache", ["hold-up", folder("store.sqlite").path],
-            environment: ["LIBDISPATCH_COOPERATIVE_POOL_STRICT": "1"])
-        #expect(try child.finish().lines == ["held up 0 true", "done 14"])
+            "larder-test-cache", ["hold-up", folder("store.sqlite").path], through: OneProcessor.wrapper)
+        #expect(try child.finish().lines == ["one thread true", "held up 0 true", "done 16"])
+    }
+
+    // case 269
+    @Test(.enabled(if: OneProcessor.isAvailable, "this system does not let us say that there is one processor"))
+    func `values in files are neither written nor read on the pool's thread`() throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["hold-up-files", folder("store.sqlite").path], through: OneProcessor.wrapper)
+        #expect(try child.finish().lines == ["one thread true", "written 3 0", "read 3 0"])
+    }
+
+    @Test func `the system's pressure reaches the sub-caches that want it, while they live`() throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess("larder-test-cache", ["pressure", folder("store.sqlite").path])
+        #expect(try child.finish().lines == ["members 2", "left 0 10", "reopened 10", "members 0"])
     }
 }

@@ -1,18 +1,22 @@
-package import Larder
+import Larder
 
 /// Work on two sub-caches that a seed determines, and what it makes of them: the model that a killed process is held to.
 package struct MixedWork {
     package enum Step: Sendable {
         case set(Int, String)
+        /// One that is over when it is written.
+        case setOver(Int, String)
         case setOther(Int, String)
         case remove(Int)
         case bulk([Int: String])
         case removeMany([Int])
         case update(Int, String)
-        case transaction([Int: String], removing: Int, other: String)
+        case transaction([Int: String], removing: Int, other: Int, String)
         case clear
         case trim(Int)
         case bump
+        case sweep
+        case maintain
     }
 
     /// What is in the store, with the order of use of the first sub-cache.
@@ -30,16 +34,39 @@ package struct MixedWork {
         }
     }
 
+    /// The keys of each of several processes that do such work on one store.
+    package static func keys(of place: Int) -> Range<Int> { place * 1000..<(place + 1) * 1000 }
+
+    /// Texts of more bytes become files.
+    package static let inlineLimit = 4000
+
+    /// After how many steps a traced process copies the log besides.
+    package static let stepsPerCopy = 15
+
     private var random: Seeded
     private var number = 0
+    private let place: Int?
 
-    package init(seed: UInt64) { random = Seeded(seed) }
+    /// - Parameter place: Which of several processes does it, with keys of its own and nothing that reaches beyond them;
+    ///   nil where it is the only one.
+    package init(seed: UInt64, place: Int? = nil) {
+        random = Seeded(seed)
+        self.place = place
+    }
 
-    private mutating func key() -> Int { Int.random(in: 0..<60, using: &random) }
+    private var firstKey: Int { Self.keys(of: place ?? 0).lowerBound }
+
+    private mutating func key() -> Int { firstKey + Int.random(in: 0..<60, using: &random) }
 
     private mutating func text() -> String {
         number += 1
-        let length = Int.random(in: 0..<10, using: &random) == 0 ? 9000 : Int.random(in: 0..<300, using: &random)
+        let length =
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0, 1: Int.random(in: 4000..<20_000, using: &random)
+            // On both sides of the limit.
+            case 2: Int.random(in: 3950..<4000, using: &random)
+            default: Int.random(in: 0..<300, using: &random)
+            }
         return "\(random.seed) \(number) " + String(repeating: "x", count: length)
     }
 
@@ -50,17 +77,21 @@ package struct MixedWork {
     }
 
     package mutating func next() -> Step {
-        switch Int.random(in: 0..<40, using: &random) {
-        case 0..<14: .set(key(), text())
-        case 14..<18: .setOther(key(), text())
-        case 18..<22: .remove(key())
-        case 22..<26: .bulk(texts(30))
+        switch Int.random(in: 0..<48, using: &random) {
+        case 0..<15: .set(key(), text())
+        case 15..<19: .setOther(key(), text())
+        case 19..<23: .remove(key())
+        case 23..<26: .bulk(texts(20))
         case 26..<28: .removeMany((0..<10).map { _ in key() })
-        case 28..<32: .update(key(), text())
-        case 32..<36: .transaction(texts(5), removing: 60 + key(), other: text())
-        case 36: .clear
-        case 37, 38: .trim(Int.random(in: 0..<30, using: &random))
-        default: .bump
+        case 28..<33: .update(key(), text())
+        case 33..<37: .transaction(texts(5), removing: key(), other: firstKey + 100, text())
+        case 37..<40: .setOver(key(), text())
+        case 40, 41: .sweep
+        case 42: .maintain
+        case 43 where place == nil: .clear
+        case 44...45 where place == nil: .trim(Int.random(in: 0..<30, using: &random))
+        case 46...47 where place == nil: .bump
+        default: .set(key(), text())
         }
     }
 }
@@ -82,83 +113,23 @@ extension MixedWork.State {
         var state = self
         switch step {
         case .set(let key, let text): state.set(key, text)
+        case .setOver(let key, _): state.remove(key)
         case .setOther(let key, let text): state.others[key] = text
         case .remove(let key): state.remove(key)
         case .bulk(let texts): for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, text) }
         case .removeMany(let keys): for key in keys { state.remove(key) }
         case .update(let key, let text): state.set(key, text + (values[key]?.prefix(5) ?? "new"))
-        case .transaction(let texts, let removed, let other):
+        case .transaction(let texts, let removed, let other, let text):
             for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, text) }
-            state.others[removed - 60] = nil
-            state.others[100] = other
+            state.others[removed] = nil
+            state.others[other] = text
         case .clear: (state.values, state.order) = ([:], [])
         case .trim(let count): for key in state.order.dropLast(count) { state.remove(key) }
         case .bump:
             (state.values, state.order) = ([:], [])
             state.version += 1
+        case .sweep, .maintain: break
         }
-        return state
-    }
-}
-
-/// The sub-caches that the work is done on.
-package struct MixedCaches {
-    private let manager: CacheManager
-    private var version: Int
-    private var values: Cache<Int, String>
-    private let others: Cache<Int, String>
-
-    /// The longest texts become files.
-    private static let options = CacheOptions(inlineLimit: 4000)
-
-    package init(_ manager: CacheManager, version: Int) throws {
-        self.manager = manager
-        self.version = version
-        values = try Self.values(manager, version)
-        others = try manager.cache(named: "others", version: "1", maxAge: .unlimited, options: Self.options)
-    }
-
-    private static func values(_ manager: CacheManager, _ version: Int) throws -> Cache<Int, String> {
-        try manager.cache(named: "values", version: .custom("\(version)"), maxAge: .days(1), options: options)
-    }
-
-    package mutating func perform(_ step: MixedWork.Step) throws {
-        switch step {
-        case .set(let key, let text): try values.setValue(text, forKey: key)
-        case .setOther(let key, let text): try others.setValue(text, forKey: key)
-        case .remove(let key): try values.remove(key)
-        case .bulk(let texts): try values.setValues(texts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        case .removeMany(let keys): try values.removeValues(forKeys: keys)
-        case .update(let key, let text): try values.update(key) { $0 = text + ($0?.prefix(5) ?? "new") }
-        case .transaction(let texts, let removed, let other):
-            try manager.transaction { transaction in
-                for (key, text) in texts.sorted(by: { $0.key < $1.key }) {
-                    try transaction.setValue(text, forKey: key, in: values)
-                }
-                try transaction.removeValue(forKey: removed - 60, in: others)
-                try transaction.setValue(other, forKey: 100, in: others)
-            }
-        case .clear: try values.removeAll()
-        case .trim(let count): _ = try values.trim(toCount: count)
-        case .bump:
-            version += 1
-            values = try Self.values(manager, version)
-        }
-    }
-
-    /// What the store in a manager holds, of whichever version that is.
-    package static func state(of manager: CacheManager) throws -> MixedWork.State {
-        var state = MixedWork.State()
-        let info = try manager.cacheInfo()
-        for cache in info where cache.name == "values" { state.version = Int(cache.version.description) ?? -1 }
-        let caches = try MixedCaches(manager, version: state.version)
-        state.values = try caches.values.snapshot()
-        state.others = try caches.others.snapshot()
-        guard info.isEmpty || info.map(\.count) == [state.others.count, state.values.count],
-            try caches.values.count == state.values.count, try caches.others.count == state.others.count,
-            // Passes and listings are no uses, which would change what a trim takes next.
-            Dictionary(uniqueKeysWithValues: caches.values.map { ($0.key, $0.value) }) == state.values
-        else { throw CacheError(.corrupt, "The calls disagree about what is there.") }
         return state
     }
 }

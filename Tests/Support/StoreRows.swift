@@ -27,6 +27,11 @@ extension Store {
     package func rowCount() throws(CacheError) -> Int {
         try read { (connection) throws(SQLiteError) in try connection.rowCount() }
     }
+
+    /// How many rows the table of entries has, of whatever generation.
+    package func entryCount() throws(CacheError) -> Int {
+        try read { (connection) throws(SQLiteError) in try connection.countRows() }
+    }
 }
 
 extension CacheManager {
@@ -53,9 +58,14 @@ extension Connection {
 
     /// How many rows the table of sub-caches has.
     package mutating func rowCount() throws(SQLiteError) -> Int {
-        try with(.countRows) { (statement) throws(SQLiteError) in
+        Int(try number(.countRows))
+    }
+
+    /// The one number that a query gives.
+    package mutating func number(_ sql: SQL) throws(SQLiteError) -> Int64 {
+        try with(sql) { (statement) throws(SQLiteError) in
             _ = try statement.step()
-            return Int(statement.int64(0))
+            return statement.int64(0)
         }
     }
 }

@@ -23,13 +23,19 @@ package final class TemporaryFolder: Sendable {
     package func callAsFunction(_ name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
 
     /// Every file below the folder with its bytes; folders with nil.
+    ///
+    /// What goes while it is listed is not there.
     package func contents() throws -> [String: Data?] {
         var contents: [String: Data?] = [:]
         for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
             var isFolder: ObjCBool = false
             let path = url.appendingPathComponent(name).path
             guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { continue }
-            contents[name] = .some(isFolder.boolValue ? nil : try Data(contentsOf: URL(fileURLWithPath: path)))
+            do {
+                contents[name] = .some(isFolder.boolValue ? nil : try Data(contentsOf: URL(fileURLWithPath: path)))
+            } catch let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile {
+                continue
+            }
         }
         return contents
     }

@@ -16,9 +16,30 @@ struct CacheProgram {
         do {
             switch arguments.first {
             case "work": try work(arguments[1], seed: arguments[2], version: arguments[3])
+            case "share": try share(arguments[1], seed: arguments[2], place: arguments[3])
+            case "record": try record(arguments[1], seed: arguments[2], durability: arguments[3], steps: arguments[4])
+            case "make-for-damage": try DamageRig.make(arguments[1])
+            case "damage":
+                try DamageRig.run(
+                    arguments[1], in: arguments[2], seed: UInt64(arguments[3]) ?? 1, rounds: Int(arguments[4]) ?? 0)
+            case "mix":
+                say("mixing")
+                let mixture = try Mixture(
+                    URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2]) ?? 1, reads: arguments[3] == "true")
+                try mixture.run()
+                say("mixed")
             case "count": try count(arguments[1], threads: 6)
             case "hit": try hit(arguments[1])
             case "hold-up": try await holdUp(arguments[1])
+            case "hold-up-files": try await holdUpFiles(arguments[1])
+            case "pressure": try pressure(arguments[1])
+            case "hold-up-generators": try await holdUpGenerators(arguments[1])
+            case "generate": try await generate(arguments[1], mark: UInt8(arguments[2]) ?? 0)
+            case "fill": try fill(arguments[1])
+            case "sink": try sink(arguments[1], floor: arguments.dropFirst(2).first.flatMap(Int64.init))
+            case "save-and-wait": try saveAndWait(arguments[1])
+            case "read-as-nobody": try readAsNobody(arguments[1])
+            case "read-without-descriptors": try readWithoutDescriptors(arguments[1])
             default: exit(2)
             }
         } catch {
@@ -35,6 +56,38 @@ struct CacheProgram {
             try caches.perform(work.next())
             say(number)
         }
+    }
+
+    /// Does seeded work beside other processes, some of it on keys of its own, and says the number of each step that was
+    /// acknowledged.
+    private static func share(_ path: String, seed: String, place: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
+        var caches = try MixedCaches(manager, version: 1)
+        var contended = try ContendedCaches(manager, version: nil)
+        let seed = UInt64(seed) ?? 1
+        var work = MixedWork(seed: seed, place: Int(place) ?? 0)
+        var contendedWork = ContendedWork(seed: seed &+ 1)
+        for number in 1...100_000 {
+            try caches.perform(work.next())
+            try contended.perform(contendedWork.next())
+            say(number)
+        }
+    }
+
+    /// Does so many steps of seeded work under a tracer, copies the log now and then, says the number of each step that was
+    /// acknowledged, and closes.
+    private static func record(_ path: String, seed: String, durability: String, steps: String) throws {
+        var configuration = CacheManager.Configuration()
+        configuration.durability = durability == "powerLoss" ? .powerLoss : .processCrash
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        var caches = try MixedCaches(manager, version: 1)
+        var work = MixedWork(seed: UInt64(seed) ?? 1)
+        for number in 1...(Int(steps) ?? 1) {
+            try caches.perform(work.next())
+            if number % MixedWork.stepsPerCopy == 0 { try manager.maintain() }
+            say(number)
+        }
+        try manager.close()
     }
 
     /// Counts up from many threads, each under a key of its own, and says each number that was acknowledged.
@@ -78,9 +131,38 @@ struct CacheProgram {
         try other.execute("ROLLBACK")
     }
 
+    /// Tells the sub-caches of this process of pressure, as its watcher does when the system says so.
+    private static func pressure(_ path: String) throws {
+        let watcher = PressureWatcher.shared
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        func cache(_ name: String, _ clears: Bool) throws -> Cache<Int, Int> {
+            try manager.cache(
+                named: name, version: "1", maxAge: .unlimited, options: CacheOptions(clearsOnMemoryPressure: clears))
+        }
+        do {
+            let (wanting, other) = (try cache("wanting", true), try cache("other", false))
+            for key in 0..<10 { (wanting[key], other[key]) = (key, key) }
+            say("members", watcher.memberCount)
+            watcher.notify(.critical)
+            say("left", wanting.memory.count, other.memory.count)
+            // The latest open says.
+            let again = try cache("wanting", false)
+            for key in 0..<10 { _ = again[key] }
+            watcher.notify(.critical)
+            say("reopened", wanting.memory.count)
+        }
+        say("members", watcher.memberCount)
+        try manager.close()
+    }
+
     /// Has every asynchronous form wait for a disk that is held up, and says whether the pool's one thread goes on.
     private static func holdUp(_ path: String) async throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
+        say("one thread", await hasOneThread())
+        var configuration = CacheManager.Configuration.patient
+        // Were the uses written down by a timer before the disk is held up, one of the writes would have nothing to do.
+        configuration.wake = { Wakeup($1) }
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        let other = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
         let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .days(7).sinceLastAccess)
         try await cache.setValues([1: 1, 2: 2])
         // Uses to write down, and something to sweep.
@@ -100,6 +182,9 @@ struct CacheProgram {
             { _ = try await cache.trim(toCount: 0) },
             { _ = try await cache.trim(toSize: 0) },
             { try await manager.flush() },
+            { _ = try await manager.maintain() },
+            // It writes down the uses first.
+            { try await other.close() },
         ]
         let connection = Mutex(try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0)))
         try connection.withLock { try $0.execute("BEGIN IMMEDIATE") }
@@ -116,7 +201,7 @@ struct CacheProgram {
             try await cache.value(forKey: 1) == 1, try await cache.entry(forKey: 2)?.value == 2,
             try await cache.contains(1), try await cache.metadata(forKey: 1) != nil,
             try await cache.extendedData(forKey: 1) == nil, try await cache.values(forKeys: [1, 2]).count == 2,
-            try await cache.snapshot().count == 2,
+            try await cache.snapshot().count == 2, try await manager.verify().isHealthy,
         ]
         say("held up", Self.done.load(ordering: .relaxed), seen.allSatisfy { $0 })
         try connection.withLock { try $0.execute("ROLLBACK") }

@@ -1,0 +1,84 @@
+import Foundation
+import Larder
+import LarderTestSupport
+
+/// Values in files: those that cannot be read for a while, and who writes and reads them.
+extension CacheProgram {
+    /// Has asynchronous calls write and read files, and says how often, and how often on the pool's one thread.
+    static func holdUpFiles(_ path: String) async throws {
+        say("one thread", await hasOneThread())
+        let calls = Locked((all: 0, onPool: 0))
+        /// Called by the thread that is about to write a file, or has just read one: whether it keeps all tasks from running.
+        @Sendable func ask() {
+            let signal = DispatchSemaphore(value: 0)
+            let task = Task.detached { _ = signal.signal() }
+            let isOnPool = signal.wait(timeout: .now() + .seconds(2)) == .timedOut
+            withExtendedLifetime(task) {}
+            calls.change { $0 = ($0.all + 1, $0.onPool + (isOnPool ? 1 : 0)) }
+        }
+        func sayCalls(_ word: String) {
+            let (all, onPool) = calls.value
+            say(word, all, onPool)
+            calls.change { $0 = (0, 0) }
+        }
+        let codec = ValueCodec<Data>(identifier: "asking", encode: { $0 }) { data in
+            ask()
+            return data
+        }
+        let fileName: @Sendable (String) -> String = { _ in
+            ask()
+            return ""
+        }
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
+        let cache: Cache<Int, Data> = try manager.cache(
+            named: "files", version: "1", maxAge: .days(7),
+            options: CacheOptions(memory: .disabled, inlineLimit: 0, fileName: fileName), codec: codec)
+        try await cache.setValue(Data([1]), forKey: 1)
+        try await cache.setValues([2: Data([2]), 3: Data([3])])
+        sayCalls("written")
+        for key in 1...3 { _ = try await cache.value(forKey: key) }
+        sayCalls("read")
+        try await manager.close()
+    }
+
+    private static func cache(_ path: String) throws -> Cache<Int, Data> {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+        return try manager.cache(
+            named: "files", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled, inlineLimit: 0))
+    }
+
+    private static func reading(_ cache: Cache<Int, Data>) throws -> String {
+        do {
+            guard let value = try cache.value(forKey: 1) else { return "nil" }
+            return "value \(value.count), \(cache.statistics.failures) failures"
+        } catch {
+            return "error \(error.code), contained \(try cache.contains(1))"
+        }
+    }
+
+    /// Reads key 1 for each line, as a user who is not root, to whom permissions apply.
+    static func readAsNobody(_ path: String) throws {
+        if getuid() == 0, setgid(65534) != 0 || setuid(65534) != 0 { exit(2) }
+        let cache = try cache(path)
+        try cache.setValue(Data(count: 5000), forKey: 1)
+        say(try cache.fileURL(forKey: 1)?.path ?? "none")
+        while readLine() != nil { say(try reading(cache)) }
+    }
+
+    /// Reads key 1 while the process may open no more files, and once it may again.
+    static func readWithoutDescriptors(_ path: String) throws {
+        let cache = try cache(path)
+        try cache.setValue(Data(count: 5000), forKey: 1)
+        // The connection that reads is open from here on.
+        for _ in 0..<2 { say("contained", try cache.contains(1)) }
+        var taken: [Int32] = []
+        while true {
+            let descriptor = dup(0)
+            guard descriptor >= 0 else { break }
+            taken.append(descriptor)
+        }
+        for _ in 0..<2 { say(try reading(cache)) }
+        for descriptor in taken { close(descriptor) }
+        say(try reading(cache))
+    }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Larder
+import LarderTestSupport
+
+/// Sub-caches on a volume that has little room.
+extension CacheProgram {
+    private static func configuration(_ log: @escaping @Sendable (LogMessage) -> Void) -> CacheManager.Configuration {
+        var configuration = CacheManager.Configuration()
+        configuration.log = log
+        // Nothing happens by itself.
+        configuration.wake = { Wakeup($1) }
+        configuration.maintenanceInterval = nil
+        return configuration
+    }
+
+    private static func cache(_ manager: CacheManager) throws -> Cache<String, Data> {
+        try manager.cache(
+            named: "a", version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: 1000))
+    }
+
+    private static func code(_ body: () throws -> Void) -> String {
+        do {
+            try body()
+            return "nothing"
+        } catch {
+            return (error as? CacheError)?.code.description ?? "\(error)"
+        }
+    }
+
+    /// Takes what is left of the volume, so that not a page more can be written.
+    private static func takeRest(_ path: String) throws {
+        try Data().write(to: URL(fileURLWithPath: path))
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        do {
+            while true { try handle.write(contentsOf: Data(count: 4096)) }
+        } catch {
+            try handle.close()
+        }
+    }
+
+    /// Fills a volume, and says what each call comes to that finds no room.
+    static func fill(_ folder: String) throws {
+        let full = Counter()
+        let manager = try CacheManager(
+            url: URL(fileURLWithPath: folder + "/store.sqlite"),
+            configuration: configuration { if $0.error?.code == .storageFull { full.increment() } })
+        let cache = try cache(manager)
+        let (file, row) = (Data(repeating: 1, count: 2000), Data(repeating: 1, count: 200))
+        try cache.setValues(["file": file, "row": row])
+        let names = try files(folder)
+        var count = 2
+        say("full", code { while true { try cache.setValue(Data(count: 900), forKey: "\(count)"); count += 1 } })
+        try takeRest(folder + "/rest")
+        // The log may have room for a smaller write than the one that failed.
+        _ = code { while true { try cache.setValue(Data([1]), forKey: "\(count)"); count += 1 } }
+        let new = Data(repeating: 2, count: 3000)
+        say(
+            "set", code { try cache.setValue(Data([2]), forKey: "file") },
+            code { try cache.setValue(new, forKey: "file") })
+        say(
+            "set", code { try cache.setValue(Data([2]), forKey: "row") },
+            code { try cache.setValue(new, forKey: "row") })
+        say("many", code { try cache.setValues(["row": Data([2]), "file": Data([2])]) })
+        say("update", code { try cache.update("file") { $0 = Data([2]) } })
+        say("transaction", code { try manager.transaction { try $0.setValue(Data([2]), forKey: "file", in: cache) } })
+        say("remove", code { try cache.remove("row") }, code { try cache.removeAll() })
+        say("made", code { _ = try cache.value(forKey: "new") { _ in Data([2]) } })
+        // Everything is there, in both places, and nothing else.
+        say("old", try cache.value(forKey: "file") == file, try cache.value(forKey: "row") == row)
+        say("files", try files(folder) == names)
+        let before = full.value
+        say("info", try manager.cacheInfo().map(\.count) == [count], full.value == before + 1)
+        for name in ["rest", "ballast"] { try FileManager.default.removeItem(atPath: folder + "/" + name) }
+        try cache.setValue(Data([2]), forKey: "file")
+        say("again", try cache.value(forKey: "file") == Data([2]), try manager.verify().isHealthy)
+        try manager.close()
+    }
+
+    /// Writes more than leaves `floor` bytes free, and says what maintenance makes of that.
+    static func sink(_ folder: String, floor: Int64?) throws {
+        var configuration = configuration { _ in }
+        configuration.freeSpaceFloor = floor
+        let manager = try CacheManager(
+            url: URL(fileURLWithPath: folder + "/store.sqlite"), configuration: configuration)
+        let cache = try cache(manager)
+        // In few transactions: the log takes room as well.
+        try cache.setValues((0..<250).map { ("\($0)", Data(count: 12_000)) })
+        _ = try cache.value(forKey: "0")
+        say("below", try free(folder) < floor ?? 2_000_000, try cache.count)
+        let report = try manager.maintain()
+        say("above", try free(folder) >= floor ?? 2_000_000, report.trimmed == 250 - (try cache.count))
+        say("kept", try ["0", "1", "249"].map { try cache.contains($0) })
+        // Not much more went than had to.
+        say("most", try cache.count > 100, cache.statistics.spaceEvictions == report.trimmed)
+        try manager.close()
+    }
+
+    /// The files that hold values.
+    private static func files(_ folder: String) throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: folder + "/store.files").filter { name in
+            var isFolder: ObjCBool = false
+            let path = folder + "/store.files/" + name
+            return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
+                && !name.hasPrefix("pool-")
+        }.sorted()
+    }
+
+    private static func free(_ folder: String) throws -> Int64 {
+        let attributes = try FileManager.default.attributesOfFileSystem(forPath: folder)
+        return (attributes[.systemFreeSize] as? NSNumber)?.int64Value ?? 0
+    }
+}

@@ -1,0 +1,45 @@
+package import Foundation
+package import Larder
+
+/// Where a store of a test's own is, in a time of its own.
+package struct StorePlace: Sendable {
+    package let folder: TemporaryFolder
+    package let time = ManualTime()
+
+    package init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// A place, and a manager of the store that is there.
+    package static func opened() throws -> (StorePlace, CacheManager) {
+        let place = try StorePlace()
+        return (place, try place.manager())
+    }
+
+    package var url: URL { folder("store.sqlite") }
+
+    /// Opens the store in this time.
+    package func manager(
+        _ change: (inout CacheManager.Configuration) -> Void = { _ in }
+    ) throws(CacheError) -> CacheManager {
+        var configuration = time.configuration
+        change(&configuration)
+        return try CacheManager(url: url, configuration: configuration)
+    }
+
+    /// The files that hold spilled values, and, if asked for, those that wait to be used again.
+    package func spilledFiles(withPools: Bool = false) throws -> [String] {
+        try folder.contents().filter {
+            $0.key.hasPrefix("store.files/") && $0.value != nil && (withPools || !$0.key.contains("/pool-"))
+        }.map(\.key)
+    }
+}
+
+extension CacheOptions {
+    /// The same, without the clearing that other tests' pressure on memory would cause, which would change the numbers.
+    package var steady: CacheOptions {
+        var options = self
+        options.clearsOnMemoryPressure = false
+        return options
+    }
+}
