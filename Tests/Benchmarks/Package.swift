@@ -8,6 +8,8 @@ let package = Package(
     dependencies: [.package(name: "Larder", path: "../..")],
     targets: [
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .executableTarget(name: "bench", dependencies: ["CSQLite", .product(name: "Larder", package: "Larder")]),
+        .target(name: "CAllocations"),
+        .executableTarget(
+            name: "bench", dependencies: ["CAllocations", "CSQLite", .product(name: "Larder", package: "Larder")]),
     ],
     swiftLanguageModes: [.v6])

@@ -9,7 +9,7 @@ build=$root/.build/fuzz
 mkdir -p "$build/$name-corpus"
 case $name in
 memory)
-    sources=("$root"/Sources/Larder/Memory/*.swift "$root"/Sources/Larder/Support/{AgeRule,SystemClock}.swift
+    sources=("$root"/Sources/Larder/Memory/*.swift "$root"/Sources/Larder/Support/{AgeRule,SystemClock,CurrentThread}.swift
         "$root"/Sources/Larder/Support/MaxAge.swift "$root"/Sources/Larder/Errors/{CacheError,CacheError+Code}.swift
         "$root/Tests/Fuzz/MemoryFuzz.swift")
     ;;

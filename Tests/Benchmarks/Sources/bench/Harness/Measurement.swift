@@ -8,7 +8,24 @@ struct Measurement {
     let rounds: Int
     let warmUps: Int
 
+    init(rounds: Int, warmUps: Int) {
+        self.rounds = rounds
+        self.warmUps = warmUps
+    }
+
+    /// As many samples as the scenario is worth: a new process has nothing that a round before it could warm up, and five
+    /// of them tell what eleven would.
+    private init(_ measurement: Measurement, for scenario: Scenario) {
+        let isElsewhere = scenario.variants.allSatisfy(\.needsProcess)
+        rounds = isElsewhere ? min(5, measurement.rounds) : measurement.rounds
+        warmUps = isElsewhere ? 0 : measurement.warmUps
+    }
+
     func run(_ scenario: Scenario) -> Result {
+        Measurement(self, for: scenario).samples(of: scenario)
+    }
+
+    private func samples(of scenario: Scenario) -> Result {
         var samples = Array(repeating: [Double](), count: scenario.variants.count)
         for round in 0..<warmUps + rounds {
             for (index, variant) in scenario.variants.enumerated() where variant.needsProcess || index < 2 {
@@ -81,12 +98,19 @@ struct Result {
         return (Self.quantile(0.75, samples[variant]) - Self.quantile(0.25, samples[variant])) / median
     }
 
-    /// The subject in terms of the yardstick: the median over the rounds of the ratio within one round.
-    var ratio: Double {
-        Self.quantile(0.5, zip(samples[0], samples[1]).map { $0 / $1 })
+    /// The subject in terms of the yardstick within each round; none where the yardstick costs nothing.
+    private var ratios: [Double] {
+        zip(samples[0], samples[1]).compactMap { $1 == 0 ? nil : $0 / $1 }
     }
 
-    var isGood: Bool? { scenario.target.map { ratio <= $0 } }
+    /// The median of them over the rounds.
+    var ratio: Double? { ratios.isEmpty ? nil : Self.quantile(0.5, ratios) }
+
+    /// The middle half of them, as a share of the median.
+    var ratioSpread: Double? {
+        guard let ratio, ratio > 0 else { return nil }
+        return (Self.quantile(0.75, ratios) - Self.quantile(0.25, ratios)) / ratio
+    }
 
     static func quantile(_ share: Double, _ values: [Double]) -> Double {
         let sorted = values.sorted()

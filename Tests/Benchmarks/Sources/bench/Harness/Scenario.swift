@@ -5,21 +5,33 @@ struct Scenario {
     let unit: String
     /// The greatest ratio of subject to yardstick that is good, or nil if none was set.
     let target: Double?
+    /// The place on a curve, if it is a point of one.
+    let point: Point?
     /// The subject first, the yardstick second, then whatever is worth seeing beside them.
     let variants: [Variant]
 
-    init(_ name: String, unit: String = "ns", target: Double? = nil, _ variants: [Variant]) {
+    init(
+        _ name: String, unit: String = "ns", target: Double? = nil, point: Point? = nil, _ variants: [Variant]
+    ) {
         self.name = name
         self.unit = unit
         self.target = target
+        self.point = point
         self.variants = variants
     }
+}
+
+/// A place on a curve of cost.
+struct Point: Codable {
+    let curve: String
+    /// How many, or how large.
+    let place: Double
 }
 
 extension Scenario {
     /// The same with fewer variants.
     func limited(to count: Int) -> Scenario {
-        Scenario(name, unit: unit, target: target, Array(variants.prefix(count)))
+        Scenario(name, unit: unit, target: target, point: point, Array(variants.prefix(count)))
     }
 }
 

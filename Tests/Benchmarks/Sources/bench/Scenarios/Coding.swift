@@ -36,15 +36,21 @@ private func coding<Value: Codable>(
     }
     let (cborEncoder, cborDecoder) = (CBOREncoder(), CBORDecoder())
     let (jsonEncoder, jsonDecoder) = (JSONEncoder(), JSONDecoder())
+    let (listEncoder, listDecoder) = (PropertyListEncoder(), PropertyListDecoder())
+    listEncoder.outputFormat = .binary
     return [
         Scenario(
             "coding-\(name)-encode", target: encode,
-            [encoding("larder", cborEncoder.encode), encoding("json", jsonEncoder.encode)]),
+            [
+                encoding("larder", cborEncoder.encode), encoding("json", jsonEncoder.encode),
+                encoding("property list", listEncoder.encode),
+            ]),
         Scenario(
             "coding-\(name)-decode", target: decode,
             [
                 decoding("larder", cborEncoder.encode) { try cborDecoder.decode(Value.self, from: $0) },
                 decoding("json", jsonEncoder.encode) { try jsonDecoder.decode(Value.self, from: $0) },
+                decoding("property list", listEncoder.encode) { try listDecoder.decode(Value.self, from: $0) },
             ]),
     ]
 }

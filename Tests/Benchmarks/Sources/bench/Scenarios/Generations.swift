@@ -23,6 +23,8 @@ var generationScenarios: [Scenario] {
             [
                 Variant("p99 meanwhile", needsProcess: true) { readsWhileReclaiming().meanwhile },
                 Variant("idle median", needsProcess: true) { readsWhileReclaiming().idle },
+                // What the machine does to a read by itself.
+                Variant("idle p99", needsProcess: true) { readsWhileReclaiming().idleLate },
             ]),
     ]
 }
@@ -67,7 +69,7 @@ private func purge(clearing: Bool) -> Double {
 }
 
 /// Reads of one sub-cache while the rows of another, a hundred thousand, are reclaimed.
-private func readsWhileReclaiming() -> (idle: Double, meanwhile: Double) {
+private func readsWhileReclaiming() -> (idle: Double, idleLate: Double, meanwhile: Double) {
     let store = RecordStore(entries: 100_000)
     let other: Cache<Int, Record> = attempt {
         try store.manager.cache(
@@ -82,8 +84,8 @@ private func readsWhileReclaiming() -> (idle: Double, meanwhile: Double) {
         }
     }
     _ = sample(20_000)
-    let idle = Result.quantile(0.5, sample(50_000))
+    let idle = sample(50_000)
     attempt { try other.removeAll() }
     let meanwhile = Result.quantile(0.99, sample(500_000))
-    return (idle, meanwhile)
+    return (Result.quantile(0.5, idle), Result.quantile(0.99, idle), meanwhile)
 }

@@ -32,8 +32,31 @@ var memorySizeScenarios: [Scenario] {
                 size("larder") { MemoryCache<Int, Int>(clearsOnMemoryPressure: false) },
                 size("dictionary") { LockedDictionary<Int, Int>() },
                 size("nodes") { NodeLRU<Int, Int>() },
+                size("NSCache") { FoundationCache<Int, Int>() },
+            ]),
+        Scenario(
+            "hit-int-bytes", unit: "B",
+            [
+                Variant("larder", needsProcess: true) { frontSize(count / 2) },
+                size("dictionary") { LockedDictionary<Int, Int>() },
             ]),
     ]
+}
+
+/// Bytes of an entry of two integers in the memory of a sub-cache, with its age and what else is known of it.
+private func frontSize(_ count: Int) -> Double {
+    let manager = attempt { try CacheManager(url: Workplace.path()) }
+    let cache: Cache<Int, Int> = attempt {
+        try manager.cache(
+            named: "numbers", version: "1", maxAge: .days(7),
+            options: CacheOptions(memory: MemoryLimits(costLimit: nil)))
+    }
+    let before = allocatedBytes()
+    for start in stride(from: 0, to: count, by: 10_000) {
+        attempt { try cache.setValues((start..<start + 10_000).map { ($0, $0) }) }
+    }
+    precondition(cache.memory.count == count)
+    return Double(allocatedBytes() - before) / Double(count)
 }
 
 /// The bytes the program has allocated and not freed: on Linux what the allocator says, elsewhere what is resident.

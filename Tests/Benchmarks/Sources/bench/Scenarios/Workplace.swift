@@ -49,9 +49,9 @@ struct RecordStore {
 
     init(
         entries: Int, memory: MemoryLimits = .disabled, maxAge: MaxAge = .days(7), disk: DiskLimits = DiskLimits(),
-        at url: URL = Workplace.path()
+        configuration: CacheManager.Configuration = .init(), at url: URL = Workplace.path()
     ) {
-        manager = attempt { try CacheManager(url: url) }
+        manager = attempt { try CacheManager(url: url, configuration: configuration) }
         cache = attempt { [manager] in
             try manager.cache(
                 named: "records", version: "1", maxAge: maxAge, options: CacheOptions(memory: memory, disk: disk))
@@ -80,16 +80,25 @@ func rawRecords(entries: Int) -> RawSQLite {
 /// Bytes that need no decoding, so that a read is nothing but a read.
 func blob(_ key: Int) -> Data { Data(repeating: UInt8(truncatingIfNeeded: key), count: 300) }
 
+/// Bytes that differ from those of another edition, all of them: SQLite does not write a page over itself.
+func blob(size: Int, edition: Int) -> Data {
+    var data = Data(repeating: UInt8(truncatingIfNeeded: edition), count: size)
+    withUnsafeBytes(of: edition) { data.replaceSubrange(0..<8, with: $0) }
+    return data
+}
+
 /// A store with one sub-cache of blobs of 300 bytes.
 struct BlobStore {
     let manager: CacheManager
     let cache: Cache<Int, Data>
 
-    init(entries: Int) {
-        manager = attempt { try CacheManager(url: Workplace.path()) }
+    init(
+        entries: Int, memory: MemoryLimits = .disabled, configuration: CacheManager.Configuration = .init(),
+        at url: URL = Workplace.path()
+    ) {
+        manager = attempt { try CacheManager(url: url, configuration: configuration) }
         cache = attempt { [manager] in
-            try manager.cache(
-                named: "blobs", version: "1", maxAge: .days(7), options: CacheOptions(memory: .disabled))
+            try manager.cache(named: "blobs", version: "1", maxAge: .days(7), options: CacheOptions(memory: memory))
         }
         for start in stride(from: 0, to: entries, by: 10_000) {
             attempt { [cache] in try cache.setValues((start..<min(start + 10_000, entries)).map { ($0, blob($0)) }) }

@@ -2,23 +2,26 @@ import CSQLite
 import Foundation
 
 /// A table of keys and blobs behind prepared statements, as one would write it without a library.
-final class RawSQLite {
+final class RawSQLite: @unchecked Sendable {
+    // Safety: a connection is used by one thread at a time; who has several sees to that.
     private var handle: OpaquePointer?
     private var select: OpaquePointer?
     private var upsert: OpaquePointer?
     private var scan: OpaquePointer?
     private var scanKeys: OpaquePointer?
+    private var removeBelow: OpaquePointer?
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
     let path: String
 
-    /// Opens or makes the file: a write-ahead log, `synchronous` NORMAL, everything else as SQLite has it by itself.
-    init(_ path: String, cacheKibibytes: Int? = nil) {
+    /// Opens or makes the file: a write-ahead log, everything else as SQLite has it by itself.
+    ///
+    /// - Parameter synchronous: FULL brings each commit to the disk, NORMAL leaves that to the system.
+    init(_ path: String, cacheKibibytes: Int? = nil, synchronous: String = "NORMAL") {
         self.path = path
         precondition(sqlite3_open(path, &handle) == SQLITE_OK)
-        run(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = 0; PRAGMA busy_timeout = 5000"
-        )
+        run("PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); PRAGMA secure_delete = 0")
+        sqlite3_busy_timeout(handle, 5000)
         if let cacheKibibytes { run("PRAGMA cache_size = -\(cacheKibibytes)") }
         run("CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, value BLOB)")
         select = prepare("SELECT value FROM entry WHERE key = ?1")
@@ -26,12 +29,13 @@ final class RawSQLite {
             "INSERT INTO entry (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value")
         scan = prepare("SELECT key, value FROM entry ORDER BY key")
         scanKeys = prepare("SELECT key FROM entry ORDER BY key")
+        removeBelow = prepare("DELETE FROM entry WHERE key < ?1")
         begin = prepare("BEGIN")
         commit = prepare("COMMIT")
     }
 
     deinit {
-        for statement in [select, upsert, scan, scanKeys, begin, commit] { sqlite3_finalize(statement) }
+        for statement in [select, upsert, scan, scanKeys, removeBelow, begin, commit] { sqlite3_finalize(statement) }
         sqlite3_close(handle)
     }
 
@@ -59,6 +63,13 @@ final class RawSQLite {
             precondition(sqlite3_step(upsert) == SQLITE_DONE)
             sqlite3_reset(upsert)
         }
+    }
+
+    /// Removes all rows with lesser keys, in one transaction.
+    func remove(below key: Int) {
+        sqlite3_bind_int64(removeBelow, 1, Int64(key))
+        precondition(sqlite3_step(removeBelow) == SQLITE_DONE)
+        sqlite3_reset(removeBelow)
     }
 
     func get(_ key: Int) -> Data? {
