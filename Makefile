@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -32,11 +32,11 @@ lint:
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples Migrations
 
 debug:
-	swift test
+	@.ci/tests
 
 # Tests in release mode need nothing that only debug has; they find what the optimiser changes.
 release:
-	swift test --configuration release --scratch-path .build/release-tests
+	@.ci/tests --configuration release --scratch-path .build/release-tests
 
 examples:
 	swift build --package-path Examples
@@ -47,13 +47,14 @@ examples:
 sanitize: sanitize-thread sanitize-address
 
 sanitize-thread: setup
-	LARDER_TSAN=1 swift test --sanitize thread --scratch-path .build/sanitize-thread
+	LARDER_TSAN=1 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread
 
 # Without fake stacks: they take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 swift test --sanitize address --scratch-path .build/sanitize-address
+	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 .ci/tests --sanitize address --scratch-path .build/sanitize-address
 
-## make torture   the rigs that kill processes and fill volumes, ROUNDS times; SEED= repeats a run
+## make torture   the rigs that kill processes, cut the power, flip bits, fill volumes and share stores, ROUNDS times; SEED=
+##                repeats a run
 ROUNDS ?= 20
 torture: setup
 	swift build --build-tests
@@ -62,6 +63,23 @@ torture: setup
 ## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
 bench: setup
 	swift run -c release --package-path Tests/Benchmarks bench $(OPTIONS)
+
+# What was accepted: `make bench OPTIONS="--json $(FIGURES)"` makes it anew, `make bench-charts` then draws it.
+FIGURES := Tests/Benchmarks/Figures/figures.json
+GUIDES := Sources/Larder/Documentation.docc/Guides
+
+## make bench-compare  runs the benchmarks, or takes those of NEW=FILE, and says what got better or worse than the accepted ones
+NEW ?=
+bench-compare: setup
+	swift run -c release --package-path Tests/Benchmarks bench --compare $(FIGURES) $(NEW) $(OPTIONS)
+
+## make bench-charts   the charts and tables of the page Performance, from the accepted figures
+bench-charts: setup
+	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(GUIDES) --page $(GUIDES)/Performance.md
+
+## make bench-peers    makes LMDB, Python's diskcache and Redis ready to be measured too, those that are installed
+bench-peers:
+	Tests/Benchmarks/Peers/prepare
 
 ## make fuzz      the fuzzers, SECONDS_EACH each
 SECONDS_EACH ?= 60

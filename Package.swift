@@ -17,14 +17,15 @@ let package = Package(
         .target(
             name: "LarderMigrations",
             path: "Migrations",
-            resources: [.embedInCode("0001_create-tables.sql")]),
+            resources: [.embedInCode("0001_create-tables.sql"), .embedInCode("0002_add-cost.sql")]),
         .target(name: "Larder", dependencies: ["LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),
         // Programs that tests and scripts run: another process, another language.
         .executableTarget(name: "larder-test-keys", dependencies: ["Larder"], path: "Tests/Programs/KeyPrinter"),
-        .executableTarget(name: "larder-test-cbor", dependencies: ["Larder"], path: "Tests/Programs/CBOREcho"),
+        .executableTarget(
+            name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
             name: "larder-test-store", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
             path: "Tests/Programs/StoreProgram"),
@@ -39,7 +40,7 @@ let package = Package(
             name: "LarderTests",
             dependencies: [
                 "Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport", "larder-test-keys",
-                "larder-test-store",
+                "larder-test-store", "larder-test-cache", "larder-test-peer",
             ],
             path: "Tests/Larder"),
         .testTarget(
