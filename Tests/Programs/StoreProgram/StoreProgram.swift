@@ -171,6 +171,8 @@ struct StoreProgram {
         while true {
             if poll(&input, 1, Int32(pause) ?? 0) != 0 {
                 guard readLine() == "wait" else { break }
+                // The machine may have kept the processor from this one since a read that saw a short log.
+                _ = try store.read { (connection) throws(SQLiteError) in try connection.userVersion() }
                 say("waiting")
                 _ = readLine()
             }
