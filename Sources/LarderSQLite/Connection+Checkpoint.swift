@@ -36,13 +36,23 @@ extension Connection {
     }
 
     /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.
-    package mutating func shrinkLog() throws(SQLiteError) {
+    ///
+    /// - Parameter begun: Called when the write lock is taken for that commit.
+    package mutating func shrinkLog(_ begun: () -> Void = {}) throws(SQLiteError) {
         try execute("PRAGMA journal_size_limit = 0")
-        // In one transaction: a newer release may be migrating.
-        try transaction { (connection) throws(SQLiteError) in
-            try connection.setUserVersion(try connection.userVersion())
+        let failure: SQLiteError?
+        do throws(SQLiteError) {
+            // In one transaction: a newer release may be migrating.
+            try transaction { (connection) throws(SQLiteError) in
+                begun()
+                try connection.setUserVersion(try connection.userVersion())
+            }
+            failure = nil
+        } catch {
+            failure = error
         }
         try execute("PRAGMA journal_size_limit = \(Self.logSizeLimit)")
+        if let failure { throw failure }
     }
 }
 

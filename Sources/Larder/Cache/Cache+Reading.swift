@@ -10,7 +10,7 @@ extension Cache {
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
-        guard let (row, facts, stored) = try row(forKey: key) else {
+        guard let (row, facts, stored) = try filledRow(forKey: key, evenIfOver: allowingExpired) else {
             ledger.count { $0.misses += 1 }
             return nil
         }
@@ -20,7 +20,6 @@ extension Cache {
             ledger.noteMiss(stored, expired: facts.revision)
             return nil
         }
-        guard let row = try ledger.filled(stored, row) else { return nil }
         let value: Value
         do throws(CacheError) {
             value = try core.decode(row, stored, terms)
@@ -46,7 +45,7 @@ extension Cache {
 
     /// The bytes that were stored beside a key's value; nil if there are none, or no usable value.
     public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
-        guard let (row, facts, _) = try row(forKey: key, withoutPayload: true) else { return nil }
+        guard let (row, facts, _) = try row(forKey: key) else { return nil }
         return facts.isExpired(terms.rule, now: terms.now()) ? nil : row.extended
     }
 
@@ -83,8 +82,18 @@ extension Cache {
         return facts.isExpired(terms.rule, now: terms.now()) ? nil : facts
     }
 
+    /// The row of a key, with its payload in hand unless it is over and not wanted then.
+    private func filledRow(
+        forKey key: Key, evenIfOver: Bool
+    ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts, stored: StoredKey)? {
+        guard let found = try row(forKey: key) else { return nil }
+        if !evenIfOver, found.facts.isExpired(terms.rule, now: terms.now()) { return found }
+        guard let (row, facts) = try ledger.filled(found.stored, found.row, found.facts, terms.age) else { return nil }
+        return (row, facts, found.stored)
+    }
+
     private func row(
-        forKey key: Key, withoutPayload: Bool = false
+        forKey key: Key
     ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts, stored: StoredKey)? {
         _ = try manager.store()
         let stored = try core.keyCodec.stored(key, cache: name)

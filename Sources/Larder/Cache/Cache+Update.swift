@@ -16,9 +16,9 @@ extension Cache {
         let hold = WriteHold.key(HeldKey(ledger.identity, stored))
         let kept = KeptDisplacement()
         var done: FinishedUpdate<Key, Value>?
-        store.queue.hold(hold, store.commit)
+        store.queue.hold(hold, store)
         let result = Result {
-            defer { store.queue.release(hold, store.commit) }
+            defer { store.queue.release(hold, store) }
             return try store.inside.enter {
                 let old = try core.current(key, stored, terms)
                 var value = old.value
@@ -29,6 +29,7 @@ extension Cache {
         }
         // What the update displaced is released here, where nothing is held any more, and limits can be held.
         _ = consume kept
+        store.tellUntold()
         if let done {
             ledger.settle(done.place)
             core.reportTooCostly(done.writes)

@@ -133,7 +133,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 made.withLock { $0 = make(found) }
                 return old?.supersede()
             })
-        let found = try store.queue.run(ticket, store.commit)
+        let found = try store.queue.run(ticket, store)
         guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
         return .made(opened, found)
     }

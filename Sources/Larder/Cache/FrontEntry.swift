@@ -35,7 +35,8 @@ struct FrontEntry<Value: Sendable>: Sendable {
         self.used = used
         self.round = round
         ageMilliseconds = age?.milliseconds ?? 0
-        ageKind = age.map { UInt32($0.kind + 1) } ?? 0
+        // A kind that there is not counts as without an age, see `StoredAge.rule`.
+        ageKind = age.map { (0...3).contains($0.kind) ? UInt32($0.kind) + 1 : 1 } ?? 0
     }
 
     @usableFromInline static var unknown: Int64 { NotedUse.unknownMoment }

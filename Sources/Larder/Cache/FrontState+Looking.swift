@@ -74,7 +74,7 @@ extension FrontState {
 
     /// A number for a use that comes after everything here and after a write.
     mutating func nextUse(after revision: Int64) -> Int64 {
-        lastUse = max(lastUse, revision) &+ 1
+        lastUse = max(lastUse, min(revision, RevisionSource.highest)) &+ 1
         return lastUse
     }
 

@@ -19,8 +19,13 @@ extension SubCache {
 
     /// Everything in a row: nil where it is over, or cannot be read.
     func passed(_ item: ListedRow, _ terms: CacheTerms<Value>, now: Int64) -> CacheEntry<Key, Value>? {
-        guard let (key, facts) = passed(item.key, item.row.facts, terms, now: now), let row = filled(item) else {
+        guard var (key, facts) = passed(item.key, item.row.facts, terms, now: now), let row = filled(item) else {
             return nil
+        }
+        if row.facts.revision != facts.revision {
+            // It was written since the page was read.
+            guard let again = passed(item.key, row.facts, terms, now: now) else { return nil }
+            (key, facts) = again
         }
         do throws(CacheError) {
             let value = try decode(row, item.key, terms)

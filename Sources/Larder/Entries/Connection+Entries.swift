@@ -103,7 +103,7 @@ extension Connection {
             try statement.bind(generation, at: 1)
             return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
                 guard try statement.step() else { return nil }
-                return (statement.type(of: 0) == .null ? nil : statement.text(0), statement.int64(1))
+                return (statement.type(of: 0) == .null ? nil : statement.text(0), statement.size(1))
             }
         }
     }
@@ -188,7 +188,7 @@ extension Statement {
     /// The facts in the first ten columns.
     func facts() -> EntryFacts {
         EntryFacts(
-            id: int64(0), revision: int64(1), size: int64(2), writtenAt: int64(3), accessedAt: int64(4),
+            id: int64(0), revision: int64(1), size: size(2), writtenAt: int64(3), accessedAt: int64(4),
             age: type(of: 5) == .null ? nil : StoredAge(kind: int64(5), milliseconds: int64(6)),
             isPinned: int64(7) != 0, file: type(of: 8) == .null ? nil : text(8), checksum: int64(9))
     }
@@ -197,7 +197,7 @@ extension Statement {
     func brief() -> BriefRow {
         let file = type(of: 6) == .null ? nil : text(6)
         return BriefRow(
-            revision: int64(0), size: int64(1), writtenAt: int64(2), accessedAt: int64(3),
+            revision: int64(0), size: size(1), writtenAt: int64(2), accessedAt: int64(3),
             age: type(of: 4) == .null ? nil : StoredAge(kind: int64(4), milliseconds: int64(5)),
             extendedCount: byteCount(7), payload: type(of: 8) == .blob ? data(8) : nil,
             file: file, checksum: file == nil ? 0 : int64(8))
@@ -209,6 +209,9 @@ extension Statement {
             facts: facts(), extended: type(of: 10) == .null ? nil : data(10),
             payload: type(of: 11) == .null ? nil : data(11))
     }
+
+    /// A size in a column, which anybody may have written: within bounds in which sizes can be added up.
+    fileprivate func size(_ column: Int32) -> Int64 { max(-1, min(int64(column), 1 << 48)) }
 
     /// A copy of the bytes in a column.
     func data(_ column: Int32) -> Data {

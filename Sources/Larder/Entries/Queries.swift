@@ -58,7 +58,13 @@ enum Queries {
         """)
 
     static let totalSizeOfAll = SQL(
-        "SELECT ifnull(sum(size), 0) FROM entry WHERE cache IN (SELECT id FROM cache WHERE is_retired = 0)")
+        "SELECT \(total) FROM entry WHERE cache IN (SELECT id FROM cache WHERE is_retired = 0)")
+
+    /// Of sizes that anybody may have written: `sum` fails where they are too much for a number.
+    private static let total = "max(0, min(CAST(total(size) AS INTEGER), 1 << 60))"
+
+    /// Of a number that anybody may have written: past the last integer there is a float, which the column refuses.
+    private static let nextRevision = "min(revision, 9223372036854775806) + 1"
 
     static let upsert = SQL(
         """
@@ -67,7 +73,7 @@ enum Queries {
         VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
             accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
-            is_pinned = excluded.is_pinned, revision = max(excluded.revision, revision + 1), used = NULL,
+            is_pinned = excluded.is_pinned, revision = max(excluded.revision, \(nextRevision)), used = NULL,
             file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload,
             cost = excluded.cost
         """)
@@ -75,7 +81,7 @@ enum Queries {
     static let setExtended = SQL(
         """
         UPDATE entry SET size = size - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
-            revision = max(?5, revision + 1) WHERE cache = ?1 AND key = ?2 AND revision = ?3
+            revision = max(?5, \(nextRevision)) WHERE cache = ?1 AND key = ?2 AND revision = ?3
         """)
 
     static let delete = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2")
@@ -211,7 +217,7 @@ enum Queries {
     static let countOwnExpired = SQL(
         "SELECT count(*) FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL AND NOT (\(isLive))")
 
-    static let totalSize = SQL("SELECT ifnull(sum(size), 0) FROM entry WHERE cache = ?1")
+    static let totalSize = SQL("SELECT \(total) FROM entry WHERE cache = ?1")
 
     // MARK: Generations
 

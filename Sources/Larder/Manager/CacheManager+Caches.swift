@@ -98,7 +98,7 @@ extension CacheManager {
                 store.live[name] = nil
                 return displaced
             })
-        try store.queue.run(ticket, store.commit)
+        try store.queue.run(ticket, store)
         store.reclaimer.begin(store)
     }
 
@@ -133,7 +133,7 @@ extension CacheManager {
             },
             // One may have been opened since we looked.
             apply: { made in made.compactMap { store.live[$0.name]?.replaced(by: $0) } })
-        _ = try store.queue.run(ticket, store.commit)
+        _ = try store.queue.run(ticket, store)
         store.reclaimer.begin(store)
     }
 }

@@ -166,7 +166,7 @@ extension CacheManager {
         let (hub, log) = (hub, configuration.log)
         let stop = store.listen { Self.tell($0, hub, log) }
         stopListening.withLock { $0 = stop }
-        store.notifyUntold()
+        store.tellUntold()
     }
 
     private static func tell(_ notice: StoreNotice, _ hub: EventHub, _ log: (LogMessage) -> Void) {

@@ -121,6 +121,7 @@ extension CacheManager {
         try store.inside.refuseCurrent("begin a transaction")
         let staging = TransactionStaging(store)
         let result = Result { try store.holdingEverything { try store.exclusively(staging, body) } }
+        store.tellUntold()
         // What the writes displaced is released from here on, where nothing is held any more.
         switch result {
         case .success: for write in staging.writes { write.settle() }
@@ -134,8 +135,8 @@ extension CacheManager {
 extension Store {
     /// Runs `body` while nobody else in this process writes.
     fileprivate func holdingEverything<R>(_ body: () throws -> R) throws -> R {
-        queue.hold(.everything, commit)
-        defer { queue.release(.everything, commit) }
+        queue.hold(.everything, self)
+        defer { queue.release(.everything, self) }
         return try inside.enter(body)
     }
 
@@ -171,6 +172,7 @@ extension Store {
             throw refusal.withLock { $0 } ?? error
         }
         for write in staging.writes { write.write.apply() }
+        keepLogShort()
         return result
     }
 }

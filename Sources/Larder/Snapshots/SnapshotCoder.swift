@@ -51,16 +51,22 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
     func forEachItem(
         in file: UnsafeRawBufferPointer, of url: URL, _ body: (Result<SnapshotItem<Key, Value>, Failure>) -> Void
     ) throws(CacheError) {
-        guard let first = SnapshotRecord(in: file, at: 0, mark: Self.firstMark) else {
+        guard let first = SnapshotRecord(in: file, at: 0, mark: Self.firstMark), first.isWhole else {
             throw CacheError(
                 .foreignFile,
                 "\(url.path) is not a snapshot of a memory cache, or its beginning is damaged. It was left as it is.")
         }
         let mark = try mark(in: first, of: url)
         var offset = first.end
+        var checkedInVain = 0
         while offset < file.count {
-            guard let record = SnapshotRecord(in: file, at: offset, mark: mark) else {
-                let next = SnapshotRecord.next(in: file, from: offset + 1, mark: mark)
+            let found = SnapshotRecord(in: file, at: offset, mark: mark)
+            guard let record = found, record.isWhole else {
+                checkedInVain += found?.payload.count ?? 0
+                // No damage makes of a file heads without end, each of which claims what the others do; a forger might.
+                let next =
+                    checkedInVain / 8 < file.count
+                    ? SnapshotRecord.next(in: file, from: offset + 1, mark: mark) : file.count
                 body(.failure(Failure(description: "its bytes \(offset) to \(next) are damaged.")))
                 offset = next
                 continue

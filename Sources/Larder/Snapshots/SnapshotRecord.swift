@@ -11,6 +11,8 @@ struct SnapshotRecord {
     let offset: Int
     /// The bytes it holds.
     let payload: UnsafeRawBufferPointer
+    private let mark: UInt64
+    private let checksum: UInt64
 
     var end: Int { offset + Self.headLength + payload.count }
 
@@ -32,7 +34,7 @@ struct SnapshotRecord {
         return bytes
     }
 
-    /// The record at `offset`, if one stands there and is whole.
+    /// The record at `offset`, if one begins there; ``isWhole`` tells whether it is one.
     init?(in file: UnsafeRawBufferPointer, at offset: Int, mark: UInt64) {
         guard file.count - offset >= Self.headLength, Self.begins(in: file, at: offset, mark: mark) else { return nil }
         func number(at place: Int) -> UInt64 {
@@ -42,10 +44,14 @@ struct SnapshotRecord {
             let length = Int(exactly: number(at: 20)), length <= file.count - offset - Self.headLength
         else { return nil }
         self.offset = offset
+        self.mark = mark
+        checksum = number(at: 11)
         let start = offset + Self.headLength
         payload = UnsafeRawBufferPointer(rebasing: file[start..<start + length])
-        guard number(at: 11) == Checksum.xxh3(payload, seed: mark) else { return nil }
     }
+
+    /// Whether its bytes are those that were written.
+    var isWhole: Bool { checksum == Checksum.xxh3(payload, seed: mark) }
 
     /// Where the next record begins, or the end of the file.
     static func next(in file: UnsafeRawBufferPointer, from offset: Int, mark: UInt64) -> Int {

@@ -271,7 +271,14 @@ extension Database {
     package func tidyLog() throws(SQLiteError) {
         guard logPages.load(ordering: .relaxed) > 0 || writtenPages > Self.longLog, isInPlace else { return }
         guard let result = try checkpoint(), result.isComplete, result.logPages > Self.longLog else { return }
-        try withWriter { (connection) throws(SQLiteError) in try connection.shrinkLog() }
+        try writer.withLock { writer throws(SQLiteError) in
+            // Nobody's transaction is to be committed with this.
+            guard writer != nil, writer!.exclusive == nil else { return }
+            var isCommitted = false
+            defer { watch.endCommit(isCommitted: isCommitted) }
+            try writer!.connection.shrinkLog { _ = watch.beginCommit() }
+            isCommitted = true
+        }
     }
 
     /// How many pages our last commit left in the log, which is as long as before when all of them have been copied.

@@ -81,7 +81,7 @@ package final class Reclaimer: Sendable {
                     throw .database(error)
                 }
             })
-        let went = try store.queue.run(ticket, store.commit)
+        let went = try store.queue.run(ticket, store)
         store.giveUp(went.files)
         return went.count
     }

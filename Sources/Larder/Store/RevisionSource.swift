@@ -11,11 +11,14 @@ package final class RevisionSource: Sendable {
 
     private static let start: Int64 = 1_704_067_200_000
 
+    /// What a row says beyond this number is not believed: the next ones have to be greater, and still be numbers.
+    static let highest: Int64 = 1 << 62
+
     package init() {}
 
     /// A number greater than every one before and than `floor`.
     package func next(after floor: Int64 = 0) -> Int64 {
-        let moment = max(max(0, SystemClock.coarseNow() - Self.start) << 10, (floor >> 11) + 1)
+        let moment = max(max(0, SystemClock.coarseNow() - Self.start) << 10, (min(floor, Self.highest) >> 11) + 1)
         var seen = last.load(ordering: .relaxed)
         while true {
             let number = max(seen + 1, moment)

@@ -22,6 +22,15 @@ extension RowLedger {
         return row
     }
 
+    /// The same with the facts of the row that it has become, as this process knows them.
+    package func filled(
+        _ key: StoredKey, _ row: EntryRow, _ facts: EntryFacts, _ terms: AgeTerms
+    ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts)? {
+        guard let full = try filled(key, row) else { return nil }
+        if full.facts.revision == facts.revision { return (full, facts) }
+        return seen(key, full.facts, now: terms.now()).map { (full, $0) }
+    }
+
     /// What is in the file that a row names; nil where no file can be.
     func read(_ row: EntryRow, of key: StoredKey? = nil) throws(CacheError) -> BlobReading? {
         guard let file = row.facts.file else { return nil }

@@ -20,12 +20,13 @@ struct RowTally: Sendable {
     var size: Int64
     /// When somebody else has committed since, it is counted again, though not with every write.
     var round: UInt32
-    /// Our own writes since it was counted.
+    /// Our own writes since it was counted, and their bytes.
     var writes = 0
+    var bytes: Int64 = 0
 
     /// Whether so much may have been written here since somebody else committed that it is to be counted again: a share
     /// of what there is, so that several who write exceed a limit by no more than shares.
-    var isStale: Bool { writes > count / 20 }
+    var isStale: Bool { writes > count / 40 || bytes > size / 40 }
 }
 
 /// Limits are held by those who write: each pays for what its write displaces, by a share of a pass over the rows.

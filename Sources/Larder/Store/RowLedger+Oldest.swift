@@ -31,7 +31,8 @@ extension RowLedger {
         let (known, number) = state.withLock { state -> (Int64?, Int) in
             if let known = state.oldest(in: round) { return (known, 0) }
             state.oldestLooks += 1
-            state.leastWritten = .max
+            // The rows of these say otherwise.
+            state.leastWritten = state.corrections.values.min() ?? .max
             return (nil, state.oldestLooks)
         }
         if let known { return known }

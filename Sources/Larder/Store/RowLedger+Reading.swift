@@ -331,6 +331,7 @@ extension RowLedger {
     private func adopt(_ found: GenerationBinding) -> (any Sendable)? {
         let isOther = state.withLock { state in
             let known = state.binding
+            guard found.database >= state.database else { return false }
             // An older look must not undo what a commit of our own has moved on.
             guard known.database != found.database || known.id <= found.id else { return false }
             state.binding = found

@@ -204,6 +204,7 @@ extension RowLedger {
         if let spilled = content.spilled, let blobs = place.blobs {
             do throws(SystemError) {
                 file = try spilled.file(in: blobs)
+                store.noteFiles()
             } catch {
                 throw SQLiteError(code: .inputOutput, message: error.description, systemCode: error.number)
             }

@@ -22,7 +22,7 @@ extension ListedRow: RowHolder {
 }
 
 /// The files that were read for one reading of rows.
-private struct ReadFiles {
+private struct ReadFiles: Sendable {
     var payloads: [String: Data] = [:]
     /// Those that did not fit their rows, or were not there.
     var missed: Set<String> = []
@@ -53,8 +53,9 @@ extension RowLedger {
         while true {
             if let whole = try whole(rows, &files, limit) { return whole }
             // Inside a transaction its own thread holds the queue; then nobody else writes either.
-            if readings >= Self.mostReadings, !store.isReadOnly, !store.inside.containCurrent {
-                return try inTurn(limit, read)
+            let isInTransaction = store.inside.containCurrent && store.queue.isHeldWhole
+            if readings >= Self.mostReadings, !store.isReadOnly, !isInTransaction {
+                return try inTurn(limit, files, read)
             }
             guard let again = try readMoment(read) else { return nil }
             rows = again
@@ -93,7 +94,7 @@ extension RowLedger {
 
     /// The same in a turn among the writes: what a row names then, nobody gives up.
     private func inTurn<Row: RowHolder>(
-        _ limit: (rule: AgeRule, now: Int64)?,
+        _ limit: (rule: AgeRule, now: Int64)?, _ known: ReadFiles,
         _ read: @escaping @Sendable (inout Connection, Int64) throws(SQLiteError) -> [Row]
     ) throws(CacheError) -> [Row]? {
         let outcome: Result<[Row], CacheError>
@@ -105,7 +106,7 @@ extension RowLedger {
                         let rows = try connection.failing { (c) throws(SQLiteError) in try read(&c, place.generation) }
                         // A file that cannot be read is no failure of the transaction.
                         return Result { () throws(CacheError) -> [Row] in
-                            var files = ReadFiles()
+                            var files = known
                             if let whole = try self.whole(rows, &files, limit) { return whole }
                             return try self.whole(rows, &files, limit) ?? rows
                         }

@@ -32,20 +32,27 @@ extension RowLedger {
 
     /// Takes over where a committed write found itself, and makes it known in memory.
     func arrived(at place: WritePlace, _ apply: () -> (any Sendable)?) -> (any Sendable)? {
-        let isOther = state.withLock { state in
+        let (isOther, isLate) = state.withLock { state in
+            // Its database was given up between the commit and now; what stands in the place of that is another one.
+            if place.binding.database < state.database { return (true, true) }
             defer { state.binding = place.binding }
             for key in place.dropped { state.unreadable[key] = nil }
             if place.looks {
                 state.tally?.count += place.added.count
                 state.tally?.size += place.added.size
                 state.tally?.writes += 1
+                state.tally?.bytes += place.added.written
             } else {
                 state.tally = nil
             }
-            return state.binding.id != place.binding.id && state.binding.id != 0
+            return (state.binding.id != place.binding.id && state.binding.id != 0, false)
+        }
+        guard isOther else { return apply() }
+        if isLate {
+            let applied = apply()
+            return [applied, front?.clear()].compactMap { $0 }
         }
         // After a move, or a clear by another process, the rows are elsewhere.
-        guard isOther else { return apply() }
         let cleared = front?.clear()
         return [cleared, apply()].compactMap { $0 }
     }
@@ -79,7 +86,7 @@ extension RowLedger {
     /// Does a write on this thread; the caller sees to it that it is settled.
     package func runKeeping<R>(_ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) -> (R, WritePlace) {
         do throws(CacheError) {
-            return try store.queue.run(ticket, store.commit)
+            return try store.queue.run(ticket, store)
         } catch {
             throw noted(error)
         }
@@ -88,7 +95,7 @@ extension RowLedger {
     /// Does a write without holding up this thread.
     package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) async throws(CacheError) -> R {
         do throws(CacheError) {
-            let (result, place) = try await store.queue.run(ticket, store.commit)
+            let (result, place) = try await store.queue.run(ticket, store)
             let needsCare = place.isGrowth && (isOverLimits(slack: true) != false || store.policy.needsCare)
             if !place.givenUp.isEmpty || needsCare {
                 try await offload { [self] () throws(CacheError) in settle(place) }

@@ -46,7 +46,7 @@ package final class RowLedger: Sendable {
         version = generation.version
         codec = generation.codec
         self.store = store
-        state = Mutex(RowLedgerState(watch: present.watch, binding: binding, declared: generation))
+        state = Mutex(RowLedgerState(present, binding: binding, declared: generation))
     }
 
     /// What the queue knows it by.
@@ -127,6 +127,7 @@ package final class RowLedger: Sendable {
     /// Another database stands in the place of the one it worked on.
     package func moved(to present: StorePresent) -> (any Sendable)? {
         state.withLock { state in
+            state.database = present.database
             state.watch = present.watch
             state.binding = GenerationBinding()
             state.forgetEverything()

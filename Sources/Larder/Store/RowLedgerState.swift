@@ -1,5 +1,7 @@
 /// What the lock of a ledger guards.
 struct RowLedgerState: Sendable {
+    /// The database that all of this is true of, by its `serial`; what is told of an older one comes too late.
+    var database: Int
     var watch: CommitWatch
     var binding: GenerationBinding
 
@@ -45,8 +47,9 @@ struct RowLedgerState: Sendable {
     /// The highest moment of a write that the generation's row allows for, see `latest_at`.
     var latestAt: Int64
 
-    init(watch: CommitWatch, binding: GenerationBinding, declared: Generation) {
-        self.watch = watch
+    init(_ present: StorePresent, binding: GenerationBinding, declared: Generation) {
+        database = present.database
+        watch = present.watch
         self.binding = binding
         self.declared = declared
         latestAt = declared.latestAt

@@ -101,7 +101,7 @@ extension Store {
                         return before - (try c.freePages())
                     }
                 })
-            let pages = try queue.run(ticket, commit)
+            let pages = try queue.run(ticket, self)
             if pages <= 0 { return Int64(freed * Connection.pageSize) }
             freed += pages
         }

@@ -62,7 +62,6 @@ extension Store {
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }
         // Outside the lock: who is told may use the store, and so may what is released.
-        _ = consume displaced
-        for notice in notices { notify(notice) }
+        tell(notices, releasing: displaced)
     }
 }

@@ -85,7 +85,7 @@ extension Store {
                     try c.deleteRow(facts.id, revision: facts.revision)
                 }
             })
-        try queue.run(ticket, commit)
+        try queue.run(ticket, self)
         if let file = facts.file { giveUp([file]) }
     }
 }

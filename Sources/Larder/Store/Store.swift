@@ -37,7 +37,8 @@ package final class Store: Sendable {
     let isWritable = Atomic(true)
 
     /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
-    private let untold: Mutex<[StoreNotice]>
+    private let untold: Mutex<(notices: [StoreNotice], displaced: [any Sendable])>
+    private let hasUntold: Atomic<Bool>
 
     /// Whether there was a folder of files, when somebody last looked.
     private let filesSeen = Mutex<(database: Int, round: UInt32, exist: Bool)>((0, 0, false))
@@ -70,7 +71,8 @@ package final class Store: Sendable {
         listeners = Mutex((0, [:]))
         let opened = try opening.open(after: nil)
         state = Mutex(opened.database)
-        untold = Mutex(opened.notices)
+        untold = Mutex((opened.notices, []))
+        hasUntold = Atomic(!opened.notices.isEmpty)
     }
 
     /// Runs `body` in one transaction of the writing side, and acknowledges it only once it stands in the file at our
@@ -80,13 +82,20 @@ package final class Store: Sendable {
     package func write<R: Sendable>(
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        let result = try onDatabase("cannot write to") { (database) throws(SQLiteError) in
+        let result = try writeAlone(body)
+        keepLogShort()
+        return result
+    }
+
+    /// The same, and whoever calls it sees to the log, once memory knows what was written.
+    private func writeAlone<R: Sendable>(
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+    ) throws(CacheError) -> R {
+        try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             let result = try database.write(body)
             guard database.isInPlace else { throw .moved }
             return result
         }
-        keepLogShort()
-        return result
     }
 
     /// Whether any row may name a file, so that whoever writes over rows has to look.
@@ -101,9 +110,6 @@ package final class Store: Sendable {
         }
     }
 
-    /// How the queue commits a batch.
-    package var commit: WriteQueue.Commit { { [self] (body) throws(CacheError) in try write(body) } }
-
     /// Keeps other processes from writing until ``finishExclusive(_:_:)``; nil in memory, where there are none.
     ///
     /// In memory one connection reads and writes, so a transaction open between two calls would show in every read.
@@ -117,11 +123,11 @@ package final class Store: Sendable {
 
     /// Runs `body` in the transaction that was begun on `turn`, or in one of its own, and commits it.
     ///
-    /// `body` may run again, on another database.
+    /// `body` may run again, on another database; whoever calls it sees to the log, once memory knows what was written.
     package func finishExclusive(
         _ turn: Database?, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
-        guard let turn else { return try write(body) }
+        guard let turn else { return try writeAlone(body) }
         var isFirst = true
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             defer { isFirst = false }
@@ -133,7 +139,6 @@ package final class Store: Sendable {
                 guard database.isInPlace else { throw .moved }
             }
         }
-        keepLogShort()
     }
 
     /// Runs `body` on a reader, with the database's `serial`.
@@ -236,14 +241,37 @@ package final class Store: Sendable {
 
 // MARK: - In the background
 
-extension Store {
-    /// Tells the managers what happened before any of them listened.
-    package func notifyUntold() {
-        let notices = untold.withLock { untold in
-            defer { untold = [] }
+extension Store: WriteCommitter {
+    package func commit(
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+    ) throws(CacheError) {
+        try writeAlone(body)
+    }
+
+    package func batchIsOver() { keepLogShort() }
+
+    /// Tells the managers what happened before any of them listened, or on a thread that others were waiting for; unless
+    /// this thread still is one.
+    package func tellUntold() {
+        guard hasUntold.load(ordering: .relaxed), !inside.containCurrent else { return }
+        let (notices, displaced) = untold.withLock { untold in
+            defer { untold = ([], []) }
+            hasUntold.store(false, ordering: .relaxed)
             return untold
         }
+        _ = consume displaced
         for notice in notices { notify(notice) }
+    }
+
+    /// Tells now, or once this thread may run code of the user's; with what is to be released then.
+    func tell(_ notices: [StoreNotice], releasing displaced: [any Sendable]) {
+        if notices.isEmpty, displaced.isEmpty { return }
+        untold.withLock { untold in
+            untold.notices += notices
+            untold.displaced += displaced
+            hasUntold.store(true, ordering: .relaxed)
+        }
+        if !queue.isLedHere { tellUntold() }
     }
 
     package func notify(_ notice: StoreNotice) {
@@ -262,7 +290,7 @@ extension Store {
     }
 
     /// Sees to it that the log is copied once that pays: in the background, or here and now where writers outrun that.
-    private func keepLogShort() {
+    func keepLogShort() {
         guard let database, database.wantsCheckpoint else { return }
         if database.isLogTooLong { checkpointByItself() } else { scheduleCheckpoint() }
     }
@@ -273,7 +301,7 @@ extension Store {
             guard let self else { return }
             let isDone = checkpointByItself()
             // Not before: every commit meanwhile would ask for another one, on a thread of its own.
-            isCheckpointing.store(false, ordering: .releasing)
+            _ = isCheckpointing.exchange(false, ordering: .acquiringAndReleasing)
             // What was committed since asked in vain.
             if isDone { keepLogShort() }
         }

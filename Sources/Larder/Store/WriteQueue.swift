@@ -2,21 +2,33 @@ internal import Dispatch
 package import LarderSQLite
 internal import Synchronization
 
+/// What a queue commits with.
+package protocol WriteCommitter: AnyObject, Sendable {
+    /// Runs a body in one transaction.
+    func commit(
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+    ) throws(CacheError)
+
+    /// A batch was committed and made known; the leader calls it before the next one begins.
+    func batchIsOver()
+
+    /// Called by a thread that leads no more: what it met on the way may be told now.
+    func tellUntold()
+}
+
 /// Where writes wait: whoever finds nobody writing leads, and commits everything that waits in one transaction.
 ///
 /// A single thread pays for one commit, a hundred tasks share one. The leader makes a batch known in memory, in its
 /// order, before the next one begins, so that memory and disk never disagree. Then it wakes the others and hands the
 /// lead to one of them; tasks, which wait on no thread, are led by a thread of the system's.
 package final class WriteQueue: Sendable {
-    /// Runs a body in one transaction.
-    package typealias Commit =
-        @Sendable (@Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void) throws(CacheError) -> Void
-
     fileprivate struct State {
         var waiting: [QueuedWrite] = []
         /// Those that something is held against, in their order.
         var deferred: [QueuedWrite] = []
         var isLed = false
+        /// The thread that leads.
+        var leader: UInt?
         /// Whether the lead waits for a thread of the system's that has not begun.
         var isOffered = false
         var holds: Set<WriteHold> = []
@@ -41,26 +53,30 @@ package final class WriteQueue: Sendable {
     /// How many writes wait for their turn, or for what is held to be released.
     package var waitingCount: Int { state.withLock { $0.waiting.count + $0.deferred.count } }
 
+    /// Whether this thread leads: nobody's write goes on before it does, so it must not run code of the user's.
+    package var isLedHere: Bool { state.withLock { $0.leader == CurrentThread.identity } }
+
     /// Does a write on this thread, or waits for the one that does it.
-    package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) throws(CacheError) -> R {
-        wait(for: ticket.write, commit)
+    package func run<R>(_ ticket: WriteTicket<R>, _ committer: any WriteCommitter) throws(CacheError) -> R {
+        wait(for: ticket.write, committer)
+        committer.tellUntold()
         return try ticket.outcome()
     }
 
     /// Does a write on some other thread.
-    package func run<R>(_ ticket: WriteTicket<R>, _ commit: @escaping Commit) async throws(CacheError) -> R {
+    package func run<R>(_ ticket: WriteTicket<R>, _ committer: any WriteCommitter) async throws(CacheError) -> R {
         await withCheckedContinuation { continuation in
             ticket.write.wake(continuation)
-            if enqueue(ticket.write, onThread: false) { offerLead(commit) }
+            if enqueue(ticket.write, onThread: false) { offerLead(committer) }
         }
         return try ticket.outcome()
     }
 
-    private func wait(for write: QueuedWrite, _ commit: @escaping Commit) {
-        if enqueue(write, onThread: true) { lead(commit, asTask: false) }
+    private func wait(for write: QueuedWrite, _ committer: any WriteCommitter) {
+        if enqueue(write, onThread: true) { lead(committer, asTask: false) }
         while !write.isDone {
             write.prepareToWait()
-            if write.wait() { lead(commit, asTask: false) }
+            if write.wait() { lead(committer, asTask: false) }
         }
     }
 
@@ -77,35 +93,40 @@ package final class WriteQueue: Sendable {
     }
 
     /// Lets a thread of the system's lead, unless somebody else does by the time that it comes.
-    private func offerLead(_ commit: @escaping Commit) {
+    private func offerLead(_ committer: any WriteCommitter) {
         DispatchQueue.global().async { [self] in
             let isOurs = state.withLock { state in
                 defer { state.isOffered = false }
                 return state.isOffered
             }
-            if isOurs { lead(commit, asTask: true) }
+            guard isOurs else { return }
+            lead(committer, asTask: true)
+            committer.tellUntold()
         }
     }
 
     /// Commits a batch, wakes those it was for, and hands on the lead.
     ///
     /// - Parameter asTask: Whether nobody waits for this thread, so that it may go on for other tasks.
-    private func lead(_ commit: @escaping Commit, asTask: Bool) {
+    private func lead(_ committer: any WriteCommitter, asTask: Bool) {
         var goesOn = true
         while goesOn {
             gather()
+            let thread = CurrentThread.identity
             let batch = state.withLock { state in
+                state.leader = thread
                 let batch = state.takeBatch()
                 state.lastBatch = batch.count
                 return batch
             }
             let writes = batch.allSatisfy(\.isWriting) ? batch : batch.filter(\.isWriting)
             if !writes.isEmpty {
-                Self.commit(writes, commit)
+                Self.commit(writes, committer)
                 state.withLock { $0.transactions += 1 }
             }
             for write in batch { write.finish() }
-            goesOn = handOn(commit, asTask: asTask)
+            if !writes.isEmpty { committer.batchIsOver() }
+            goesOn = handOn(committer, asTask: asTask)
         }
     }
 
@@ -126,10 +147,11 @@ package final class WriteQueue: Sendable {
     /// Finds the next leader.
     ///
     /// - Returns: True if this thread is to go on.
-    private func handOn(_ commit: @escaping Commit, asTask: Bool) -> Bool {
+    private func handOn(_ committer: any WriteCommitter, asTask: Bool) -> Bool {
         var tried = 0
         while true {
             let waiting = state.withLock { state -> [QueuedWrite]? in
+                state.leader = nil
                 if state.waiting.isEmpty { state.isLed = false }
                 if state.waiting.count > tried { return state.waiting }
                 state.isOffered = !state.waiting.isEmpty
@@ -144,20 +166,20 @@ package final class WriteQueue: Sendable {
             if asTask { return true }
             tried = waiting.count
         }
-        if tried > 0 { offerLead(commit) }
+        if tried > 0 { offerLead(committer) }
         return false
     }
 
-    private static func commit(_ batch: [QueuedWrite], _ commit: Commit) {
+    private static func commit(_ batch: [QueuedWrite], _ committer: any WriteCommitter) {
         let isShared = batch.count > 1
         do throws(CacheError) {
-            try commit { (connection, context) throws(SQLiteError) in
+            try committer.commit { (connection, context) throws(SQLiteError) in
                 for write in batch { try perform(write, isShared, &connection, context) }
             }
         } catch {
             if isShared, error.code == .storageFull {
                 // One of them may be too much for the disk, and the others not.
-                for write in batch { Self.commit([write], commit) }
+                for write in batch { Self.commit([write], committer) }
             } else {
                 for write in batch { write.fail(error) }
             }
@@ -191,13 +213,16 @@ package final class WriteQueue: Sendable {
     // MARK: - Holding
 
     /// Waits until nobody writes what is named, and keeps others from it until ``release(_:_:)``.
-    package func hold(_ hold: WriteHold, _ commit: @escaping Commit) {
+    package func hold(_ hold: WriteHold, _ committer: any WriteCommitter) {
         let ticket = WriteTicket<Void>(.holding(hold), isWriting: false, perform: { (_, _) throws(WriteFailure) in })
-        wait(for: ticket.write, commit)
+        wait(for: ticket.write, committer)
     }
 
+    /// Whether somebody holds everything.
+    package var isHeldWhole: Bool { state.withLock { $0.holds.contains(.everything) } }
+
     /// Gives back what a write of the scope `.holding` took.
-    package func release(_ hold: WriteHold, _ commit: @escaping Commit) {
+    package func release(_ hold: WriteHold, _ committer: any WriteCommitter) {
         let isLeaderless = state.withLock { state in
             state.holds.remove(hold)
             state.waiting = state.deferred + state.waiting
@@ -207,7 +232,7 @@ package final class WriteQueue: Sendable {
             state.isOffered = false
             return true
         }
-        if isLeaderless, handOn(commit, asTask: false) { preconditionFailure("A thread without a batch cannot lead.") }
+        if isLeaderless, handOn(committer, asTask: false) { preconditionFailure("A thread without a batch cannot lead.") }
     }
 }
 

@@ -53,7 +53,7 @@ extension SubCache {
     func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (entry: Entry, kept: KeptEntry)? {
         let stored = try keyCodec.stored(key, cache: name)
         guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
-            let row = try ledger.filled(stored, row)
+            let (row, facts) = try ledger.filled(stored, row, facts, terms.age)
         else { return nil }
         do throws(CacheError) {
             guard let payload = row.payload else { throw damaged(stored) }

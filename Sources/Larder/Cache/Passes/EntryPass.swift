@@ -58,7 +58,8 @@ struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable 
                 pass = nil
                 throw error
             }
-            if page.isEmpty { return nil }
+            // Where the files of a whole page were gone, others may follow.
+            if page.isEmpty, pass == nil { return nil }
         }
     }
 

@@ -51,6 +51,7 @@ extension CBORDecodingFrame {
             throw state.failure(error, [String: Any].self, in: self)
         }
         let id = ObjectIdentifier(type)
+        use(id)
         if let box = box(id) { return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self) }
         let container = KeyedDecodingContainer(CBORKeyedDecoding<Key>(frame: self))
         // A frame that is none of its state's is not used again, and nobody would part it from its boxes.

@@ -42,6 +42,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     private var seenKeys: UInt64 = 0
     /// A key was read in order that `seenKeys` does not tell from others.
     private var needsCheck = false
+    /// Whose cases these are.
+    private var keyType: ObjectIdentifier?
     /// All pairs, once a key was not where it was expected.
     ///
     /// No access to it spans code that is not ours, so nothing needs a check at run time, which cost a tenth of the
@@ -151,12 +153,21 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         remaining = count
         seenKeys = 0
         needsCheck = false
+        keyType = nil
         hasIndex = false
         form = .map
         if head.isIndefinite {
             count = -1
             try makeIndex()
         }
+    }
+
+    /// The pairs are about to be asked for by keys of this type, in whose place there may have been another.
+    @inline(__always)
+    func use(_ type: ObjectIdentifier) {
+        if keyType == type { return }
+        if keyType != nil { needsCheck = true }
+        keyType = type
     }
 
     /// A frame for the array that this item is; each has a place of its own.

@@ -192,6 +192,7 @@ final class CBORDecodingState: CBORReusableState {
             mayBeKept = true
             frames[top].slot = -1
             frames[top].handle = nil
+            frames[top].nextFrame = nil
             // Each box holds its frame; who kept one holds it now.
             frames[top].removeBoxes()
             frames[top] = CBORDecodingFrame(state: self, slot: top)

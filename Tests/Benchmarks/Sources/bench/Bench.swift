@@ -39,13 +39,23 @@ enum Bench {
         if CommandLine.arguments.count == 4, CommandLine.arguments[1] == "--writer" {
             return Writer.serve(CommandLine.arguments[2], CommandLine.arguments[3])
         }
-        let options = try Options(CommandLine.arguments.dropFirst())
+        let options: Options
+        do {
+            options = try Options(CommandLine.arguments.dropFirst())
+        } catch let failure as Options.Failure {
+            say("\(failure.message)\n\n\(Options.usage)")
+            exit(2)
+        }
         if let charts = options.charts { return try draw(charts, options) }
         if let old = options.old, let new = options.new {
             print(Comparison(try Report(contentsOf: url(old)), try Report(contentsOf: url(new))).text)
             return
         }
         let chosen = scenarios.filter { options.isChosen($0.name) }
+        if chosen.isEmpty {
+            say("No scenario's name begins with \(options.only.joined(separator: " or ")); bench --list names them.")
+            exit(2)
+        }
         if options.lists {
             for scenario in chosen { print(scenario.name) }
             return

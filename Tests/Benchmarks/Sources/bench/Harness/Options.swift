@@ -1,11 +1,18 @@
 import Foundation
 
 /// What the command line asks for.
-///
-///     bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--compare OLD] [--list]
-///     bench --compare OLD NEW              compares two files, and runs nothing
-///     bench --charts FILE --into FOLDER [--page FILE]   draws a file's figures, and renews a page's tables
+/// See ``usage``.
 struct Options {
+    static let usage = """
+        bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--compare OLD]
+                              measures every scenario whose name begins with one of the names
+        bench --list          the names
+        bench --compare OLD NEW
+                              compares two files of figures, and runs nothing
+        bench --charts FILE --into FOLDER [--page FILE]
+                              draws a file's figures, and renews a page's tables
+        """
+
     /// Whether stores are a tenth as large, to see that everything runs; what is measured then is no number to keep.
     static let isSmall = ProcessInfo.processInfo.environment["LARDER_BENCH_SMALL"] != nil
 
@@ -33,6 +40,13 @@ struct Options {
             guard let value = rest.popFirst() else { throw Failure(message: "\(argument) needs a value") }
             return value
         }
+        func number(of argument: String, atLeast least: Int) throws -> Int {
+            let value = try value(of: argument)
+            guard let number = Int(value), number >= least else {
+                throw Failure(message: "\(argument) needs a number from \(least) on, and \(value) is none")
+            }
+            return number
+        }
         while let argument = rest.popFirst() {
             switch argument {
             case "--quick":
@@ -40,11 +54,11 @@ struct Options {
                 // Inherited by the processes that take samples.
                 setenv("LARDER_BENCH_SMALL", "1", 1)
             case "--list": lists = true
-            case "--sample": sample = Int(try value(of: argument))
+            case "--sample": sample = try number(of: argument, atLeast: 0)
             case "--only": only.append(try value(of: argument))
             case "--json": json = try value(of: argument)
-            case "--rounds": rounds = max(1, Int(try value(of: argument)) ?? rounds)
-            case "--variants": variants = max(2, Int(try value(of: argument)) ?? variants)
+            case "--rounds": rounds = try number(of: argument, atLeast: 1)
+            case "--variants": variants = try number(of: argument, atLeast: 2)
             case "--compare":
                 old = try value(of: argument)
                 if let next = rest.first, !next.hasPrefix("--") { new = rest.popFirst() }

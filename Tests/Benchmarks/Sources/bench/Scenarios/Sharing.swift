@@ -19,6 +19,8 @@ var sharingScenarios: [Scenario] {
                     key += 1
                     return callingAtOnce(store.value, key, 1)
                 },
+                // What tasks cost that do nothing but wait for one of them.
+                Variant("10,000 tasks alone") { waitingAtOnce(callers) },
             ]),
         Scenario(
             "write-observed", target: 1.05,
@@ -51,6 +53,46 @@ private func callingAtOnce(_ store: RecordStore, _ key: Int, _ count: Int) -> Do
             }
         }
         countdown.wait()
+    }
+}
+
+/// Microseconds until as many tasks, which each wait with a handler for their cancellation, have been resumed.
+private func waitingAtOnce(_ count: Int) -> Double {
+    let countdown = Countdown(count)
+    let gathering = Gathering(count)
+    return nanoseconds(per: 1000) {
+        for _ in 0..<count {
+            Task {
+                do {
+                    try await withTaskCancellationHandler {
+                        try await withCheckedThrowingContinuation { continuation in
+                            for continuation in gathering.add(continuation) { continuation.resume() }
+                        }
+                    } onCancel: {
+                    }
+                } catch {
+                    preconditionFailure("\(error)")
+                }
+                countdown.step()
+            }
+        }
+        countdown.wait()
+    }
+}
+
+/// Those who wait until all are there.
+private final class Gathering: Sendable {
+    private let waiting = Mutex<[CheckedContinuation<Void, any Error>]>([])
+    private let count: Int
+
+    init(_ count: Int) { self.count = count }
+
+    /// - Returns: All of them, for the last one.
+    func add(_ continuation: CheckedContinuation<Void, any Error>) -> [CheckedContinuation<Void, any Error>] {
+        waiting.withLock { waiting in
+            waiting.append(continuation)
+            return waiting.count == count ? waiting : []
+        }
     }
 }
 
