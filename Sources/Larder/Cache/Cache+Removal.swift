@@ -14,14 +14,21 @@ extension Cache {
     ///
     /// Nobody sees them from the first moment on, as with `removeAll()`.
     ///
+    /// A trailing closure without a label is the one of ``removeAll(where:)``.
+    ///
     /// - Parameter progress: Told after each slice how many rows are gone; for an empty cache told once.
+    @_disfavoredOverload
     public func removeAll(progress: ProgressHandler) throws(CacheError) {
         try checkWritable("remove everything")
         let count = try ledger.readMoment { (c, id) throws(SQLiteError) in try c.countAll(id) } ?? 0
         _ = try ledger.run(ledger.clearTicket())
         let store = try manager.writableStore()
-        try store.reclaimer.finish(store) { progress(CacheProgress(completed: Swift.min($0, count), total: count)) }
-        progress(CacheProgress(completed: count, total: count))
+        var told = -1
+        try store.reclaimer.finish(store) { removed in
+            told = Swift.min(removed, count)
+            progress(CacheProgress(completed: told, total: count))
+        }
+        if told < count { progress(CacheProgress(completed: count, total: count)) }
     }
 
     /// Removes the entries that a closure picks, each unless it was written since the closure saw it.

@@ -46,8 +46,10 @@ struct FinishedUpdate<Key: Codable & Hashable & Sendable, Value: Sendable> {
 
 extension SubCache {
     /// What an update starts from; an entry that is over, or cannot be read, is none.
+    ///
+    /// - Parameter throwing: Whether that it cannot be read is thrown where it is met for the first time.
     func current(
-        _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>
+        _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>, throwing: Bool = false
     ) throws(CacheError) -> (value: Value?, row: EntryRow?) {
         let accessedAt = accessed(key, now: terms.now())
         guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessedAt),
@@ -59,7 +61,8 @@ extension SubCache {
             guard let row = try ledger.filled(stored, row) else { return (nil, nil) }
             return (try decode(row, stored, terms), row)
         } catch {
-            _ = failed(stored, revision: facts.revision, error, terms)
+            let finding = failed(stored, revision: facts.revision, isInFile: row.facts.file != nil, error, terms)
+            if throwing, case .failure(let error) = finding { throw error }
             return (nil, nil)
         }
     }

@@ -116,7 +116,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         do throws(CacheError) {
             return try valueTheLongWay(forKey: key)
         } catch {
-            report(reading: error)
+            report(error, "read", key)
             return nil
         }
     }
@@ -126,24 +126,18 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         do throws(CacheError) {
             try setValue(value, forKey: key)
         } catch {
-            report(writing: error)
+            report(error, "write", key)
         }
     }
 
-    @usableFromInline
-    func report(writing error: CacheError) { report(error, "write") }
-
-    @usableFromInline
-    func report(reading error: CacheError) { report(error, "read") }
-
     /// Tells everyone of a failure that the call could not throw.
-    func report(_ error: CacheError, _ verb: String) {
+    @usableFromInline
+    func report(_ error: CacheError, _ verb: String, _ key: Key? = nil) {
         // What does not decode was reported and counted when it was met.
         if error.code == .undecodable { return }
         ledger.count { $0.failures += 1 }
         core.report(
-            verb == "read" ? .readFailed : .writeFailed, "Cache \"\(name)\" could not \(verb): \(error.message)",
-            .error,
-            error: error)
+            verb == "read" ? .readFailed : .writeFailed, key: key.flatMap { core.storedIfAny($0) },
+            "Cache \"\(name)\" could not \(verb): \(error.message)", .error, error: error)
     }
 }

@@ -43,6 +43,9 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// The last change of everything.
     private var cleared: UInt64 = 0
 
+    /// How many commits are on their way here of which nothing may come in by an offer: see ``OfferPause``.
+    var pauses = 0
+
     init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, lastUse: Int64) {
         memory = Memory(
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
@@ -120,7 +123,9 @@ extension FrontState {
     mutating func offer(
         _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, since sequence: UInt64
     ) -> Displacement<Key, Value>? {
-        guard changed[Int(truncatingIfNeeded: hash & 255)] <= sequence, cleared <= sequence else { return nil }
+        guard changed[Int(truncatingIfNeeded: hash & 255)] <= sequence, cleared <= sequence, pauses == 0 else {
+            return nil
+        }
         return keep(key, hash: hash, entry, cost: cost)
     }
 

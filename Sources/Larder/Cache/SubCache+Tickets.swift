@@ -50,13 +50,18 @@ extension SubCache {
         _ writes: [PreparedWrite<Key, Value>], admits: @escaping @Sendable (Int) -> Bool,
         visible: @escaping @Sendable () -> Void
     ) -> WriteTicket<(PutRows, WritePlace)> {
-        ledger.putTicket(writes.map { ($0.stored, $0.content) }, admits: admits) { [self] put, round in
+        let pause = OfferPause(self)
+        return ledger.putTicket(writes.map { ($0.stored, $0.content) }) { index in
+            pause.begin()
+            return admits(index)
+        } apply: { [self] put, round in
             let displaced = front.withLock { front in
                 put.indices.compactMap { index in
                     front.put(writes[index], revision: put.revision + Int64(index), round: round)
                 }
             }
             visible()
+            pause.end()
             if changes.isObserved { changes.noteUpdated(put.indices.map { writes[$0].key }) }
             return displaced
         }

@@ -52,7 +52,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         self.seed = seed
         holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
         front = Mutex(FrontState(seed: seed, limits: limits, present: present, lastUse: ledger.store.revisions.next()))
-        let link = PressureLink { [self] in relieveIfWanted($0) }
+        let link = PressureLink { [self] in relieve($0) }
         pressureLink.withLock { $0 = link }
         PressureWatcher.shared.add(link)
     }
@@ -66,6 +66,11 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     }
 
     /// Tells everyone who has opened it.
+    /// What a key is stored as, for events; nil where it cannot be.
+    func storedIfAny(_ key: Key) -> StoredKey? {
+        do throws(CacheError) { return try keyCodec.stored(key, cache: name) } catch { return nil }
+    }
+
     func report(
         _ kind: CacheEvent.Kind, key: StoredKey? = nil, _ message: String, _ level: LogMessage.Level = .warning,
         error: CacheError? = nil
@@ -233,7 +238,7 @@ extension SubCache {
     }
 
     /// Gives memory back: the less recently used half, by count and by cost, or all.
-    package func relieve(_ level: MemoryPressure) {
+    private func giveBack(_ level: MemoryPressure) {
         switch level {
         case .warning:
             let (count, cost) = front.withLock { ($0.memory.table.count, $0.memory.totalCost) }
@@ -246,7 +251,7 @@ extension SubCache {
 
     /// Lets everything leave memory when the app goes into the background, or no longer; the latest open says.
     func clearsInBackground(_ isWanted: Bool) {
-        let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.relieve(.critical) } : nil
+        let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.giveBack(.critical) } : nil
         let old = backgroundWatcher.withLock { current in
             defer { current = watcher }
             return current
@@ -254,8 +259,9 @@ extension SubCache {
         _ = consume old
     }
 
-    private func relieveIfWanted(_ level: MemoryPressure) {
-        if relieves.withLock({ $0 }) { relieve(level) }
+    /// The same, unless its options say that pressure is none of its business.
+    package func relieve(_ level: MemoryPressure) {
+        if relieves.withLock({ $0 }) { giveBack(level) }
     }
 }
 

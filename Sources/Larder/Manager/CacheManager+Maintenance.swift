@@ -79,8 +79,8 @@ extension CacheManager {
     /// Gives memory back now: `.warning` lets the less recently used half of every sub-cache leave memory, by count and
     /// by cost, `.critical` all.
     ///
-    /// What leaves memory stays on disk. Where the system tells of its pressure, this happens by itself for sub-caches
-    /// with `clearsOnMemoryPressure`.
+    /// What leaves memory stays on disk. Sub-caches whose ``CacheOptions/clearsOnMemoryPressure`` is false keep what they
+    /// have. Where the system tells of its pressure, this happens by itself.
     public func handleMemoryPressure(_ level: MemoryPressure) {
         guard let ledgers = liveLedgers else { return }
         for ledger in ledgers { ledger.front?.relieve(level) }

@@ -19,7 +19,7 @@ public struct CacheTransaction: ~Copyable {
             guard let value = staged.value else { return nil }
             return value as? Value
         }
-        return try cache.core.current(key, stored, cache.terms).value
+        return try cache.core.current(key, stored, cache.terms, throwing: true).value
     }
 
     /// Writes the value of a key when the transaction ends; nil removes it.
@@ -36,7 +36,9 @@ public struct CacheTransaction: ~Copyable {
         let ticket = cache.core.setTicket(write, scope: .unheld)
         staging.stage(
             cache.ledger, write.stored, value: value,
-            StagedWrite(cache.ledger, ticket, discard: { write.content.spilled?.discard() }))
+            StagedWrite(
+                cache.ledger, ticket, pause: OfferPause(cache.core), (write.key, write.hash),
+                discard: { write.content.spilled?.discard() }))
     }
 
     /// Removes a key when the transaction ends.
@@ -45,7 +47,9 @@ public struct CacheTransaction: ~Copyable {
         let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
         staging.stage(
             cache.ledger, stored, value: Optional<Value>.none,
-            StagedWrite(cache.ledger, cache.core.removeTicket([(key, stored)], scope: .unheld)))
+            StagedWrite(
+                cache.ledger, cache.core.removeTicket([(key, stored)], scope: .unheld), pause: OfferPause(cache.core),
+                (key, cache.core.seed.hash(key))))
     }
 }
 
@@ -56,11 +60,18 @@ struct StagedWrite: Sendable {
     let settle: @Sendable () -> Void
     /// Takes back what was done ahead of it; it is not written.
     let discard: @Sendable () -> Void
+    /// Lets the disk answer for its key; gives back the copy that memory had.
+    let hide: @Sendable () -> (any Sendable)?
+    /// Lets memory answer again.
+    let show: @Sendable () -> Void
 
-    init<R>(
-        _ ledger: RowLedger, _ ticket: WriteTicket<(R, WritePlace)>, discard: @escaping @Sendable () -> Void = {}
+    init<R, Key, Value>(
+        _ ledger: RowLedger, _ ticket: WriteTicket<(R, WritePlace)>, pause: OfferPause<Key, Value>,
+        _ hidden: (key: Key, hash: UInt64), discard: @escaping @Sendable () -> Void = {}
     ) {
         write = ticket.write
+        hide = { pause.begin(hiding: hidden) }
+        show = { pause.end() }
         settle = { if let (_, place) = ticket.result { ledger.settle(place) } }
         self.discard = discard
     }
@@ -75,6 +86,8 @@ final class TransactionStaging: Sendable {
     private struct State {
         var values: [HeldKey: Staged] = [:]
         var writes: [StagedWrite] = []
+        /// The copies in memory that went for the disk to answer.
+        var hidden: [any Sendable] = []
         var isOver = false
     }
 
@@ -107,6 +120,13 @@ final class TransactionStaging: Sendable {
     }
 
     var writes: [StagedWrite] { state.withLock { $0.writes } }
+
+    /// Lets the disk answer for all that is to be written, in which it changes at one moment.
+    func hide() {
+        for write in writes {
+            if let copy = write.hide() { state.withLock { $0.hidden.append(copy) } }
+        }
+    }
 }
 
 extension CacheManager {
@@ -153,6 +173,8 @@ extension Store {
             throw error
         }
         let refusal = Mutex<CacheError?>(nil)
+        staging.hide()
+        defer { for write in staging.writes { write.show() } }
         do throws(CacheError) {
             try finishExclusive(turn) { (connection, context) throws(SQLiteError) in
                 for write in staging.writes {

@@ -72,9 +72,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         countLimit: Int, costLimit: Int, maxAge: MaxAge, clearsOnMemoryPressure: Bool, seed: HashSeed,
         injectedClock: (@Sendable () -> Date)?
     ) {
-        precondition(maxAge.isNumber, "The maximum age of a MemoryCache was made from not-a-number (NaN).")
         self.seed = seed
-        rule = maxAge.rule
+        // An initializer that cannot throw takes an age that is no number for one in which nothing is served.
+        rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
         clock = injectedClock
         state = Mutex(
             MemoryCacheState(seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit)))

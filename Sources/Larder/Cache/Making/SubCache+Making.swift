@@ -16,7 +16,9 @@ extension SubCache {
     }
 
     /// The live entries of these keys, which are read from disk and kept in memory; what does not decode is not there.
-    func findEntries(_ keys: [Key], _ terms: CacheTerms<Value>) throws(CacheError) -> [Key: Entry] {
+    func findEntries(
+        _ keys: [Key], _ terms: CacheTerms<Value>, countsMisses: Bool = true
+    ) throws(CacheError) -> [Key: Entry] {
         var wanted: [(key: Key, hash: UInt64, stored: StoredKey)] = []
         for key in keys { wanted.append((key, seed.hash(key), try keyCodec.stored(key, cache: name))) }
         prepareToNoteUses()
@@ -30,11 +32,11 @@ extension SubCache {
             let item = wanted[index]
             let now = terms.now()
             guard let row, let facts = ledger.seen(item.stored, row.facts, now: now, accessedAt: uses[index]) else {
-                ledger.count { $0.misses += 1 }
+                if countsMisses { ledger.count { $0.misses += 1 } }
                 continue
             }
             if facts.isExpired(terms.rule, now: now) {
-                ledger.noteMiss(item.stored, expired: facts.revision)
+                if countsMisses { ledger.noteMiss(item.stored, expired: facts.revision) }
                 continue
             }
             let judged = FoundRow(row: row, facts: facts, moment: now)
@@ -98,7 +100,8 @@ extension SubCache {
             reportTooCostly(put.indices.map { writes[$0] })
         } catch {
             discard(writes)
-            throw error
+            // Purged or removed meanwhile: it is nobody's any more but theirs who wait for it.
+            if error.code != .superseded { throw error }
         }
         return Dictionary(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
     }

@@ -52,7 +52,10 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
         _ = try cache.manager.store()
         if let candidate = cache.core.candidate(key, cache.terms) { return candidate }
         return try await offload { [cache] () throws(CacheError) in
-            if let entry = try cache.core.findEntries([key], cache.terms)[key] { return Candidate(entry) }
+            // Where there is none the flight that makes one looks again, and counts the miss.
+            if let entry = try cache.core.findEntries([key], cache.terms, countsMisses: false)[key] {
+                return Candidate(entry)
+            }
             return try cache.core.remains(of: key, cache.terms).map { Candidate($0.entry) }
         }
     }
@@ -108,7 +111,7 @@ extension Cache {
     fileprivate func noteFailedRefresh(_ key: Key, _ error: any Error) {
         let failure = error as? CacheError
         core.report(
-            .refreshFailed, key: nil, "A value of cache \"\(name)\" for key \(key) could not be refreshed: \(error)",
+            .refreshFailed, key: core.storedIfAny(key), "A value of cache \"\(name)\" for key \(key) could not be refreshed: \(error)",
             error: failure)
     }
 }

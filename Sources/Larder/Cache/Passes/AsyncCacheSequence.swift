@@ -16,7 +16,7 @@ public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Send
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pass: EntryPass(cache)) }
 
     /// A pass over the entries.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         fileprivate var pass: EntryPass<Key, Value>
 
         /// The next entry, or nil at the end.

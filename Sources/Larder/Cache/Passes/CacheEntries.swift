@@ -26,7 +26,7 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
     }
 
     /// A pass over entries in an order.
-    public struct Iterator: IteratorProtocol {
+    public struct Iterator: IteratorProtocol, Sendable {
         fileprivate var pass: EntryPass<Key, Value>
         fileprivate var rest: Int
 

@@ -5,7 +5,7 @@
 /// what was added after the start is not waited for. Entries that are over or do not decode are skipped. A pass fills no
 /// memory and is no use of an entry. A failure ends it, and goes to the log, the events and the statistics. At its end
 /// it gives nil for ever.
-public struct CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol {
+public struct CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
     @usableFromInline var pass: EntryPass<Key, Value>
 
     @usableFromInline

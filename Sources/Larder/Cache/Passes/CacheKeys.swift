@@ -12,7 +12,7 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
     public func makeIterator() -> Iterator { Iterator(cache) }
 
     /// A pass over the keys.
-    public struct Iterator: IteratorProtocol {
+    public struct Iterator: IteratorProtocol, Sendable {
         @usableFromInline let cache: Cache<Key, Value>
         private var pass: RowPass? = RowPass()
         /// The page, where every key of it counts up to a moment.
@@ -84,7 +84,7 @@ public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: 
     public func makeIterator() -> Iterator { Iterator(pass: EntryPass(cache)) }
 
     /// A pass over the values.
-    public struct Iterator: IteratorProtocol {
+    public struct Iterator: IteratorProtocol, Sendable {
         @usableFromInline var pass: EntryPass<Key, Value>
 
         /// The next value, or nil at the end.

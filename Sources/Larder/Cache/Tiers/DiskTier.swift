@@ -55,7 +55,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
 }
 
 /// A pass over what is on disk, in key order; see ``CacheGenerator``.
-public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol {
+public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
     @usableFromInline var pass: EntryPass<Key, Value>
 
     init(_ cache: Cache<Key, Value>) {
