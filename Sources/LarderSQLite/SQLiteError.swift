@@ -77,8 +77,16 @@ extension SQLiteError {
     package var isCorruption: Bool {
         switch code {
         case .corrupt, .notADatabase: true
+        case .error: isOfOtherTables
         default: false
         }
+    }
+
+    /// Whether a statement does not fit the tables: ours are fixed, so the tables are not ours any more.
+    package var isOfOtherTables: Bool {
+        code == .error
+            && (message.hasPrefix("no such table") || message.hasPrefix("no such column")
+                || message.contains(" has no column named "))
     }
 }
 

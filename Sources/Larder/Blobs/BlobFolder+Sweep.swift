@@ -2,7 +2,7 @@
 ///
 /// It is as good as new in another process: a sweep that does not reach its end costs nothing but its time.
 package struct BlobSweep: Sendable {
-    /// Files changed or moved after this moment, in milliseconds since 1970, stay: their rows may be on their way.
+    /// Files written after this moment, in milliseconds since 1970, stay: their rows may be on their way.
     package let moment: Int64
 
     /// How many files were deleted.
@@ -66,7 +66,7 @@ extension BlobFolder {
             switch status.kind {
             case .folder where isRoot && name.hasPrefix(BlobPool.prefix): try BlobPool.deleteIfDead(name, in: folder)
             case .folder where isRoot: sweep.folders.append(name)
-            case .file where status.changedMilliseconds < sweep.moment: candidates.append(name)
+            case .file where status.modifiedMilliseconds < sweep.moment: candidates.append(name)
             default: break
             }
         }
@@ -79,8 +79,10 @@ extension BlobFolder {
 }
 
 extension FileStatus {
-    /// In milliseconds since 1970, never earlier than the change.
-    fileprivate var changedMilliseconds: Int64 {
-        Int64(changedAt.seconds) * 1000 + Int64(changedAt.nanoseconds) / 1_000_000 + 1
+    /// In milliseconds since 1970, never earlier than the change: a payload is written just before its row, into a file
+    /// that is used again too. Anybody may have set it.
+    fileprivate var modifiedMilliseconds: Int64 {
+        let (milliseconds, isTooFar) = Int64(modifiedAt.seconds).multipliedReportingOverflow(by: 1000)
+        return isTooFar ? .max : milliseconds.addingSaturated(Int64(modifiedAt.nanoseconds) / 1_000_000 + 1)
     }
 }

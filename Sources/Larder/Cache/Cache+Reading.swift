@@ -69,7 +69,10 @@ extension Cache {
     /// write, the store cannot note that the URL was handed out: the file may be overwritten once its key is written.
     public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
         _ = try manager.store()
-        return try ledger.fileURL(try core.keyCodec.stored(key, cache: name), terms.age)
+        let stored = try core.keyCodec.stored(key, cache: name)
+        return try ledger.fileURL(stored, terms.age) { revision in
+            _ = core.failed(stored, revision: revision, isInFile: true, core.damaged(stored), terms)
+        }
     }
 
     // MARK: - What they need

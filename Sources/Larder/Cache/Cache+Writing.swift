@@ -112,7 +112,8 @@ extension Cache {
             return try core.decode(row, stored, terms)
         } catch {
             ledger.count { $0.failures += 1 }
-            core.report(.undecodable, key: stored, error.message, error: error)
+            core.report(
+                error.underlying == nil ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
             return nil
         }
     }

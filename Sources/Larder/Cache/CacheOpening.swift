@@ -84,9 +84,12 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let (old, new) = (ledger.declared, declaration)
         ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
         if !isReadOnly, !store.inside.containCurrent { try ledger.setLimits(limits) }
-        guard old.age != new.age || old.keepsExpired != new.keepsExpired else { return }
         guard !isReadOnly, !store.inside.containCurrent else { return }
-        _ = try ledger.run(ledger.declareTicket(new))
+        ledger.noteOpening(at: openedAt)
+        if old.age != new.age || old.keepsExpired != new.keepsExpired {
+            _ = try ledger.run(ledger.declareTicket(new))
+        }
+        try ledger.noteClock(openedAt)
     }
 
     private var limits: RowLimits { RowLimits(count: options.disk.countLimit, size: options.disk.sizeLimit) }

@@ -46,6 +46,18 @@ extension FrontState {
         }
     }
 
+    /// The same for everything in memory.
+    mutating func correctAll(now: Int64) {
+        var index = memory.table.mostRecent
+        while index != 0 {
+            memory.table.withValue(at: index) { entry in
+                entry.writtenAt = min(entry.writtenAt, now)
+                if entry.accessedAt != Entry.unknown { entry.accessedAt = min(entry.accessedAt, now) }
+            }
+            index = memory.table.older(than: index)
+        }
+    }
+
     /// Notes that the row of a key still has the revision that memory has, as of a round.
     mutating func confirm(_ key: Key, hash: UInt64, revision: Int64, accessedAt: Int64, round: UInt32) {
         let place = memory.table.locate(key, hash: hash)

@@ -98,6 +98,8 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         return displaced
     }
 
+    package func clockWasSetBack(to now: Int64) { front.withLock { $0.correctAll(now: now) } }
+
     package func noteClear() { flights.noteClear() }
 
     package func end() { changes.finish() }

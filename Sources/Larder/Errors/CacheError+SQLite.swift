@@ -37,8 +37,7 @@ extension SQLiteError {
         case .tooBig: return (.tooLarge, "the value is larger than a row may be; lower the inline limit")
         case .outOfMemory: return (.storageUnavailable, "there is no memory left")
         case SQLiteError.closed.code: return (.closed, "it was closed")
-        // Our statements are fixed, so one that does not fit means that the tables are not ours any more.
-        case .error where message.hasPrefix("no such"): return (.corrupt, "its tables are not as they should be")
+        case .error where isOfOtherTables: return (.corrupt, "its tables are not as they should be")
         default: return (.storageUnavailable, "SQLite refuses (\(message))")
         }
     }

@@ -65,17 +65,26 @@ extension CacheManager {
             }
         }
         let now = store.timekeeper.now()
-        return try store.read { (connection, _) throws(SQLiteError) in
-            var infos: [CacheInfo] = []
+        let found = try store.read { (connection, _) throws(SQLiteError) in
+            var found: [(generation: Generation, count: Int, size: Int64)] = []
             for generation in try connection.liveGenerations() {
-                infos.append(
-                    CacheInfo(
-                        name: generation.name, version: .custom(generation.version),
-                        count: try connection.countLive(generation.id, generation.age.rule, now: now),
-                        sizeOnDisk: try connection.totalSize(generation.id),
-                        openedAt: SystemClock.date(of: generation.openedAt)))
+                found.append(
+                    (
+                        generation, try connection.countLive(generation.id, generation.age.rule, now: now),
+                        try connection.totalSize(generation.id)
+                    ))
             }
-            return infos
+            return found
+        }
+        return try found.map { (item) throws(CacheError) in
+            let ledger = store.live[item.generation.name].flatMap { $0.generation == item.generation.id ? $0 : nil }
+            // What could not be read counts as absent, as for those who use the sub-cache.
+            let terms = AgeTerms(rule: item.generation.age.rule, now: { now })
+            return CacheInfo(
+                name: item.generation.name, version: .custom(item.generation.version),
+                count: ledger?.knowsUnreadable == true ? try ledger?.count(terms) ?? item.count : item.count,
+                sizeOnDisk: item.size,
+                openedAt: SystemClock.date(of: ledger?.openedAt ?? item.generation.openedAt))
         }
     }
 

@@ -67,7 +67,11 @@ extension RowLedger {
     }
 
     /// Where the file of a live entry is, for somebody outside.
-    package func fileURL(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> URL? {
+    ///
+    /// - Parameter gone: Called with the revision of a row whose file is not there.
+    package func fileURL(
+        _ key: StoredKey, _ terms: AgeTerms, gone: (Int64) -> Void
+    ) throws(CacheError) -> URL? {
         while true {
             guard let facts = try facts(key, terms, accessedAt: nil), !facts.isExpired(terms.rule, now: terms.now()),
                 let file = facts.file, let blobs = try store.present().blobs
@@ -80,7 +84,10 @@ extension RowLedger {
             }
             // Given up in between, or gone: the row tells which.
             let again = try self.facts(key, terms, accessedAt: nil)
-            if again?.file == file { return nil }
+            if let again, again.file == file {
+                gone(again.revision)
+                return nil
+            }
         }
     }
 }

@@ -146,13 +146,23 @@ extension RowLedger {
     package func judged(_ key: StoredKey, _ row: EntryRow?, _ terms: AgeTerms) -> FoundRow? {
         // The clock is read after the disk: the wait counts.
         let now = row.map { terms.now(toJudge: $0.facts) } ?? 0
-        return state.withLock { state in
+        return watchingClock(now) { state in
             guard let row else {
                 state.counts.misses += 1
                 return nil
             }
             return state.judged(key, row.facts, terms, now: now).map { FoundRow(row: row, facts: $0, moment: $1) }
         }
+    }
+
+    /// Judges a row; memory hears of it when the first one is met that is from the future: the clock was set back.
+    private func watchingClock<R>(_ now: Int64, _ body: (inout RowLedgerState) -> R) -> R {
+        let (result, isNews) = state.withLock { state in
+            let knewNone = state.corrections.isEmpty
+            return (body(&state), knewNone && !state.corrections.isEmpty)
+        }
+        if isNews { front?.clockWasSetBack(to: now) }
+        return result
     }
 
     /// A miss that memory could tell of.
@@ -185,7 +195,7 @@ extension RowLedger {
     package func seen(
         _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil
     ) -> EntryFacts? {
-        state.withLock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
+        watchingClock(now) { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
     }
 
     /// The same of a row that a pass comes to; nil also if it is over.

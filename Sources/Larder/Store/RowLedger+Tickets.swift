@@ -188,6 +188,22 @@ extension RowLedger {
             })
     }
 
+    /// Takes every moment in the future for now.
+    func clockTicket(_ now: Int64) -> WriteTicket<(Void, WritePlace)> {
+        ticket(
+            .unheld, isCompound: true,
+            perform: { (connection, place) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in
+                    try c.correctAll(place.generation, now: now)
+                    try c.setLatest(place.generation, now)
+                }
+            },
+            apply: { _, _ in
+                self.state.withLock { $0.latestAt = now }
+                return nil
+            })
+    }
+
     /// Empties the sub-cache in one step; the rows go in the background.
     package func clear() throws(CacheError) {
         _ = try run(clearTicket())

@@ -178,6 +178,19 @@ package final class RowLedger: Sendable {
 
     /// What was declared when it was opened last.
     package var declared: Generation { state.withLock { $0.declared } }
+
+    /// When a handle was opened last in this process.
+    package var openedAt: Int64 { state.withLock { $0.declared.openedAt } }
+
+    /// Notes another opening while a handle lives, which costs no write.
+    package func noteOpening(at moment: Int64) { state.withLock { $0.declared.openedAt = moment } }
+
+    /// Corrects everything if something was written later than now: the clock was set back, and ages begin anew.
+    package func noteClock(_ now: Int64) throws(CacheError) {
+        guard state.withLock({ $0.latestAt > now.addingSaturated(Self.latestStep) }) else { return }
+        _ = try run(clockTicket(now))
+        front?.clockWasSetBack(to: now)
+    }
 }
 
 /// The typed half of a sub-cache: what its ledger has to tell it.
@@ -214,7 +227,10 @@ package protocol LedgerFront: AnyObject, Sendable {
     /// Gives the ledger the uses that are noted in memory.
     func handOverUses() throws(CacheError)
 
-    /// Gives memory back.
+    /// The clock was set back: what was written in the future counts as written now.
+    func clockWasSetBack(to now: Int64)
+
+    /// Gives memory back, unless its options say otherwise.
     func relieve(_ level: MemoryPressure)
 
     /// The last handle is gone.

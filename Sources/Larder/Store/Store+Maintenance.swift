@@ -60,7 +60,9 @@ extension Store {
         var count = 0
         let present = try present()
         let generations = try read { (c, _) throws(SQLiteError) in try c.liveGenerations() }
-        for generation in generations where live[generation.name] == nil {
+        for generation in generations {
+            // One that another process has put in the place of ours is not in use here either.
+            if let ledger = live[generation.name], !ledger.isSuperseded { continue }
             let binding = GenerationBinding(
                 database: present.database, id: generation.id, root: generation.root, round: present.watch.round())
             let ledger = RowLedger(generation, present: present, binding: binding, store: self)

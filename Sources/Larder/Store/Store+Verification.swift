@@ -21,6 +21,7 @@ extension Store {
             (try c.countRows(), try c.integrityProblems())
         }
         findings.problems = problems.map { "The database: \($0)." }
+        if isRepairing, !problems.isEmpty { try makeIndexesAnew() }
         var last = Int64.min
         while true {
             let after = last
@@ -70,6 +71,16 @@ extension Store {
         }
         if case .missing = reading { return "\(name) names the file \(file), which is gone." }
         return "\(name) names the file \(file), which is damaged."
+    }
+
+    /// Makes the indexes anew, of which some of what is wrong may have been: the rows are what counts.
+    private func makeIndexesAnew() throws(CacheError) {
+        let ticket = WriteTicket<Void>(
+            .unheld, isCompound: true, isAlone: true,
+            perform: { (connection, _) throws(WriteFailure) in
+                try connection.failing { (c) throws(SQLiteError) in try c.execute("REINDEX") }
+            })
+        try queue.run(ticket, self)
     }
 
     private func delete(_ row: CheckedRow) throws(CacheError) {

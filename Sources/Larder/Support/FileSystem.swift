@@ -29,6 +29,9 @@ package struct FileStatus: Sendable {
     package let size: Int64
     package let identity: FileIdentity
 
+    /// When the contents were last changed, likewise.
+    package let modifiedAt: (seconds: Int, nanoseconds: Int)
+
     /// When contents, name or mode were last changed, in seconds and nanoseconds; nobody can set it.
     package let changedAt: (seconds: Int, nanoseconds: Int)
 
@@ -49,8 +52,10 @@ package struct FileStatus: Sendable {
         size = Int64(status.st_size)
         identity = FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
         #if canImport(Darwin)
+        modifiedAt = (Int(status.st_mtimespec.tv_sec), Int(status.st_mtimespec.tv_nsec))
         changedAt = (Int(status.st_ctimespec.tv_sec), Int(status.st_ctimespec.tv_nsec))
         #else
+        modifiedAt = (Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec))
         changedAt = (Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec))
         #endif
         nameCount = Int(status.st_nlink)
