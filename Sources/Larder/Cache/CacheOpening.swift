@@ -173,6 +173,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 }
                 live.age = StoredAge(rule)
                 live.keepsExpired = keepsExpired
+                live.openedAt = openedAt
                 return Found(
                     generation: live, binding: GenerationBinding(live, context), present: context.present)
             }

@@ -1,9 +1,9 @@
 public import Foundation
 
 /// Something that happened to a store and that nobody asked for.
-public struct CacheEvent: Sendable {
+public struct CacheEvent: Sendable, Hashable {
     /// What happened.
-    public enum Kind: Sendable {
+    public enum Kind: Sendable, Hashable {
         /// The database was damaged, or newer than the library: a new one was made, and the old one stands at `setAside`.
         case recovered(setAside: URL)
         /// A sub-cache was opened under another version than this, under which its entries were written.
@@ -29,7 +29,7 @@ public struct CacheEvent: Sendable {
     }
 
     /// Why an entry had to make room.
-    public enum Eviction: Sendable {
+    public enum Eviction: Sendable, Hashable {
         /// There were too many entries.
         case count
         /// The entries came to too many bytes.

@@ -67,6 +67,20 @@ struct Intruder: ~Copyable {
     }
 
     mutating func execute(_ sql: String) throws { try connection.execute(sql) }
+
+    /// Runs `body` while SQLite does not know that there is an index of the keys.
+    static func hideIndex(at url: URL, _ body: (inout Intruder) throws -> Void) throws {
+        func change(_ sql: String) throws {
+            var intruder = try Intruder(url)
+            try intruder.execute("PRAGMA writable_schema = ON; \(sql); PRAGMA writable_schema = OFF")
+        }
+        try change("CREATE TABLE kept AS SELECT * FROM sqlite_schema WHERE name = 'entry_key'")
+        try change("DELETE FROM sqlite_schema WHERE name = 'entry_key'")
+        var intruder = try Intruder(url)
+        try body(&intruder)
+        try change("INSERT INTO sqlite_schema SELECT * FROM kept")
+        try change("DROP TABLE kept")
+    }
 }
 
 /// Expects a `CacheError` of this code.

@@ -39,6 +39,53 @@ struct MaintenanceTests {
         #expect(try manager.maintain().expired == 0)
     }
 
+    @Test func `what is expired in the place of a sub-cache that was in use here goes too`() throws {
+        let manager = try place.manager()
+        let replaced = try cache(manager)
+        replaced[1] = bytes(10)
+        var other = try Intruder(place.url)
+        try other.execute(
+            """
+            UPDATE cache SET is_retired = 1;
+            INSERT INTO cache (name, version, codec, age_rule, age, opened_at) VALUES ('blobs', '2', 'data', 1, 1, 0);
+            INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
+                SELECT max(id), 1, 1, 0, 0, 1, x'00' FROM cache;
+            """)
+        #expect(try manager.maintain().expired == 1)
+        #expect(try manager.store().entryCount() == 0)
+        expectError(.superseded) { try replaced.setValue(bytes(1), forKey: 1) }
+    }
+
+    // case 76
+    @Test func `a file that no row names is deleted an hour after it was written`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        cache[1] = bytes(2000)
+        let folder = try #require(try cache.fileURL(forKey: 1)).deletingLastPathComponent()
+        for (name, minutes) in [("old", 61.0), ("new", 59.0)] {
+            let file = folder.appendingPathComponent(name)
+            try bytes(10).write(to: file)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date() - minutes * 60], ofItemAtPath: file.path)
+        }
+        #expect(try manager.maintain().orphans == 1)
+        #expect(try place.spilledFiles().filter { $0.hasSuffix("/new") }.count == 1)
+        #expect(cache[1] == bytes(2000))
+    }
+
+    @Test func `repairing makes an index anew that lacks a row`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        for key in 1...3 { cache[key] = bytes(key) }
+        try manager.close()
+        try Intruder.hideIndex(at: place.url) { try $0.execute("UPDATE entry SET key = 9 WHERE key = 2") }
+        let again = try place.manager()
+        #expect(try !again.verify().isHealthy)
+        #expect(try !again.verify(repairing: true).isHealthy)
+        #expect(try again.verify().isHealthy)
+        #expect(try self.cache(again).map(\.key) == [1, 3, 9])
+    }
+
     // case 162
     @Test func `a handle with a longer age keeps what a shorter one hides`() throws {
         let manager = try place.manager()

@@ -7,6 +7,8 @@ internal import Synchronization
 public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     private let cache: Cache<Key, Value>
     private var core: SubCache<Key, Value> { cache.core }
+    /// Through a manager that was closed it shows and changes nothing, as its handles do.
+    private var isClosed: Bool { cache.manager.isClosed }
 
     init(_ cache: Cache<Key, Value>) {
         self.cache = cache
@@ -16,17 +18,18 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ///
     /// - Complexity: O(n) for the copy of the order, four bytes an entry.
     public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
-        MemoryCacheGenerator(FrontWalk(core, cache.terms))
+        MemoryCacheGenerator(FrontWalk(cache))
     }
 
     /// How many entries are in memory, those that are over included until somebody meets them.
-    public var count: Int { core.front.withLock { $0.memory.table.count } }
+    public var count: Int { isClosed ? 0 : core.front.withLock { $0.memory.table.count } }
 
     /// What their costs come to.
-    public var totalCost: Int { core.front.withLock { Int(clamping: $0.memory.totalCost) } }
+    public var totalCost: Int { isClosed ? 0 : core.front.withLock { Int(clamping: $0.memory.totalCost) } }
 
     /// Whether memory has a usable value of a key, which is not used by that.
     public func contains(_ key: Key) -> Bool {
+        if isClosed { return false }
         let hash = core.seed.hash(key)
         let now = cache.terms.now()
         let round = core.front.withLock { $0.watch }.round()
@@ -42,7 +45,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var countLimit: Int? {
         get { core.front.withLock { $0.limits.countLimit } }
         nonmutating set {
-            core.limitMemory(to: MemoryLimits(countLimit: newValue, costLimit: costLimit))
+            if !isClosed { core.limitMemory(to: MemoryLimits(countLimit: newValue, costLimit: costLimit)) }
         }
     }
 
@@ -52,25 +55,29 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var costLimit: Int? {
         get { core.front.withLock { $0.limits.costLimit } }
         nonmutating set {
-            core.limitMemory(to: MemoryLimits(countLimit: countLimit, costLimit: newValue))
+            if !isClosed { core.limitMemory(to: MemoryLimits(countLimit: countLimit, costLimit: newValue)) }
         }
     }
 
     /// Lets the least recently used entries leave memory until at most so many are left.
     public func trim(toCount count: Int) {
         let count = Swift.max(0, count)
-        core.trimMemory { $0.table.count > count }
+        trim { $0.table.count > count }
     }
 
     /// Lets the least recently used entries leave memory until the costs of the rest come to at most so much.
     public func trim(toCost cost: Int) {
         let cost = Int128(Swift.max(0, cost))
-        core.trimMemory { $0.totalCost > cost }
+        trim { $0.totalCost > cost }
     }
 
     /// Lets every entry leave memory.
     public func removeAll() {
-        core.trimMemory { _ in true }
+        trim { _ in true }
+    }
+
+    private func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool) {
+        if !isClosed { core.trimMemory(while: isTooMuch) }
     }
 }
 
@@ -97,10 +104,13 @@ private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendabl
     private let identifier: UInt64
     private let core: SubCache<Key, Value>
     private let terms: CacheTerms<Value>
+    private let manager: CacheManager
 
-    init(_ core: SubCache<Key, Value>, _ terms: CacheTerms<Value>) {
-        self.core = core
-        self.terms = terms
+    init(_ cache: Cache<Key, Value>) {
+        core = cache.core
+        terms = cache.terms
+        manager = cache.manager
+        let core = core
         var begun: UInt64?
         while begun == nil {
             let limit = core.front.withLock { $0.memory.table.indexLimit }
@@ -122,6 +132,10 @@ private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendabl
     }
 
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
+        if manager.isClosed {
+            position = end
+            return nil
+        }
         let now = terms.now()
         let round = core.front.withLock { $0.watch }.round()
         while true {

@@ -23,6 +23,14 @@ struct Workbench {
         try manager.cache(named: "words", version: "1", maxAge: maxAge, options: options.steady)
     }
 
+    /// Handles pressure by hand; that of the system, and of other tests, changes nothing before and after.
+    func handlePressure(_ level: MemoryPressure) throws {
+        let numbers: Cache<Int, String> = try manager.cache(named: "numbers", version: "1", maxAge: .hours(1))
+        let words: Cache<String, Int> = try manager.cache(named: "words", version: "1", maxAge: .hours(1))
+        manager.handleMemoryPressure(level)
+        withExtendedLifetime((numbers, words, try self.numbers(), try self.words())) {}
+    }
+
     /// Whether no statement stands on a row.
     var isIdle: Bool {
         get throws { try manager.store().isIdle }

@@ -37,10 +37,10 @@ struct TierTests {
             try await numbers.setValue("\(number)", forKey: number)
             try await words.setValue(number, forKey: "\(number)")
         }
-        bench.manager.handleMemoryPressure(.warning)
+        try bench.handlePressure(.warning)
         #expect(numbers.memory.map(\.key) == Array(5..<10))
         #expect(words.memory.map(\.value) == Array(5..<10))
-        bench.manager.handleMemoryPressure(.critical)
+        try bench.handlePressure(.critical)
         #expect(numbers.memory.count == 0 && words.memory.count == 0)
         #expect(numbers.memory.totalCost == 0 && numbers.statistics.memoryEvictions == 0)
         #expect(try numbers.count == 10 && words.count == 10)
