@@ -79,8 +79,9 @@ extension BlobFolder {
 }
 
 extension FileStatus {
-    /// In milliseconds since 1970, never earlier than the change: a payload is written just before its row, into a file
-    /// that is used again too. Anybody may have set it.
+    /// When it was written, in milliseconds since 1970, never too early.
+    ///
+    /// A payload is written just before its row, into a file that is used again too. Anybody may set this date.
     fileprivate var modifiedMilliseconds: Int64 {
         let (milliseconds, isTooFar) = Int64(modifiedAt.seconds).multipliedReportingOverflow(by: 1000)
         return isTooFar ? .max : milliseconds.addingSaturated(Int64(modifiedAt.nanoseconds) / 1_000_000 + 1)

@@ -65,12 +65,12 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         }
     }
 
-    /// Tells everyone who has opened it.
     /// What a key is stored as, for events; nil where it cannot be.
     func storedIfAny(_ key: Key) -> StoredKey? {
         do throws(CacheError) { return try keyCodec.stored(key, cache: name) } catch { return nil }
     }
 
+    /// Tells everyone who has opened it.
     func report(
         _ kind: CacheEvent.Kind, key: StoredKey? = nil, _ message: String, _ level: LogMessage.Level = .warning,
         error: CacheError? = nil

@@ -149,6 +149,20 @@ struct RecoveryTests {
         #expect(try setAside() == [])
     }
 
+    @Test(arguments: ["DROP TABLE entry", "DROP TABLE cache", "ALTER TABLE entry DROP COLUMN cost"])
+    func `tables that another program changes under an open store are damage`(change: String) throws {
+        let manager = try CacheManager(url: url)
+        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        cache[1] = 1
+        var intruder = try Intruder(url)
+        try intruder.execute(change)
+        try cache.setValue(2, forKey: 2)
+        #expect(try cache.value(forKey: 2) == 2)
+        #expect(try cache.value(forKey: 1) == nil)
+        #expect(try manager.cacheInfo().map(\.count) == [1])
+        #expect(try databasesSetAside().count == 1)
+    }
+
     @Test func `missing tables are damage`() throws {
         try make(rows: 1)
         do {

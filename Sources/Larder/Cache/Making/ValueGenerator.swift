@@ -111,8 +111,8 @@ extension Cache {
     fileprivate func noteFailedRefresh(_ key: Key, _ error: any Error) {
         let failure = error as? CacheError
         core.report(
-            .refreshFailed, key: core.storedIfAny(key), "A value of cache \"\(name)\" for key \(key) could not be refreshed: \(error)",
-            error: failure)
+            .refreshFailed, key: core.storedIfAny(key),
+            "A value of cache \"\(name)\" for key \(key) could not be refreshed: \(error)", error: failure)
     }
 }
 

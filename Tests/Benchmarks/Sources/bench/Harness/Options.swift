@@ -1,7 +1,6 @@
 import Foundation
 
-/// What the command line asks for.
-/// See ``usage``.
+/// What the command line asks for: see ``usage``.
 struct Options {
     static let usage = """
         bench [--quick] [--only NAME]... [--rounds N] [--variants N] [--json FILE] [--compare OLD]
