@@ -38,7 +38,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
     ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
-    ///   - maxAge: How long an entry is served. `.unlimited` never reads a clock. One made from not-a-number traps.
+    ///   - maxAge: How long an entry is served. `.unlimited` never reads a clock. In one made from not-a-number nothing
+    ///     is served.
     ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure; see
     ///     ``handleMemoryPressure(_:)``.
     public convenience init(
@@ -55,7 +56,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
     ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
-    ///   - maxAge: How long an entry is served. One made from not-a-number traps.
+    ///   - maxAge: How long an entry is served. In one made from not-a-number nothing is.
     ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure.
     ///   - clock: Called outside the lock by each call that asks for an age; never if the age is `.unlimited`.
     public convenience init(
