@@ -6,27 +6,11 @@ package final class EventHub: Sendable {
     package static let capacity = 1000
 
     private struct State {
-        var listeners: [Int: Listener] = [:]
+        var listeners: [Int: EventMailbox] = [:]
         var nextListener = 0
         var isFinished = false
-        /// What happened before anybody listened, the newest last: opening a store has no other way to tell.
-        private var early: [CacheEvent] = []
-
-        /// Keeps up to twice as many as count, so that most events move none of the others.
-        mutating func keep(_ event: CacheEvent) {
-            if early.count == 2 * EventHub.capacity { early.removeFirst(EventHub.capacity) }
-            early.append(event)
-        }
-
-        mutating func takeEarly() -> ArraySlice<CacheEvent> {
-            defer { early = [] }
-            return early.suffix(EventHub.capacity)
-        }
-    }
-
-    private struct Listener {
-        let continuation: AsyncStream<CacheEvent>.Continuation
-        var lost = 0
+        /// What happened before anybody listened: opening a store has no other way to tell.
+        var early = EventQueue()
     }
 
     private let state = Mutex(State())
@@ -35,32 +19,29 @@ package final class EventHub: Sendable {
 
     /// A new stream: events from now on, and for the first stream those of the opening as well.
     package func stream() -> AsyncStream<CacheEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: CacheEvent.self, bufferingPolicy: .bufferingNewest(Self.capacity))
-        let id = state.withLock { state in
+        let reader = state.withLock { state -> EventReader in
             defer { state.nextListener += 1 }
-            // Under the lock, so that they come before what is sent next.
-            for event in state.takeEarly() { continuation.yield(event) }
-            if state.isFinished { continuation.finish() }
-            state.listeners[state.nextListener] = Listener(continuation: continuation)
-            return state.nextListener
+            let id = state.nextListener
+            let mailbox = EventMailbox(state.early)
+            state.early = EventQueue()
+            if state.isFinished { mailbox.finish() } else { state.listeners[id] = mailbox }
+            return EventReader(mailbox) { [weak self] in self?.state.withLock { $0.listeners[id] = nil } }
         }
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { $0.listeners[id] = nil }
+        return AsyncStream {
+            await reader.mailbox.next()
+        } onCancel: { [weak reader] in
+            reader?.end()
         }
-        return stream
     }
 
     /// Sends `event` to every stream; keeps it for the first one if none was made yet.
     package func send(_ event: CacheEvent) {
-        state.withLock { state in
-            if state.nextListener == 0 { state.keep(event) }
-            for id in Array(state.listeners.keys) {
-                var event = event
-                event.lostBefore = state.listeners[id]?.lost ?? 0
-                if case .dropped = state.listeners[id]?.continuation.yield(event) { state.listeners[id]?.lost += 1 }
-            }
+        let listeners = state.withLock { state in
+            if state.nextListener == 0 { state.early.add(event) }
+            // Under the lock, so that all get it in the same order.
+            return state.listeners.values.compactMap { $0.put(event) }
         }
+        for wake in listeners { wake() }
     }
 
     /// How many streams listen.
@@ -73,6 +54,103 @@ package final class EventHub: Sendable {
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }
-        for listener in listeners { listener.continuation.finish() }
+        for listener in listeners { listener.finish() }
+    }
+}
+
+/// The newest events of a stream, and how many older ones had to go.
+private struct EventQueue: Sendable {
+    private var events: [CacheEvent] = []
+    /// Where the oldest that counts stands: the array is cut only now and then.
+    private var start = 0
+    private var lost = 0
+
+    mutating func add(_ event: CacheEvent) {
+        if events.count - start == EventHub.capacity {
+            start += 1
+            lost += 1
+        }
+        if start >= EventHub.capacity {
+            events.removeFirst(start)
+            start = 0
+        }
+        events.append(event)
+    }
+
+    /// The oldest event, with the number of those that were lost before it.
+    mutating func take() -> CacheEvent? {
+        guard start < events.count else { return nil }
+        var event = events[start]
+        start += 1
+        if start == events.count { (events, start) = ([], 0) }
+        event.lostBefore = lost
+        return event
+    }
+}
+
+/// What waits for the reader of one stream, or the reader that waits for it.
+private final class EventMailbox: Sendable {
+    private struct State {
+        var queue: EventQueue
+        var readers: [CheckedContinuation<CacheEvent?, Never>] = []
+        var isFinished = false
+    }
+
+    private let state: Mutex<State>
+
+    init(_ queue: EventQueue) {
+        state = Mutex(State(queue: queue))
+    }
+
+    /// - Returns: What wakes the reader, if one waits.
+    func put(_ event: CacheEvent) -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            state.queue.add(event)
+            guard !state.readers.isEmpty, let next = state.queue.take() else { return nil }
+            let reader = state.readers.removeFirst()
+            return { reader.resume(returning: next) }
+        }
+    }
+
+    /// The next event; nil at the end.
+    func next() async -> CacheEvent? {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state -> CacheEvent?? in
+                if let event = state.queue.take() { return .some(event) }
+                if state.isFinished { return .some(nil) }
+                state.readers.append(continuation)
+                return nil
+            }
+            if let event = isOver { continuation.resume(returning: event) }
+        }
+    }
+
+    /// Nothing comes any more.
+    func finish() {
+        let readers = state.withLock { state in
+            state.isFinished = true
+            defer { state.readers = [] }
+            return state.readers
+        }
+        for reader in readers { reader.resume(returning: nil) }
+    }
+}
+
+/// Held by a stream: with it the listening ends.
+private final class EventReader: Sendable {
+    let mailbox: EventMailbox
+    private let onEnd: @Sendable () -> Void
+
+    init(_ mailbox: EventMailbox, onEnd: @escaping @Sendable () -> Void) {
+        self.mailbox = mailbox
+        self.onEnd = onEnd
+    }
+
+    deinit { onEnd() }
+
+    /// Its task was cancelled.
+    func end() {
+        onEnd()
+        mailbox.finish()
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 struct EventHubTests {
@@ -45,7 +46,57 @@ struct EventHubTests {
         hub.finish()
         let events = await stream.collected()
         #expect(events.map(\.message) == (1501...2500).map(String.init))
-        #expect(events.last?.lostBefore == 1499)
+        #expect(events.allSatisfy { $0.lostBefore == 1500 })
+    }
+
+    @Test func `what goes lost while somebody reads is counted from where it is missing`() async {
+        let hub = EventHub()
+        let stream = hub.stream()
+        var reader = stream.makeAsyncIterator()
+        for number in 1...1000 { hub.send(event(number)) }
+        for number in 1...10 {
+            let next = await reader.next()
+            #expect(next?.message == "\(number)" && next?.lostBefore == 0)
+        }
+        for number in 1001...1013 { hub.send(event(number)) }
+        let next = await reader.next()
+        #expect(next?.message == "14" && next?.lostBefore == 3)
+    }
+
+    @Test func `a reader that waits is woken by the next event, or by the end, or when its task is cancelled`() async throws {
+        let hub = EventHub()
+        let streams = (0..<3).map { _ in hub.stream() }
+        let read = Locked<[String]>([])
+        let tasks = streams.map { stream in
+            Task {
+                for await event in stream { read.change { $0.append(event.message) } }
+            }
+        }
+        hub.send(event(1))
+        try await Waiting.until { read.value.count == 3 }
+        tasks[0].cancel()
+        await tasks[0].value
+        #expect(hub.listenerCount == 2)
+        hub.send(event(2))
+        try await Waiting.until { read.value.count == 5 }
+        hub.finish()
+        for task in tasks { await task.value }
+        #expect(read.value.sorted() == ["1", "1", "1", "2", "2"])
+    }
+
+    @Test func `two readers of one stream share its events`() async throws {
+        let hub = EventHub()
+        let stream = hub.stream()
+        let read = Locked<[String]>([])
+        let tasks = (0..<2).map { _ in
+            Task {
+                for await event in stream { read.change { $0.append(event.message) } }
+            }
+        }
+        for number in 1...100 { hub.send(event(number)) }
+        hub.finish()
+        for task in tasks { await task.value }
+        #expect(read.value.compactMap { Int($0) }.sorted() == Array(1...100))
     }
 
     @Test func `a dropped stream is forgotten`() {

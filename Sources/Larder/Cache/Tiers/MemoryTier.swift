@@ -21,7 +21,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         MemoryCacheGenerator(FrontWalk(cache))
     }
 
-    /// How many entries are in memory, those that are over included until somebody meets them.
+    /// How many entries are in memory, those that are over included until they are removed.
     public var count: Int { isClosed ? 0 : core.front.withLock { $0.memory.table.count } }
 
     /// What their costs come to.
