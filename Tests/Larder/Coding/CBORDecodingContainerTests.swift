@@ -69,6 +69,37 @@ struct CBORDecodingContainerTests {
         }
     }
 
+    @Test(arguments: [1, 5])
+    func `an array's container kept for later still decodes, also one of many elements`(count: Int) throws {
+        struct Inner: Decodable, Equatable { var a: Int }
+        struct Lazy: Decodable {
+            var rest: any UnkeyedDecodingContainer
+            var first: Inner
+            init(from decoder: any Decoder) throws {
+                rest = try decoder.unkeyedContainer()
+                first = try rest.decode(Inner.self)
+            }
+        }
+        struct Holder: Decodable {
+            var values: [Lazy]
+        }
+        let decoder = CBORDecoder()
+        var kept: [Lazy] = []
+        for number in 0..<3 {
+            let values = (0..<count).map { place in [["a": number], ["a": 10 * number + place]] }
+            kept += try decoder.decode(Holder.self, from: CBOREncoder().encode(["values": values])).values
+            // What comes after must not move the ground below them.
+            let others = try decoder.decode([[Inner]].self, from: CBOREncoder().encode([[["a": 77]], [["a": 78]]]))
+            #expect(others == [[Inner(a: 77)], [Inner(a: 78)]])
+        }
+        for (index, lazy) in kept.enumerated() {
+            var rest = lazy.rest
+            #expect(lazy.first == Inner(a: index / count))
+            #expect(try rest.decode(Inner.self) == Inner(a: index / count * 10 + index % count))
+            #expect(rest.isAtEnd)
+        }
+    }
+
     @Test func `user info reaches both sides`() throws {
         let key = try #require(CodingUserInfoKey(rawValue: "unit"))
         struct Seen: Codable {

@@ -63,7 +63,7 @@ struct EventHubTests {
         #expect(next?.message == "14" && next?.lostBefore == 3)
     }
 
-    @Test func `a reader that waits is woken by the next event, or by the end, or when its task is cancelled`() async throws {
+    @Test func `a reader that waits is woken by an event, by the end, or when its task is cancelled`() async throws {
         let hub = EventHub()
         let streams = (0..<3).map { _ in hub.stream() }
         let read = Locked<[String]>([])

@@ -110,10 +110,8 @@ final class CBORDecodingFrame: CBORContainerBoxes {
     @inline(__always)
     private var address: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
 
-    /// Whether nobody else holds its containers or its decoder.
-    func isOurs() -> Bool {
-        areBoxesOurs() && (handle == nil || isKnownUniquelyReferenced(&handle))
-    }
+    /// Whether nobody else holds its decoder; arrays do, until they are forgotten.
+    func isHandleOurs() -> Bool { handle == nil || isKnownUniquelyReferenced(&handle) }
 
     /// The frame for a value below this one, if it is the right one for this depth and free.
     ///
@@ -125,9 +123,10 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         return isFree ? next : nil
     }
 
-    /// Lets go of what belongs to the bytes.
+    /// Lets go of what belongs to the bytes: the arrays above and below.
     func forget() {
         if array != nil { array = nil }
+        if let above = parent, above.slot < 0 { parent = nil }
     }
 
     func letGo() {

@@ -40,8 +40,10 @@ final class CBORDecodingState: CBORReusableState {
     /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
     func reset() -> Bool {
         if mayBeKept { return false }
-        for frame in frames where !frame.isOurs() { return false }
+        for frame in frames where !frame.areBoxesOurs() { return false }
         for frame in frames { frame.forget() }
+        // An array that somebody kept still holds the decoder that it was asked from.
+        for frame in frames where !frame.isHandleOurs() { return false }
         if frames.count > Self.mostKept { trim() }
         input.pointee = .empty
         if !userInfo.isEmpty { userInfo = [:] }
