@@ -29,7 +29,13 @@ extension Flights {
         generate: @escaping @Sendable (Key) async throws -> Made,
         store: @escaping @Sendable (Key, Made, FlightPermit<Key>) throws -> Output
     ) async throws -> Output {
-        let plan = FlightPlan(for: key, find: find, generate: generate, store: store)
+        try await value(forKey: key) { FlightPlan(for: key, find: find, generate: generate, store: store) }
+    }
+
+    /// The same; the plan is made by who leads, and costs those who join nothing.
+    func value<Made: Sendable>(
+        forKey key: Key, _ plan: () -> FlightPlan<Key, Made, Output>
+    ) async throws -> Output {
         while true {
             // Another's flight for several keys may have made nothing for this one.
             if let value = try await ride([key], plan).values[key] { return value }
@@ -45,7 +51,7 @@ extension Flights {
     ) async throws -> [Key: Output] {
         let plan = FlightPlan(find: find, generate: generate, store: store)
         var gathering = FlightGathering<Key, Output>(keys)
-        while !gathering.rest.isEmpty { gathering.add(try await ride(gathering.rest, plan)) }
+        while !gathering.rest.isEmpty { gathering.add(try await ride(gathering.rest) { plan }) }
         return gathering.values
     }
 
@@ -65,7 +71,7 @@ extension Flights {
 
     /// Joins or leads, and waits.
     private func ride<Made>(
-        _ keys: [Key], _ plan: FlightPlan<Key, Made, Output>
+        _ keys: [Key], _ plan: () -> FlightPlan<Key, Made, Output>
     ) async throws -> FlightLanding<Key, Output> {
         let caller = newCaller()
         // The handler may have come too late to find the caller.
@@ -73,7 +79,7 @@ extension Flights {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 switch join(keys, as: caller, .suspends, .task(continuation)) {
-                case .aboard(let flight?, let led): lead(flight, led, plan)
+                case .aboard(let flight?, let led): lead(flight, led, plan())
                 case .aboard(nil, _): break
                 case .circle(let key): continuation.resume(throwing: recursion(key))
                 case .cancelled: continuation.resume(throwing: CancellationError())

@@ -134,14 +134,16 @@ extension Cache {
     func made(
         _ key: Key, _ generate: @escaping @Sendable (Key) async throws -> GeneratedDraft<Value>
     ) async throws -> CacheEntry<Key, Value> {
-        try await core.flights.value(
-            forKey: key,
-            find: { [self] key async throws in try await found(key) },
-            generate: { [self] key async throws in
-                try checkGenerating()
-                return try await generate(key)
-            },
-            store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+        try await core.flights.value(forKey: key) {
+            FlightPlan(
+                for: key,
+                find: { [self] key async throws in try await found(key) },
+                generate: { [self] key async throws in
+                    try checkGenerating()
+                    return try await generate(key)
+                },
+                store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+        }
     }
 
     /// The live entry of a key.
