@@ -232,7 +232,9 @@ package final class WriteQueue: Sendable {
             state.isOffered = false
             return true
         }
-        if isLeaderless, handOn(committer, asTask: false) { preconditionFailure("A thread without a batch cannot lead.") }
+        if isLeaderless, handOn(committer, asTask: false) {
+            preconditionFailure("A thread without a batch cannot lead.")
+        }
     }
 }
 
