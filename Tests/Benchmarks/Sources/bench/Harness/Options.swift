@@ -1,6 +1,7 @@
 import Foundation
 
 /// What the command line asks for.
+///
 /// See ``usage``.
 struct Options {
     static let usage = """
