@@ -176,7 +176,8 @@ struct CacheNonsenseTests {
             for key in 10..<30 {
                 try cache.setValue(large, forKey: key)
                 #expect(cache[key] == large)
-                try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2")
+                // The schema has no next revision for a row with the last one.
+                try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2 AND revision < 9223372036854775807")
             }
             try manager.maintain()
             #expect(cache[29] == large)
@@ -185,6 +186,56 @@ struct CacheNonsenseTests {
             try cache.trim(toCount: 1)
             #expect(Array(cache.keys) == (row.change.contains("revision = 9") ? [2] : [29]))
             try expectInvariants(cache)
+        }
+    }
+
+    // case 289
+    @Test(arguments: [.max, .max - 1, .max - 2, 1 << 62] as [Int64])
+    func `what is written later comes later, though a row says that none can`(revision: Int64) throws {
+        let manager = try place.manager()
+        let cache = try cache(manager, "a", .inline)
+        try fill(cache, .inline)
+        var shell = try Intruder(place.url)
+        try shell.execute("UPDATE entry SET revision = \(revision) WHERE key = 2")
+        for key in 10...12 {
+            // Once from disk, once from memory.
+            for _ in 0..<2 { #expect(cache[2] == "value 2") }
+            cache[key] = "value \(key)"
+        }
+        let order = cache.entries(orderedBy: .written).map(\.key)
+        #expect(order.filter { $0 != 2 } == [1, 3, 10, 11, 12])
+        try manager.flush()
+        cache[1] = "again"
+        #expect(try cache.trim(toCount: 5) == 1)
+        #expect(Set(cache.keys) == [1, 2, 10, 11, 12])
+        try expectInvariants(cache)
+    }
+
+    @Test func `a row of the last revision and of a time to come is corrected like any other, by a read or an opening`()
+        throws
+    {
+        for isReopened in [false, true] {
+            let place = try StorePlace()
+            var manager = try place.manager()
+            var cache = try cache(manager, "a", .inline)
+            try fill(cache, .inline)
+            var shell = try Intruder(place.url)
+            try shell.execute(
+                """
+                UPDATE entry SET revision = 9223372036854775807, written_at = 9000000000000000 WHERE key = 2;
+                UPDATE cache SET latest_at = 9000000000000000
+                """)
+            if isReopened {
+                try manager.close()
+                manager = try place.manager()
+                cache = try self.cache(manager, "a", .inline)
+            }
+            #expect(cache[2] == "value 2")
+            try manager.flush()
+            #expect(try manager.maintain().expired == 0)
+            place.time.advance(by: .seconds(86_401))
+            #expect(cache[2] == nil)
+            #expect(try manager.maintain().expired == 3)
         }
     }
 }
