@@ -53,6 +53,8 @@ struct CheckpointTests {
         let error = #expect(throws: SQLiteError.self) { try writer.shrinkLog() }
         // Where the number was read before the lock was taken, the migration under way would be undone.
         #expect(error?.sql == "BEGIN IMMEDIATE")
+        // What failed leaves no other setting behind.
+        #expect(try writer.text("PRAGMA journal_size_limit") == "\(Connection.logSizeLimit)")
         try other.execute("COMMIT")
         try writer.shrinkLog()
         #expect(try writer.userVersion() == 7)

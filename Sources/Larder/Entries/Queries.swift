@@ -60,11 +60,20 @@ enum Queries {
     static let totalSizeOfAll = SQL(
         "SELECT \(total) FROM entry WHERE cache IN (SELECT id FROM cache WHERE is_retired = 0)")
 
-    /// Of sizes that anybody may have written: `sum` fails where they are too much for a number.
-    private static let total = "max(0, min(CAST(total(size) AS INTEGER), 1 << 60))"
+    /// A size, which anybody may have written, as rows are read too: so that what one row says does not stay when it goes.
+    private static let size =
+        "CASE WHEN size > 281474976710656 THEN 281474976710656 WHEN size < -1 THEN -1 ELSE size END"
 
-    /// Of a number that anybody may have written: past the last integer there is a float, which the column refuses.
-    private static let nextRevision = "min(revision, 9223372036854775806) + 1"
+    /// Of all sizes: `sum` fails where they are too much for a number.
+    private static let total = "max(0, min(CAST(total(\(size)) AS INTEGER), 1 << 60))"
+
+    /// Another number than the row has, by which it is written: greater, unless it has one that is not to be believed.
+    private static func nextRevision(_ written: String) -> String {
+        "CASE WHEN revision < 4611686018427387904 THEN max(\(written), revision + 1) ELSE \(written) END"
+    }
+
+    /// The same without a write: past the last number there is a float, which the column refuses.
+    private static let otherRevision = "revision + iif(revision < 9223372036854775807, 1, -1)"
 
     static let upsert = SQL(
         """
@@ -73,15 +82,15 @@ enum Queries {
         VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
             accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
-            is_pinned = excluded.is_pinned, revision = max(excluded.revision, \(nextRevision)), used = NULL,
+            is_pinned = excluded.is_pinned, revision = \(nextRevision("excluded.revision")), used = NULL,
             file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload,
             cost = excluded.cost
         """)
 
     static let setExtended = SQL(
         """
-        UPDATE entry SET size = size - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
-            revision = max(?5, \(nextRevision)) WHERE cache = ?1 AND key = ?2 AND revision = ?3
+        UPDATE entry SET size = (\(size)) - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
+            revision = \(nextRevision("?5")) WHERE cache = ?1 AND key = ?2 AND revision = ?3
         """)
 
     static let delete = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2")
@@ -100,13 +109,13 @@ enum Queries {
     /// A write in the future: the clock was set back, and the age begins anew.
     static let correct = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3)
+        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3), revision = \(otherRevision)
         WHERE cache = ?1 AND key = ?2 AND (written_at > ?3 OR accessed_at > ?3)
         """)
 
     static let correctAll = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2)
+        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2), revision = \(otherRevision)
         WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2)
         """)
 

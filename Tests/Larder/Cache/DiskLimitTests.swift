@@ -39,6 +39,30 @@ struct DiskLimitTests {
     }
 
     // case 85
+    @Test func `a size limit holds beside somebody else who writes as much, whatever there is of small entries`() throws
+    {
+        let limit: Int64 = 1_000_000
+        let cache: Cache<Int, Data> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited,
+            options: CacheOptions(memory: .disabled, disk: DiskLimits(sizeLimit: limit), inlineLimit: .max))
+        try cache.setValues((0..<3000).map { ($0, Data(count: 10)) })
+        var other = try Intruder(folder("store.sqlite"))
+        try other.execute("UPDATE entry SET is_pinned = 1")
+        for number in 0..<250 {
+            try other.execute(
+                """
+                INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
+                SELECT id, \(20_000 + number), 10000, 1700000000000, 1700000000000,
+                    (SELECT max(revision) + 1 FROM entry), zeroblob(10000) FROM cache WHERE is_retired = 0
+                """)
+            try cache.setValue(Data(count: 10_000), forKey: 10_000 + number)
+            let size = try cache.sizeOnDisk
+            #expect(size <= limit + limit / 10, "\(number): \(size)")
+        }
+        #expect(try cache.sizeOnDisk > limit / 2)
+    }
+
+    // case 85
     @Test(arguments: [false, true])
     func `an entry that is larger than the limit drives out all others, and stays until the next write`(
         isOfAll: Bool

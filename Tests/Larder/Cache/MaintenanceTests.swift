@@ -86,6 +86,24 @@ struct MaintenanceTests {
         #expect(try self.cache(again).map(\.key) == [1, 3, 9])
     }
 
+    @Test func `the small commit of maintenance is our own, so that memory goes on serving without a look at the disk`()
+        throws
+    {
+        let manager = try place.manager()
+        let cache = try cache(manager, options: CacheOptions(inlineLimit: .max).steady)
+        for key in 0..<200 { cache[key] = bytes(4000) }
+        let watch = try manager.store().present().watch
+        let round = watch.round()
+        let log = place.folder("store.sqlite-wal")
+        #expect(try log.fileSize() > 200 * 4096)
+        try manager.maintain()
+        #expect(try log.fileSize() < 5 * 4096)
+        #expect(watch.round() == round)
+        cache.resetStatistics()
+        for key in 0..<200 { #expect(cache[key] == bytes(4000)) }
+        #expect(cache.statistics.memoryHits == 200 && cache.statistics.diskHits == 0)
+    }
+
     // case 162
     @Test func `a handle with a longer age keeps what a shorter one hides`() throws {
         let manager = try place.manager()

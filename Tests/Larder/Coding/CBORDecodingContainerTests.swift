@@ -100,6 +100,104 @@ struct CBORDecodingContainerTests {
         }
     }
 
+    /// A value that looks at its version by keys of another type before it reads itself.
+    private struct Probed: Codable, Equatable {
+        var note: String?
+        var version: Int?
+        var kind: String
+
+        private enum ProbeKeys: String, CodingKey { case version, kind }
+        private enum CodingKeys: String, CodingKey { case note, other, version, kind }
+
+        init(note: String?, version: Int?, kind: String) {
+            (self.note, self.version, self.kind) = (note, version, kind)
+        }
+
+        init(from decoder: any Decoder) throws {
+            let probe = try decoder.container(keyedBy: ProbeKeys.self)
+            let seen = (
+                try probe.decodeIfPresent(Int.self, forKey: .version), try probe.decode(String.self, forKey: .kind)
+            )
+            let own = try decoder.container(keyedBy: CodingKeys.self)
+            version = try own.decodeIfPresent(Int.self, forKey: .version)
+            note = try own.decodeIfPresent(String.self, forKey: .note)
+            kind = try own.decode(String.self, forKey: .kind)
+            #expect(seen == (version, kind))
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encodeIfPresent(version, forKey: .version)
+            try container.encode(kind, forKey: .kind)
+            try container.encodeIfPresent(note, forKey: .note)
+        }
+    }
+
+    @Test func `a map that is read through two types of keys loses none to either`() throws {
+        let values = [
+            Probed(note: nil, version: 2, kind: "a"), Probed(note: "n", version: 3, kind: "b"),
+            Probed(note: nil, version: nil, kind: "c"), Probed(note: nil, version: 4, kind: "d"),
+        ]
+        let bytes = try CBOREncoder().encode(values)
+        #expect(try CBORDecoder().decode([Probed].self, from: bytes) == values)
+        for value in values {
+            #expect(try CBORDecoder().decode(Probed.self, from: CBOREncoder().encode(value)) == value)
+        }
+    }
+
+    @Test(arguments: ["a2 617801 617802", "bf 617801 617802 ff"])
+    func `a key that stands in a map twice is refused, though two types of keys read one each`(hex: String) throws {
+        struct Twice: Decodable {
+            private enum First: String, CodingKey { case x }
+            private enum Second: String, CodingKey { case other, x }
+            init(from decoder: any Decoder) throws {
+                _ = try decoder.container(keyedBy: First.self).decode(Int.self, forKey: .x)
+                _ = try decoder.container(keyedBy: Second.self).decode(Int.self, forKey: .x)
+            }
+        }
+        #expect(throws: DecodingError.self) { try CBORDecoder().decode(Twice.self, from: Data(hex: hex)) }
+        #expect(throws: DecodingError.self) { try CBORDecoder().decode([Twice].self, from: Data(hex: "81" + hex)) }
+    }
+
+    private final class Token: Sendable {}
+
+    /// Shows whether a token lives still.
+    private final class Witness { weak var token: Token? }
+
+    @Test func `containers kept from values within values leave nothing behind when they go`() throws {
+        struct Inner: Decodable {
+            let container: KeyedDecodingContainer<Key>
+            init(from decoder: any Decoder) throws {
+                container = try decoder.container(keyedBy: Key.self)
+                #expect(try container.decodeIfPresent(Int.self, forKey: .b) == nil)
+            }
+        }
+        struct Outer: Decodable {
+            let container: KeyedDecodingContainer<Key>
+            let inner: Inner
+            init(from decoder: any Decoder) throws {
+                container = try decoder.container(keyedBy: Key.self)
+                inner = try container.decode(Inner.self, forKey: .b)
+            }
+        }
+        let (witness, key) = (Witness(), try #require(CodingUserInfoKey(rawValue: "token")))
+        func decoded() throws -> [Outer] {
+            // What was decoded holds on to the user info.
+            let token = Token()
+            witness.token = token
+            var decoder = CBORDecoder()
+            decoder.userInfo[key] = token
+            return try decoder.decode(
+                [Outer].self, from: Data(hex: "82 a2 616101 6162 a1616102 a2 616103 6162 a1616104"))
+        }
+        var kept = try decoded()
+        #expect(witness.token != nil)
+        #expect(try kept.map { try $0.container.decode(Int.self, forKey: .a) } == [1, 3])
+        #expect(try kept.map { try $0.inner.container.decode(Int.self, forKey: .a) } == [2, 4])
+        kept = []
+        #expect(witness.token == nil)
+    }
+
     @Test func `user info reaches both sides`() throws {
         let key = try #require(CodingUserInfoKey(rawValue: "unit"))
         struct Seen: Codable {

@@ -36,6 +36,40 @@ struct MigrationTests {
         #expect(try folder.names.allSatisfy { !$0.contains("corrupt") })
     }
 
+    // case 288
+    @Test(arguments: [false, true])
+    func `a file of a store from before schema 2 is read, verified and replaced by the checksum of its time`(
+        isDamaged: Bool
+    ) throws {
+        let place = try StorePlace()
+        try FileManager.default.copyItem(at: Self.fixtures.appendingPathComponent("schema-1.sqlite"), to: place.url)
+        var bytes = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
+        let sum = Int64(bitPattern: bytes.withUnsafeBytes { Checksum.xxh64($0) })
+        do {
+            var shell = try Intruder(place.url)
+            try shell.execute("UPDATE entry SET key = 7, checksum = \(sum) WHERE file = 'ab/cd'")
+        }
+        if isDamaged { bytes[99_999] ^= 1 }
+        let file = place.folder.url.appendingPathComponent("store.files/ab/cd")
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try bytes.write(to: file)
+
+        let manager = try place.manager()
+        #expect(try manager.verify().problems.count == (isDamaged ? 1 : 0))
+        let codec = ValueCodec<Data>(identifier: "json", encode: { $0 }, decode: { $0 })
+        let cache: Cache<Int, Data> = try manager.cache(
+            named: "articles", version: "build 7", maxAge: .hours(1), options: CacheOptions(inlineLimit: 1000),
+            codec: codec)
+        #expect(try cache.value(forKey: 7) == (isDamaged ? nil : bytes))
+        #expect(try cache.entry(forKey: 7)?.extendedData == (isDamaged ? nil : Data([1, 2, 3])))
+        let newer = Data(bytes.reversed())
+        try cache.setValue(newer, forKey: 7)
+        #expect(cache.disk.first { $0.key == 7 }?.value == newer)
+        #expect(try place.spilledFiles().count == 1 && !FileManager.default.fileExists(atPath: file.path))
+        #expect(try manager.verify().isHealthy)
+    }
+
     // case 137
     @Test func `a newer schema is refused and left alone, or set aside if the policy says so`() throws {
         let folder = try TemporaryFolder()

@@ -161,6 +161,29 @@ struct MemoryCacheSnapshotTests {
         #expect(count == 1 && loaded[3] == Data("outer".utf8) && loaded[1] == nil && skipped.count == 1)
     }
 
+    @Test func `heads without end, each of which claims the rest of the file, are given up before they cost much`()
+        throws
+    {
+        let cache = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
+        cache[1] = Data("genuine".utf8)
+        try cache.save(to: file)
+        var bytes = try Data(contentsOf: file)
+        // The second record's beginning, with the mark that all but the first have.
+        let second = 28 + bytes[20..<28].reduce(0) { $0 << 8 | Int($1) }
+        let start = bytes[second..<second + 10]
+        let length = 4 << 20
+        while bytes.count + 28 <= length {
+            let rest = UInt64(length - bytes.count - 28)
+            bytes += start + [0x1B, 0, 0, 0, 0, 0, 0, 0, 0, 0x5B]
+            withUnsafeBytes(of: rest.bigEndian) { bytes.append(contentsOf: $0) }
+        }
+        bytes += Data(count: length - bytes.count)
+        try bytes.write(to: file)
+        let (count, loaded, skipped) = try load(Data.self)
+        #expect(count == 1 && loaded[1] == Data("genuine".utf8))
+        #expect(!skipped.isEmpty)
+    }
+
     private func load<Value: Codable & Sendable>(
         _ type: Value.Type
     ) throws -> (count: Int, cache: MemoryCache<Int, Value>, skipped: [String]) {

@@ -60,6 +60,23 @@ struct KeyListingTests {
         #expect(Array(cache.keys) == [1])
     }
 
+    @Test func `an entry written while the clock was ahead is not listed past the end that its correction gave it`()
+        throws
+    {
+        let cache = try cache(.seconds(60))
+        let start = time.now
+        wait(100)
+        cache[1] = "one"
+        time.set(start)
+        // Taken for now, which the row does not say.
+        #expect(cache[1] == "one" && Array(cache.keys) == [1])
+        var shell = try Intruder(folder("store.sqlite"))
+        try shell.execute("UPDATE cache SET opened_at = opened_at + 1")
+        wait(105)
+        #expect(Array(cache.keys) == [])
+        #expect(try !cache.contains(1) && cache.count == 0)
+    }
+
     @Test func `rows that somebody else has written count by their own moments`() throws {
         let cache = try cache(.seconds(60))
         cache[1] = "one"
