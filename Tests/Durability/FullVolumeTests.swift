@@ -40,7 +40,18 @@ struct FullVolumeTests {
             through: SmallVolume.wrapper(folder.url.path, kibibytes: 4096, ballast: 0))
         #expect(
             try child.finish().lines == [
-                "read true", "set storageFull", "count true", "trim nothing 10", "set nothing",
+                "read true", "set storageFull", "count true", "trim nothing true", "set nothing",
+            ])
+    }
+
+    @Test func `a store without room for a word of its own is opened and read all the same`() throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["reopen-full", folder.url.path, "without a log"],
+            through: SmallVolume.wrapper(folder.url.path, kibibytes: 4096, ballast: 0))
+        #expect(
+            try child.finish().lines == [
+                "read true", "set storageFull", "count true", "trim storageFull false", "set storageFull",
             ])
     }
 

@@ -228,7 +228,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
             return Found(
                 generation: live,
                 binding: GenerationBinding(database: database, id: live.id, root: live.root, round: round),
-                present: present)
+                present: present, isAnyRetired: try connection.retiredGeneration() != nil)
         }
     }
 

@@ -107,8 +107,8 @@ extension Database {
     /// of another process lets go after a second.
     private static let (looks, pause): (Int, Int32) = (60, 20)
 
-    /// A log of no more pages is not worth starting anew.
-    private static let tinyLog = 8
+    /// A log of no more pages was just started anew, by a commit that changes nothing.
+    private static let tinyLog = 1
 
     /// On a full volume: gives up the files that wait to be used again, copies the log, and starts it anew in the room that
     /// its file has.

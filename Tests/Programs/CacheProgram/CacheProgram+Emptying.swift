@@ -149,13 +149,15 @@ extension CacheProgram {
             sizes = try fill(cache, Kind("rows"), nil)
             try manager.close()
         }
+        // As if the library had never kept any room: all of the log was copied at closing.
+        if durability == "without a log" { try Data().write(to: URL(fileURLWithPath: folder + "/store.sqlite-wal")) }
         try takeRest(folder + "/rest")
         let (manager, cache) = try opened(.days(2))
         say("read", try sizes.allSatisfy { try cache.value(forKey: $0) == value($0, $1) })
         say("set", code { try cache.setValue(value(0, 16_000), forKey: -1) })
         let other: Bytes = try manager.cache(named: "a", version: "1", maxAge: .days(3))
         say("count", try other.count == sizes.count)
-        say("trim", code { try cache.trim(toCount: 10) }, try cache.count)
+        say("trim", code { try cache.trim(toCount: 10) }, try cache.count == 10)
         say("set", code { try cache.setValue(value(0, 16_000), forKey: -1) })
         try manager.close()
     }
