@@ -63,6 +63,31 @@ static inline sqlite3_int64 larder_read_head(sqlite3 *database, void *bytes, int
     return code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? size : -1;
 }
 
+// The VFS file of the write-ahead log; 0 where it is not open.
+static inline sqlite3_file *larder_log_file(sqlite3 *database) {
+    sqlite3_file *file = 0;
+    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return 0;
+    return file != 0 && file->pMethods != 0 ? file : 0;
+}
+
+// The length of a file, or -1.
+static inline sqlite3_int64 larder_file_size(sqlite3_file *file) {
+    sqlite3_int64 size = 0;
+    return file != 0 && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : -1;
+}
+
+// Makes a file at least so long, of blocks that are its own: a hint of a size allocates them where a file grows in
+// chunks, which it does during this call only.
+static inline int larder_reserve(sqlite3_file *file, sqlite3_int64 bytes) {
+    int chunk = 4096, none = 0;
+    if (file == 0) return SQLITE_NOTFOUND;
+    if (larder_file_size(file) >= bytes) return SQLITE_OK;
+    int code = file->pMethods->xFileControl(file, SQLITE_FCNTL_CHUNK_SIZE, &chunk);
+    if (code == SQLITE_OK) code = file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, &bytes);
+    file->pMethods->xFileControl(file, SQLITE_FCNTL_CHUNK_SIZE, &none);
+    return code != SQLITE_OK ? code : larder_file_size(file) >= bytes ? SQLITE_OK : SQLITE_IOERR_WRITE;
+}
+
 // Takes the errno that `file`'s last failure left behind, so that a later failure does not find it again: a read behind
 // the end is short, which the VFS notes as no error of the system. 0 where there is none.
 static inline int larder_take_errno(sqlite3_file *file) {
@@ -77,9 +102,7 @@ static inline int larder_take_main_errno(sqlite3 *database) { return larder_take
 
 // The same of the write-ahead log's file.
 static inline int larder_take_log_errno(sqlite3 *database) {
-    sqlite3_file *file = 0;
-    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return 0;
-    return larder_take_errno(file);
+    return larder_take_errno(larder_log_file(database));
 }
 
 // Maps the page at `region` a second time, so that it can be read after SQLite has unmapped its own; 0 where that cannot

@@ -37,9 +37,11 @@ extension Connection {
 
     /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.
     ///
-    /// - Parameter begun: Called when the write lock is taken for that commit.
-    package mutating func shrinkLog(_ begun: () -> Void = {}) throws(SQLiteError) {
-        try execute("PRAGMA journal_size_limit = 0")
+    /// - Parameters:
+    ///   - bytes: How much of the file is left to it nevertheless.
+    ///   - begun: Called when the write lock is taken for that commit.
+    package mutating func shrinkLog(to bytes: Int = 0, _ begun: () -> Void = {}) throws(SQLiteError) {
+        try execute("PRAGMA journal_size_limit = \(bytes)")
         let failure: SQLiteError?
         do throws(SQLiteError) {
             // In one transaction: a newer release may be migrating.

@@ -91,6 +91,12 @@ extension SQLiteError {
 }
 
 extension SQLiteError {
+    /// Whether the volume has no room left, or its user may have no more of it.
+    package var isAboutRoom: Bool { .full ~= code || systemCode == ENOSPC || systemCode == EDQUOT }
+
+    /// Our own: there is no room for what is about to be committed.
+    package static let noRoom = SQLiteError(code: .full, message: "the main file cannot grow")
+
     /// Our own: the connections were closed.
     package static let closed = SQLiteError(code: Code(rawValue: -1), message: "the connections are closed")
 

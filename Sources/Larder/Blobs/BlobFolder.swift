@@ -40,11 +40,11 @@ package final class BlobFolder: Sendable {
         }
     }
 
-    /// The bytes that may still be written on the volume.
-    package func freeSpace() throws(SystemError) -> Int64 {
+    /// The bytes of the volume: all of them, and those that may still be written.
+    package func space() throws(SystemError) -> (total: Int64, free: Int64) {
         // The folder itself may not be there yet; the one that it will stand in is.
         let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
-        return try FileSystem.freeSpace(slash == path.startIndex ? "/" : String(path[..<slash]))
+        return try FileSystem.space(slash == path.startIndex ? "/" : String(path[..<slash]))
     }
 
     /// The folder that stands at the path now; nil if none does.

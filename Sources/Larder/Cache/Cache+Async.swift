@@ -101,7 +101,13 @@ extension Cache {
         try await writing("remove values") { () async throws(CacheError) in
             let stored = try self.stored(keys)
             if stored.isEmpty { return }
-            _ = try await ledger.run(core.removeTicket(stored))
+            do throws(CacheError) {
+                _ = try await ledger.run(core.removeTicket(stored))
+            } catch {
+                // In steps, as the synchronous form does it.
+                let count = try smaller(stored.count, after: error)
+                try await offload { () throws(CacheError) in try self.remove(stored, by: count) }
+            }
         }
     }
 

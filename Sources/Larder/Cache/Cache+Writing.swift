@@ -69,11 +69,18 @@ extension Cache {
     }
 
     /// Removes many keys in one step; those that are not there do not matter.
+    ///
+    /// On a full volume it takes as many steps as it has to.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
         try checkWritable("remove values")
         let stored = try self.stored(keys)
-        if stored.isEmpty { return }
-        _ = try ledger.run(core.removeTicket(stored))
+        try remove(stored, by: stored.count)
+    }
+
+    func remove(_ keys: [(key: Key, stored: StoredKey)], by count: Int) throws(CacheError) {
+        try inSlices(keys, of: count) { (slice) throws(CacheError) in
+            _ = try ledger.run(core.removeTicket(slice))
+        }
     }
 
     // MARK: - What both forms need

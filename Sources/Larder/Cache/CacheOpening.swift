@@ -66,7 +66,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
 
     private func declared(_ opened: Opened) throws(CacheError) -> Opened {
         do throws(CacheError) {
-            try declare(on: opened.core)
+            try tolerant { () throws(CacheError) in try declare(on: opened.core) }
         } catch {
             opened.core.ledger.detach(opened.handle)
             throw error
@@ -136,7 +136,17 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 made.withLock { $0 = make(found) }
                 return old?.supersede()
             })
-        let found = try store.queue.run(ticket, store)
+        let found: Found
+        do throws(CacheError) {
+            found = try store.queue.run(ticket, store)
+        } catch {
+            // What is there can be used although nothing can be written down.
+            guard error.code == .storageFull, let shown = try foundOnDisk() else { throw error }
+            store.notify(.backgroundFailure(error))
+            let displaced = store.live[name]?.supersede()
+            _ = consume displaced
+            return .made(make(shown), shown)
+        }
         guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
         return .made(opened, found)
     }
@@ -151,12 +161,22 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         }
         if found.isAnyRetired { store.reclaimer.begin(store) }
         do throws(CacheError) {
-            try opened.core.ledger.setLimits(limits)
+            try tolerant { () throws(CacheError) in try opened.core.ledger.setLimits(limits) }
         } catch {
             opened.core.ledger.detach(opened.handle)
             throw error
         }
         return opened
+    }
+
+    /// Does what an opening writes beside its own purpose: a full volume does not refuse the handle.
+    private func tolerant(_ body: () throws(CacheError) -> Void) throws(CacheError) {
+        do throws(CacheError) {
+            try body()
+        } catch {
+            guard error.code == .storageFull else { throw error }
+            store.notify(.backgroundFailure(error))
+        }
     }
 
     private func find(_ connection: inout Connection, _ context: WriteContext) throws(SQLiteError) -> Found {
@@ -199,12 +219,12 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         return (core, handle)
     }
 
-    /// Shows what is there if it is of this version, and nothing if it is not.
-    private func openReadOnly() throws(CacheError) -> Opened {
+    /// The live generation, if it is of this version; nothing is written.
+    private func foundOnDisk() throws(CacheError) -> Found? {
         let (name, version, codec) = (name, version.description, codec)
         let present = try store.present()
         let round = present.watch.round()
-        let found = try store.read { (connection, database) throws(SQLiteError) -> Found? in
+        return try store.read { (connection, database) throws(SQLiteError) -> Found? in
             guard let live = try connection.liveGeneration(named: name), live.isOf(version: version, codec: codec)
             else {
                 return nil
@@ -212,8 +232,14 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
             return Found(
                 generation: live,
                 binding: GenerationBinding(database: database, id: live.id, root: live.root, round: round),
-                present: present)
+                present: present, isAnyRetired: try connection.retiredGeneration() != nil)
         }
+    }
+
+    /// Shows what is there if it is of this version, and nothing if it is not.
+    private func openReadOnly() throws(CacheError) -> Opened {
+        let present = try store.present()
+        let found = try foundOnDisk()
         // What is not there may come. It is looked for with every read, by a ledger of its own that keeps no copies and
         // stands in nobody's way: the writes of this process are not told to it.
         let nothing = StorePresent(

@@ -141,7 +141,13 @@ extension SubCache {
         let label = terms.fileName.map { BlobLabel(suggestion: $0(stored.description)) } ?? .none
         let spilled = SpilledPayload(payload, label: label)
         do throws(SystemError) {
-            _ = try spilled.file(in: blobs)
+            do throws(SystemError) {
+                _ = try spilled.file(in: blobs)
+            } catch {
+                // The log may have grown over what is needed here.
+                guard error.isAboutRoom, ledger.store.regainRoom() else { throw error }
+                _ = try spilled.file(in: blobs)
+            }
         } catch {
             throw CacheError("cannot write the value for key \(stored) of cache \"\(name)\" into a file", error)
         }

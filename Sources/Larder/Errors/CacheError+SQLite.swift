@@ -20,14 +20,13 @@ extension CacheError {
 
 extension SQLiteError {
     fileprivate var meaning: (CacheError.Code, String) {
-        if systemCode == ENOSPC || systemCode == EDQUOT { return Self.full }
+        if isAboutRoom { return Self.full }
         if systemCode == EMFILE || systemCode == ENFILE {
             return (.storageUnavailable, "too many files are open; close some and try again")
         }
         switch code {
         case .busy, .locked, .lockingProtocol:
             return (.busy, "another connection holds the database; try again, or raise the busy timeout")
-        case .full: return Self.full
         case .corrupt, .notADatabase: return (.corrupt, "the database is damaged")
         case .cannotOpen:
             return (.storageUnavailable, "the file cannot be opened; check that its folder exists and may be written")

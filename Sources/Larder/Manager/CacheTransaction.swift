@@ -176,7 +176,8 @@ extension Store {
         staging.hide()
         defer { for write in staging.writes { write.show() } }
         do throws(CacheError) {
-            try finishExclusive(turn) { (connection, context) throws(SQLiteError) in
+            let takesRoom = staging.writes.contains(where: \.write.takesRoom)
+            try finishExclusive(turn, takesRoom: takesRoom) { (connection, context) throws(SQLiteError) in
                 for write in staging.writes {
                     do throws(WriteFailure) {
                         try write.write.perform(&connection, context)

@@ -14,7 +14,7 @@ package struct WriteContext: Sendable {
 /// The connections to one database file, or to one database in memory, from its opening to its closing.
 package final class Database: Sendable {
     /// The side that writes; the guardian is there for checkpoints only.
-    private struct Writer: ~Copyable {
+    struct Writer: ~Copyable {
         var connection: Connection
         var guardian: Connection?
         /// Set while a transaction is open between two calls.
@@ -28,15 +28,15 @@ package final class Database: Sendable {
         }
     }
 
-    private enum Readers: Sendable {
+    enum Readers: Sendable {
         case pool(ReaderPool)
         /// In memory one connection does both.
         case writer
     }
 
-    private let writer: Mutex<Writer?>
-    private let readers: Readers
-    private let openGuardian: ReaderPool.Opener
+    let writer: Mutex<Writer?>
+    let readers: Readers
+    let openGuardian: ReaderPool.Opener
     private let isUnmoved: @Sendable () -> Bool
 
     /// Whether what was read counts only if the file is still in place afterwards: there are no locks to rely on.
@@ -70,10 +70,13 @@ package final class Database: Sendable {
     package let logIdentity: FileIdentity?
 
     /// How many pages stood in the log after the last commit here; 0 once all of them are in the main file.
-    private let logPages = Atomic(0)
+    let logPages = Atomic(0)
 
     /// The length of the log at which the next checkpoint pays.
-    private let checkpointAt = Atomic(checkpointPages)
+    let checkpointAt = Atomic(checkpointPages)
+
+    /// What it keeps of its volume; under the writer's lock.
+    let room = DatabaseRoom()
 
     /// A database in a file.
     ///
@@ -124,19 +127,38 @@ package final class Database: Sendable {
     /// Whether the file we have open is still the one at its path.
     package var isInPlace: Bool { isUnmoved() }
 
-    /// Runs `body` in one transaction on the writing side.
+    /// Runs `body` in one transaction on the writing side; again, if it found no room and some could be made.
+    ///
+    /// - Parameter takesRoom: Whether it adds something, and so has to leave what is kept for removals.
     package func write<R: Sendable>(
-        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        takesRoom: Bool = true, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        do throws(SQLiteError) {
+            return try writeOnce(takesRoom, body)
+        } catch {
+            guard error.isAboutRoom, regainRoom() else { throw error }
+        }
+        do throws(SQLiteError) {
+            return try writeOnce(takesRoom, body)
+        } catch {
+            // The log took what was left, and then it was not enough.
+            if error.isAboutRoom { regainRoom() }
+            throw error
+        }
+    }
+
+    private func writeOnce<R: Sendable>(
+        _ takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try withWriter { (connection) throws(SQLiteError) in
             var isCommitted = false
             defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try connection.transaction { (connection) throws(SQLiteError) in
                 let context = WriteContext(present: present, round: watch.beginCommit())
-                return try committing(&connection) { (c) throws(SQLiteError) in try body(&c, context) }
+                return try committing(&connection, takesRoom) { (c) throws(SQLiteError) in try body(&c, context) }
             }
             isCommitted = true
-            logPages.store(connection.logPages, ordering: .relaxed)
+            noteCommit(&connection)
             return result
         }
     }
@@ -144,12 +166,13 @@ package final class Database: Sendable {
     /// Runs `body` in the transaction of a commit that is under way, and tells the watch if there will be none: the lock
     /// is free before the end of the commit is noted, and what others commit in between must not pass for ours.
     private func committing<R>(
-        _ connection: inout Connection, _ body: (inout Connection) throws(SQLiteError) -> R
+        _ connection: inout Connection, _ takesRoom: Bool, _ body: (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         let before = connection.totalChanges
         do throws(SQLiteError) {
             let result = try body(&connection)
             if connection.totalChanges == before { watch.abandonCommit() }
+            try giveRoom(&connection, takesRoom: takesRoom)
             return result
         } catch {
             watch.abandonCommit()
@@ -183,18 +206,31 @@ package final class Database: Sendable {
     }
 
     /// Runs `body` in the open transaction, and commits it.
+    ///
+    /// Without room it is lost, since others may write before another one begins; but that one finds what can be made.
     package func finishExclusive<R: Sendable>(
-        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        takesRoom: Bool = true, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        do throws(SQLiteError) {
+            return try finishExclusiveOnce(takesRoom, body)
+        } catch {
+            if error.isAboutRoom { regainRoom() }
+            throw error
+        }
+    }
+
+    private func finishExclusiveOnce<R: Sendable>(
+        _ takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try writer.withLock { writer throws(SQLiteError) in
             guard writer != nil, let context = writer!.exclusive.take() else { throw .closed }
             var isCommitted = false
             defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try writer!.connection.finishWriting { (connection) throws(SQLiteError) in
-                try committing(&connection) { (c) throws(SQLiteError) in try body(&c, context) }
+                try committing(&connection, takesRoom) { (c) throws(SQLiteError) in try body(&c, context) }
             }
             isCommitted = true
-            logPages.store(writer!.connection.logPages, ordering: .relaxed)
+            noteCommit(&writer!.connection)
             return result
         }
     }
@@ -220,70 +256,6 @@ package final class Database: Sendable {
 }
 
 extension Database {
-    /// The log is copied into the main file when it has grown to this many pages: 4 MB.
-    package static let checkpointPages = 1000
-
-    /// Whether the log has grown so far that a checkpoint pays.
-    package var wantsCheckpoint: Bool {
-        logPages.load(ordering: .relaxed) >= checkpointAt.load(ordering: .relaxed)
-    }
-
-    /// A log of this many pages, 16 MB, is not written on before somebody has tried to copy it: the background was outrun.
-    package static let longestLog = 4 * checkpointPages
-
-    /// Whether whoever writes is to copy the log first.
-    package var isLogTooLong: Bool { wantsCheckpoint && logPages.load(ordering: .relaxed) >= Self.longestLog }
-
-    /// Copies the log into the main file; nil if another process holds the write lock, or there is no log.
-    package func checkpoint() throws(SQLiteError) -> CheckpointResult? {
-        guard case .pool(let pool) = readers else { return nil }
-        // Most of the files, while others may write; the rest below.
-        try blobs?.syncForCheckpoint()
-        // A reader that stands in the log keeps what comes after its moment from being copied, …
-        pool.letGo()
-        let result = try writer.withLock { writer throws(SQLiteError) -> CheckpointResult? in
-            guard writer != nil else { throw .closed }
-            // The write lock is ours, and not to be had for the checkpoint.
-            guard writer!.exclusive == nil else { return nil }
-            // A row must not be safer than the file that it names.
-            try blobs?.syncForCheckpoint()
-            let result = try writer!.checkpoint(openGuardian)
-            // Before anybody writes again, whose pages would be forgotten.
-            if result?.isComplete == true { logPages.store(0, ordering: .relaxed) }
-            return result
-        }
-        // … and one that still does keeps the log from being started anew.
-        pool.letGo()
-        if result?.isComplete == true {
-            checkpointAt.store(Self.checkpointPages, ordering: .relaxed)
-        } else {
-            // Somebody stands in the log, or writes: trying again at once would achieve as little again.
-            let pause = result == nil ? Self.checkpointPages / 4 : Self.checkpointPages
-            checkpointAt.store(logPages.load(ordering: .relaxed) + pause, ordering: .relaxed)
-        }
-        return result
-    }
-
-    /// A log of this many pages costs the next opening more to read than it costs us to start it anew.
-    private static let longLog = 64
-
-    /// Copies what was written here into the main file, and leaves a short log.
-    package func tidyLog() throws(SQLiteError) {
-        guard logPages.load(ordering: .relaxed) > 0 || writtenPages > Self.longLog, isInPlace else { return }
-        guard let result = try checkpoint(), result.isComplete, result.logPages > Self.longLog else { return }
-        try writer.withLock { writer throws(SQLiteError) in
-            // Nobody's transaction is to be committed with this.
-            guard writer != nil, writer!.exclusive == nil else { return }
-            var isCommitted = false
-            defer { watch.endCommit(isCommitted: isCommitted) }
-            try writer!.connection.shrinkLog { _ = watch.beginCommit() }
-            isCommitted = true
-        }
-    }
-
-    /// How many pages our last commit left in the log, which is as long as before when all of them have been copied.
-    private var writtenPages: Int { writer.withLock { $0 == nil ? 0 : $0!.connection.logPages } }
-
     /// Lets go of the read transactions that are kept open.
     package func letGoOfReaders() {
         if case .pool(let pool) = readers { pool.letGo() }
@@ -307,17 +279,6 @@ extension Database {
         return switch readers {
         case .pool(let pool): pool.isIdle && isWriterIdle
         case .writer: isWriterIdle
-        }
-    }
-}
-
-extension BlobFolder {
-    /// Puts what was written on the disk before the log that names it is copied.
-    fileprivate func syncForCheckpoint() throws(SQLiteError) {
-        do throws(SystemError) {
-            try sync()
-        } catch {
-            throw SQLiteError(code: .inputOutput, message: "files could not be synced", systemCode: error.number)
         }
     }
 }

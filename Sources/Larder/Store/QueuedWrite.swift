@@ -54,12 +54,16 @@ package final class QueuedWrite: Sendable {
     /// Whether it writes at all; one that only takes hold of something does not.
     let isWriting: Bool
 
+    /// Whether it adds something: it leaves what is kept of the volume for removals.
+    let takesRoom: Bool
+
     private let state: Mutex<State>
 
     init(
         _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, isWriting: Bool = true,
-        _ work: any WriteWork
+        takesRoom: Bool = false, _ work: any WriteWork
     ) {
+        self.takesRoom = takesRoom
         self.scope = scope
         self.isCompound = isCompound
         self.isAlone = isAlone

@@ -9,8 +9,9 @@ package final class Reclaimer: Sendable {
     /// How often in a row it failed.
     private let failures = Atomic(0)
 
-    /// How many rows a slice has.
+    /// How many rows a slice has, and fewer after one that found the volume full.
     private static let rowsPerSlice = 500
+    private let rows = Atomic(rowsPerSlice)
 
     /// The pause between two slices: readers renew their view of the file after each.
     private static let pause: Duration = .milliseconds(20)
@@ -70,13 +71,27 @@ package final class Reclaimer: Sendable {
 
     /// Deletes a slice; nil if there is nothing left.
     private func slice(_ store: Store) throws(CacheError) -> Int? {
-        guard try isAnyRetired(store) else { return nil }
+        guard try isAnyRetired(store) else {
+            rows.store(Self.rowsPerSlice, ordering: .relaxed)
+            return nil
+        }
+        while true {
+            let count = rows.load(ordering: .relaxed)
+            do throws(CacheError) {
+                return try slice(store, of: count)
+            } catch {
+                rows.store(try smaller(count, after: error), ordering: .relaxed)
+            }
+        }
+    }
+
+    private func slice(_ store: Store, of limit: Int) throws(CacheError) -> Int {
         let ticket = WriteTicket<(count: Int, files: [String])>(
             .unheld, isCompound: true,
             perform: { (connection, _) throws(WriteFailure) in
                 do throws(SQLiteError) {
                     guard let id = try connection.retiredGeneration() else { return (0, []) }
-                    return try connection.reclaim(id, atMost: Self.rowsPerSlice)
+                    return try connection.reclaim(id, atMost: limit)
                 } catch {
                     throw .database(error)
                 }

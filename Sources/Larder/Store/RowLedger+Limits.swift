@@ -168,7 +168,7 @@ extension RowLedger {
 
     /// A share of the rows that may go, in the order in which they go.
     private func leastUsed(of rows: Int, now: Int64) throws(CacheError) -> [TrimCandidate] {
-        try flushUses()
+        try flushUsesWhereRoom()
         // What somebody may still serve although it is over is as good as what is not.
         let (rule, moment) = (loosestRule, now.subtractingSaturated(longestKeeping))
         let excess = state.withLock { state in state.limits.count.map { rows - $0 } ?? 0 }

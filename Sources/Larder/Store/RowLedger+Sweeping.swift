@@ -50,8 +50,7 @@ extension RowLedger {
     /// - Returns: Those that went.
     package func remove(_ victims: [RowVictim], _ cause: RemovalCause) throws(CacheError) -> [RowVictim] {
         var removed: [RowVictim] = []
-        for start in stride(from: 0, to: victims.count, by: Self.rowsPerSlice) {
-            let slice = Array(victims[start..<min(start + Self.rowsPerSlice, victims.count)])
+        try inSlices(victims, of: Self.rowsPerSlice) { (slice) throws(CacheError) in
             // The front's keys are the user's code, and made before anything is held.
             let front = front
             let removal = front?.removal(of: slice, cause) ?? .none
@@ -106,14 +105,14 @@ extension RowLedger {
     /// - Returns: How many went.
     package func removeExpired(_ rules: [AgeRule], now: Int64, grace: Int64) throws(CacheError) -> Int {
         guard !rules.isEmpty else { return 0 }
-        try flushUses()
+        try flushUsesWhereRoom()
         var count = 0
         var pass = RowPass()
         while true {
             let page = try pass.nextFacts(of: self)
             if page.isEmpty {
                 // Moments in the future that were met.
-                if !isSettled { try flushUses() }
+                if !isSettled { try flushUsesWhereRoom() }
                 return count
             }
             let victims = page.compactMap { item -> RowVictim? in
@@ -141,7 +140,7 @@ extension RowLedger {
         let (rules, keeping) = try sweepTerms()
         if rules.isEmpty {
             // Its last handle is gone; once it is settled it is one that nobody uses.
-            try flushUses()
+            try flushUsesWhereRoom()
             return 0
         }
         var grace = keeping
@@ -178,7 +177,7 @@ extension RowLedger {
         excess: @escaping @Sendable (inout Connection, Int64) throws(SQLiteError) -> Int64,
         weight: (EntryFacts) -> Int64
     ) throws(CacheError) -> Int {
-        try flushUses()
+        try flushUsesWhereRoom()
         let (rule, now) = (terms.rule, terms.now())
         var removed = 0
         while true {

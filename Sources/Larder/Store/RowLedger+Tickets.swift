@@ -26,7 +26,7 @@ extension RowLedger {
         apply: @escaping @Sendable (PutRows, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(PutRows, WritePlace)> {
         ticket(
-            .cache(identity), isCompound: true,
+            .cache(identity), isCompound: true, takesRoom: true,
             perform: { (connection, place) throws(WriteFailure) in
                 // Each a number of its own, in their order.
                 let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
@@ -127,7 +127,7 @@ extension RowLedger {
     ) -> WriteTicket<(Bool, WritePlace)> {
         let now = terms.now()
         return ticket(
-            .key(HeldKey(identity, key)), isCompound: true,
+            .key(HeldKey(identity, key)), isCompound: true, takesRoom: true,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     guard let facts = try c.facts(place.generation, key),

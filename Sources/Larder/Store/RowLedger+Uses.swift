@@ -89,10 +89,10 @@ extension RowLedger {
         try front?.handOverUses()
         guard !store.isReadOnly else { return }
         let (uses, corrections) = state.withLock { ($0.uses, $0.corrections) }
-        try inSlices(Array(corrections)) { slice throws(CacheError) in
+        try inSlices(Array(corrections), of: Self.notesPerSlice) { (slice) throws(CacheError) in
             _ = try run(correctionTicket(slice))
         }
-        try inSlices(Array(uses)) { slice throws(CacheError) in
+        try inSlices(Array(uses), of: Self.notesPerSlice) { (slice) throws(CacheError) in
             _ = try run(useTicket(slice))
         }
         isFlushingSoon.store(false, ordering: .releasing)
@@ -100,18 +100,11 @@ extension RowLedger {
         store.live.drop(self)
     }
 
-    private func inSlices<Item>(
-        _ items: [Item], _ body: ([Item]) throws(CacheError) -> Void
-    ) throws(CacheError) {
-        for start in stride(from: 0, to: items.count, by: Self.notesPerSlice) {
-            try body(Array(items[start..<min(start + Self.notesPerSlice, items.count)]))
-        }
-    }
-
     private func useTicket(_ notes: [(key: StoredKey, value: NotedUse)]) -> WriteTicket<(Void, WritePlace)> {
         let now = store.timekeeper.now()
+        // A row grows with its first use.
         return ticket(
-            .unheld, isCompound: true,
+            .unheld, isCompound: true, takesRoom: true,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     for (key, use) in notes {
@@ -146,6 +139,17 @@ extension RowLedger {
                 }
                 return nil
             })
+    }
+}
+
+extension RowLedger {
+    /// Does the same before something is removed: on a full volume that goes by the uses that were written down earlier.
+    func flushUsesWhereRoom() throws(CacheError) {
+        do throws(CacheError) {
+            try flushUses()
+        } catch {
+            if error.code != .storageFull { throw error }
+        }
     }
 }
 

@@ -43,6 +43,7 @@ extension Store {
     }
 
     /// Does something for every sub-cache in use; one that was superseded meanwhile has nothing to say.
+    @discardableResult
     private func inUse(_ body: (RowLedger) throws(CacheError) -> Int) throws(CacheError) -> Int {
         var count = 0
         for ledger in live.all where !ledger.isSuperseded {
@@ -93,19 +94,25 @@ extension Store {
     /// - Returns: How many bytes.
     package func vacuum() throws(CacheError) -> Int64 {
         var freed = 0
+        var slice = Self.pagesPerSlice
         while true {
+            let atMost = slice
             let ticket = WriteTicket<Int>(
                 .unheld, isCompound: true,
                 perform: { (connection, _) throws(WriteFailure) in
                     try connection.failing { (c) throws(SQLiteError) in
                         let before = try c.freePages()
-                        if before > 0 { try c.vacuum(pages: Self.pagesPerSlice) }
+                        if before > 0 { try c.vacuum(pages: atMost) }
                         return before - (try c.freePages())
                     }
                 })
-            let pages = try queue.run(ticket, self)
-            if pages <= 0 { return Int64(freed * Connection.pageSize) }
-            freed += pages
+            do throws(CacheError) {
+                let pages = try queue.run(ticket, self)
+                if pages <= 0 { return Int64(freed * Connection.pageSize) }
+                freed += pages
+            } catch {
+                slice = try smaller(atMost, after: error)
+            }
         }
     }
 
@@ -146,7 +153,7 @@ extension Store {
         var hasSwept = false
         while true {
             let free = try CacheError.translating("cannot look how much room there is for \(name)") {
-                try blobs.freeSpace()
+                try blobs.space().free
             }
             guard free < floor else { return removed }
             // What is over goes first of all.
@@ -168,7 +175,10 @@ extension Store {
     private func evictOfAll(
         bytes: Int64, _ cause: RemovalCause, sparing spared: Int64? = nil
     ) throws(CacheError) -> Int {
-        try flushUses()
+        try inUse { (ledger) throws(CacheError) in
+            try ledger.flushUsesWhereRoom()
+            return 0
+        }
         var removed = 0
         var rest = bytes
         while rest > 0 {

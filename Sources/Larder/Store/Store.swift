@@ -82,17 +82,17 @@ package final class Store: Sendable {
     package func write<R: Sendable>(
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        let result = try writeAlone(body)
+        let result = try writeAlone(takesRoom: true, body)
         keepLogShort()
         return result
     }
 
     /// The same, and whoever calls it sees to the log, once memory knows what was written.
     private func writeAlone<R: Sendable>(
-        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
-            let result = try database.write(body)
+            let result = try database.write(takesRoom: takesRoom, body)
             guard database.isInPlace else { throw .moved }
             return result
         }
@@ -124,18 +124,21 @@ package final class Store: Sendable {
     /// Runs `body` in the transaction that was begun on `turn`, or in one of its own, and commits it.
     ///
     /// `body` may run again, on another database; whoever calls it sees to the log, once memory knows what was written.
+    ///
+    /// - Parameter takesRoom: Whether anything is added.
     package func finishExclusive(
-        _ turn: Database?, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+        _ turn: Database?, takesRoom: Bool = true,
+        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
-        guard let turn else { return try writeAlone(body) }
+        guard let turn else { return try writeAlone(takesRoom: takesRoom, body) }
         var isFirst = true
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             defer { isFirst = false }
             if isFirst {
-                try turn.finishExclusive(body)
+                try turn.finishExclusive(takesRoom: takesRoom, body)
                 guard turn.isInPlace else { throw .moved }
             } else {
-                try database.write(body)
+                try database.write(takesRoom: takesRoom, body)
                 guard database.isInPlace else { throw .moved }
             }
         }
@@ -243,10 +246,13 @@ package final class Store: Sendable {
 
 extension Store: WriteCommitter {
     package func commit(
-        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
-        try writeAlone(body)
+        try writeAlone(takesRoom: takesRoom, body)
     }
+
+    /// On a full volume: makes what room the store can make without removing anything; whether there was any to be made.
+    func regainRoom() -> Bool { database?.regainRoom() ?? false }
 
     package func batchIsOver() { keepLogShort() }
 

@@ -5,8 +5,10 @@ internal import Synchronization
 /// What a queue commits with.
 package protocol WriteCommitter: AnyObject, Sendable {
     /// Runs a body in one transaction.
+    ///
+    /// - Parameter takesRoom: Whether it adds something, and so has to leave what is kept for removals.
     func commit(
-        _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError)
 
     /// A batch was committed and made known; the leader calls it before the next one begins.
@@ -173,7 +175,8 @@ package final class WriteQueue: Sendable {
     private static func commit(_ batch: [QueuedWrite], _ committer: any WriteCommitter) {
         let isShared = batch.count > 1
         do throws(CacheError) {
-            try committer.commit { (connection, context) throws(SQLiteError) in
+            let takesRoom = batch.contains(where: \.takesRoom)
+            try committer.commit(takesRoom: takesRoom) { (connection, context) throws(SQLiteError) in
                 for write in batch { try perform(write, isShared, &connection, context) }
             }
         } catch {

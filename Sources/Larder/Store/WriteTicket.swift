@@ -8,17 +8,19 @@ package struct WriteTicket<Result: Sendable>: Sendable {
     private let kept: @Sendable () -> Result?
 
     /// - Parameters:
+    ///   - takesRoom: Whether it adds something.
     ///   - perform: Does it, inside a transaction; may be called again, in another one.
     ///   - apply: Makes it known in memory once it is committed; gives back what it displaced there.
     package init(
         _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, isWriting: Bool = true,
+        takesRoom: Bool = false,
         perform: @escaping @Sendable (inout Connection, WriteContext) throws(WriteFailure) -> Result,
         apply: @escaping @Sendable (Result) -> (any Sendable)? = { _ in nil }
     ) {
         let kept = KeptResult<Result>()
         self.kept = { kept.result }
         write = QueuedWrite(
-            scope, isCompound: isCompound, isAlone: isAlone, isWriting: isWriting,
+            scope, isCompound: isCompound, isAlone: isAlone, isWriting: isWriting, takesRoom: takesRoom,
             ClosureWork(
                 perform: { (connection, context) throws(WriteFailure) in
                     kept.keep(try perform(&connection, context))
@@ -26,10 +28,12 @@ package struct WriteTicket<Result: Sendable>: Sendable {
                 apply: { kept.result.flatMap(apply) }))
     }
 
+    /// A ticket for work that adds something.
+    ///
     /// - Parameter result: What `work` has come to, the last time that it was done.
     init(_ scope: WriteScope, _ work: any WriteWork, result: @escaping @Sendable () -> Result?) {
         kept = result
-        write = QueuedWrite(scope, work)
+        write = QueuedWrite(scope, takesRoom: true, work)
     }
 
     /// What was committed; nil if nothing was.

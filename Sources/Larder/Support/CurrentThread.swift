@@ -19,4 +19,7 @@ package enum CurrentThread {
 
     /// Lets others run first.
     package static func yield() { sched_yield() }
+
+    /// Waits, where the system has no way to be told what is waited for.
+    package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 }

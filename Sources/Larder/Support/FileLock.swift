@@ -43,7 +43,7 @@ extension FileSystem {
             guard waited < milliseconds else { return false }
             let now = min(pause, milliseconds - waited)
             // A blocking flock has no limit of time, so the wait is a poll: 1, 2, 4, then 8 ms.
-            poll(nil, 0, now)
+            CurrentThread.pause(milliseconds: now)
             waited += now
             pause = min(pause * 2, 8)
         }

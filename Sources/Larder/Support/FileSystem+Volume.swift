@@ -60,11 +60,14 @@ extension FileSystem {
 }
 
 extension FileSystem {
-    /// The bytes that we may still write on the volume that holds `path`.
-    package static func freeSpace(_ path: String) throws(SystemError) -> Int64 {
+    /// The bytes of the volume that holds `path`: all of them, and those that we may still write.
+    package static func space(_ path: String) throws(SystemError) -> (total: Int64, free: Int64) {
         var volume = statvfs()
         guard statvfs(path, &volume) == 0 else { throw failure("statvfs", path) }
-        let (bytes, isTooMuch) = UInt64(volume.f_bavail).multipliedReportingOverflow(by: UInt64(volume.f_frsize))
-        return isTooMuch ? .max : Int64(clamping: bytes)
+        func bytes(_ blocks: UInt64) -> Int64 {
+            let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: UInt64(volume.f_frsize))
+            return isTooMuch ? .max : Int64(clamping: bytes)
+        }
+        return (bytes(UInt64(volume.f_blocks)), bytes(UInt64(volume.f_bavail)))
     }
 }

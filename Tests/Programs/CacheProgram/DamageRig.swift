@@ -108,15 +108,17 @@ enum DamageRig {
         }
         let url = folder.appendingPathComponent(name)
         var bytes = [UInt8](try Data(contentsOf: url))
+        // Behind what is in use there may be room that was not used yet, where a bit means nothing.
+        let used = bytes.lastIndex { $0 != 0 } ?? 0
         if part == .database, !isSure, Int.random(in: 0..<4, using: &random) == 0 {
-            let start = Int.random(in: 0..<bytes.count / 512, using: &random) * 512
+            let start = Int.random(in: 0...used / 512, using: &random) * 512
             let value = UInt8.random(in: 0...255, using: &random)
             for index in start..<start + 512 { bytes[index] = value }
             try Data(bytes).write(to: url)
             return "\(name), sector at \(start) all \(value)"
         }
         // The head of the file, where a bit means most, as often as all the rest.
-        let end = part == .database && Bool.random(using: &random) ? 4 * 4096 : bytes.count
+        let end = part == .database && Bool.random(using: &random) ? 4 * 4096 : used + 1
         let bit = Int.random(in: 0..<8, using: &random)
         // The database's mark, and the log's first page.
         let index = isSure ? (part == .log ? 100 : 3) : Int.random(in: 0..<end, using: &random)

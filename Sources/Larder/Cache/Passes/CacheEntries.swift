@@ -74,7 +74,7 @@ extension Cache {
         if rowOrder != nil {
             do throws(CacheError) {
                 // The order of use is that of the rows once what memory knows is written down.
-                if order == .accessed, !ledger.store.inside.containCurrent { try ledger.flushUses() }
+                if order == .accessed, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
                 stamp = core.stamp()
             } catch {
                 noteFailedPass(error)

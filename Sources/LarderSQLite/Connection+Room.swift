@@ -1,0 +1,32 @@
+internal import LarderCSQLite
+
+/// The room that the files of a database have on their volume.
+extension Connection {
+    /// How many pages the database has, with what the open transaction adds.
+    package mutating func pageCount() throws(SQLiteError) -> Int {
+        try with(.pageCount) { (statement) throws(SQLiteError) in
+            try statement.step() ? Int(statement.int64(0)) : 0
+        }
+    }
+
+    /// Gives the main file blocks of its own for so many pages; false if they are not to be had.
+    ///
+    /// A file that is longer than its database is nothing odd: the next complete checkpoint cuts it.
+    package func reserve(pages: Int) -> Bool {
+        larder_reserve(larder_main_file(handle), Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
+    }
+
+    /// Gives the log's file blocks of its own for so many bytes; false if they are not to be had.
+    ///
+    /// What stands behind the last frame of the log is not read.
+    package func reserveLog(bytes: Int) -> Bool {
+        larder_reserve(larder_log_file(handle), Int64(bytes)) == SQLITE_OK
+    }
+
+    /// How long the log's file is, whatever of it is in use.
+    package var logFileSize: Int { max(0, Int(larder_file_size(larder_log_file(handle)))) }
+}
+
+extension SQL {
+    fileprivate static let pageCount = SQL("PRAGMA page_count")
+}
