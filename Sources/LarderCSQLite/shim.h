@@ -77,7 +77,8 @@ static inline sqlite3_int64 larder_file_size(sqlite3_file *file) {
 }
 
 // Makes a file at least so long, of blocks that are its own: a hint of a size allocates them where a file grows in
-// chunks, which it does during this call only.
+// chunks, which it does during this call only. SQLite writes a byte into each block behind the end that it finds, so
+// nobody else may be making the file longer at this moment.
 static inline int larder_reserve(sqlite3_file *file, sqlite3_int64 bytes) {
     int chunk = 4096, none = 0;
     if (file == 0) return SQLITE_NOTFOUND;
@@ -86,6 +87,21 @@ static inline int larder_reserve(sqlite3_file *file, sqlite3_int64 bytes) {
     if (code == SQLITE_OK) code = file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, &bytes);
     file->pMethods->xFileControl(file, SQLITE_FCNTL_CHUNK_SIZE, &none);
     return code != SQLITE_OK ? code : larder_file_size(file) >= bytes ? SQLITE_OK : SQLITE_IOERR_WRITE;
+}
+
+// The same for the main file, which only those make longer who copy the log: the lock that one of them holds (the second
+// of the log's index) is taken meanwhile.
+static inline int larder_reserve_main(sqlite3 *database, sqlite3_int64 bytes) {
+    enum { copying = 1 };
+    sqlite3_file *file = larder_main_file(database);
+    if (file == 0) return SQLITE_NOTFOUND;
+    if (larder_file_size(file) >= bytes) return SQLITE_OK;
+    if (file->pMethods->iVersion < 2 || file->pMethods->xShmLock == 0) return SQLITE_NOTFOUND;
+    int code = file->pMethods->xShmLock(file, copying, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
+    if (code != SQLITE_OK) return code;
+    code = larder_reserve(file, bytes);
+    file->pMethods->xShmLock(file, copying, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+    return code;
 }
 
 // Takes the errno that `file`'s last failure left behind, so that a later failure does not find it again: a read behind
@@ -147,9 +163,10 @@ static inline int larder_wal_header_equals(const volatile void *region, larder_w
 // The word that rises by one with each commit.
 static inline uint32_t larder_wal_header_changes(larder_wal_header header) { return (uint32_t)header.words[1]; }
 
-// What a reader needs to know of the log itself: its frames, and how many of them are in the main file. The first stands
-// in the header, the second behind the header's two copies. Both are in the machine's byte order.
+// What a reader needs to know of the log itself: its frames, the pages of the database as of the last of them, and how many
+// of them are in the main file. The last stands behind the header's two copies. All are in the machine's byte order.
 static inline uint32_t larder_wal_frames(const volatile void *region) { return ((const volatile uint32_t *)region)[4]; }
+static inline uint32_t larder_wal_pages(const volatile void *region) { return ((const volatile uint32_t *)region)[5]; }
 static inline uint32_t larder_wal_moved(const volatile void *region) { return ((const volatile uint32_t *)region)[24]; }
 
 #endif

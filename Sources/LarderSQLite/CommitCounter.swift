@@ -36,6 +36,9 @@ package final class CommitCounter: Sendable {
     /// It is good as long as the counter lives.
     package var addressOfChecksum: UInt { address + 40 }
 
+    /// How many pages the database has since the last commit; 0 where the index does not tell.
+    package var pages: Int { Int(larder_wal_pages(page)) }
+
     /// How far the log has grown and been copied, which the stamp does not tell: no commit, no change of it.
     func log() -> LogState {
         LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))

@@ -18,8 +18,10 @@ extension Connection {
     /// older view of it. Only a writer starts the log anew, so under the write lock that cannot happen, in whatever
     /// process. The mode is always PASSIVE: FULL and TRUNCATE take the write lock themselves, and fall back to PASSIVE
     /// without it when it is busy. The log's file is cut by `journal_size_limit` when the next commit starts it anew.
+    ///
+    /// - Parameter completed: Called behind a complete copying, while nobody else can write.
     package mutating func checkpoint(
-        guardedBy guardian: inout Connection
+        guardedBy guardian: inout Connection, completed: (inout Connection) -> Void = { _ in }
     ) throws(SQLiteError) -> CheckpointResult? {
         do {
             try guardian.run(.guardBegin)
@@ -29,10 +31,12 @@ extension Connection {
         var (log, moved): (Int32, Int32) = (0, 0)
         let code = sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &moved)
         let failure = code == SQLITE_OK ? nil : lastError(code, sql: "PRAGMA wal_checkpoint(PASSIVE)")
+        let result = CheckpointResult(logPages: Int(max(log, 0)), movedPages: Int(max(moved, 0)))
+        if failure == nil, result.isComplete { completed(&self) }
         try guardian.run(.guardEnd)
         // Busy: another program of the machine is checkpointing.
         if let failure { if .busy ~= failure.code { return nil } else { throw failure } }
-        return CheckpointResult(logPages: Int(max(log, 0)), movedPages: Int(max(moved, 0)))
+        return result
     }
 
     /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.

@@ -13,12 +13,13 @@ extension Connection {
     ///
     /// A file that is longer than its database is nothing odd: the next complete checkpoint cuts it.
     package func reserve(pages: Int) -> Bool {
-        larder_reserve(larder_main_file(handle), Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
+        larder_reserve_main(handle, Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
     }
 
     /// Gives the log's file blocks of its own for so many bytes; false if they are not to be had.
     ///
-    /// What stands behind the last frame of the log is not read.
+    /// What stands behind the last frame of the log is not read. Only who has the write lock makes the log longer, so it
+    /// must be held.
     package func reserveLog(bytes: Int) -> Bool {
         larder_reserve(larder_log_file(handle), Int64(bytes)) == SQLITE_OK
     }

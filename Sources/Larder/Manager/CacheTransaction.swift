@@ -176,8 +176,8 @@ extension Store {
         staging.hide()
         defer { for write in staging.writes { write.show() } }
         do throws(CacheError) {
-            let takesRoom = staging.writes.contains(where: \.write.takesRoom)
-            try finishExclusive(turn, takesRoom: takesRoom) { (connection, context) throws(SQLiteError) in
+            let adds = staging.writes.contains { $0.write.pages > 0 }
+            try finishExclusive(turn, adding: adds ? .max : 0) { (connection, context) throws(SQLiteError) in
                 for write in staging.writes {
                     do throws(WriteFailure) {
                         try write.write.perform(&connection, context)

@@ -33,13 +33,11 @@ extension Database {
             guard writer!.exclusive == nil else { return nil }
             // A row must not be safer than the file that it names.
             try blobs?.syncForCheckpoint()
-            let result = try writer!.checkpoint(openGuardian)
-            // Before anybody writes again, whose pages would be forgotten.
-            if result?.isComplete == true {
+            return try writer!.checkpoint(openGuardian) { connection in
+                // Before anybody writes again, whose pages would be forgotten.
                 logPages.store(0, ordering: .relaxed)
-                keepRoom(&writer!.connection)
+                keepRoom(&connection)
             }
-            return result
         }
         // … and one that still does keeps the log from being started anew.
         pool.letGo()

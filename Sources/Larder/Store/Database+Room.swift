@@ -48,12 +48,21 @@ final class DatabaseRoom: Sendable {
 extension Database {
     /// Gives what the open transaction has added its place in the main file, or throws that there is no room.
     ///
-    /// On the ordinary path it asks SQLite for a number that it knows, and compares it.
-    func giveRoom(_ connection: inout Connection, takesRoom: Bool) throws(SQLiteError) {
+    /// On the ordinary path it looks at memory, and compares.
+    ///
+    /// - Parameter growth: How many pages that is at most, as far as anybody knows; 0 where nothing is added.
+    func giveRoom(_ connection: inout Connection, adding growth: Int) throws(SQLiteError) {
         guard identity != nil else { return }
+        let spare = growth > 0 ? DatabaseRoom.sparePages : 0
+        let placed = room.placed.load(ordering: .relaxed)
+        if let counter, growth < placed {
+            // We have the write lock, so this is what the transaction began with.
+            let before = counter.pages
+            if before > 0, before + max(growth, Self.pagesOfRemoval) + spare <= placed { return }
+        }
         let pages = try connection.pageCount()
-        let needed = pages + (takesRoom ? DatabaseRoom.sparePages : 0)
-        if needed <= room.placed.load(ordering: .relaxed) { return }
+        let needed = pages + spare
+        if needed <= placed { return }
         let space = space()
         if let space { keepLog(&connection, space) }
         for count in [pages + DatabaseRoom.sparePages + DatabaseRoom.stepPages, needed] {
@@ -65,13 +74,18 @@ extension Database {
         room.placed.store(pages + DatabaseRoom.stepPages, ordering: .relaxed)
     }
 
-    /// Notes how long the log is after a commit; sees to the main file if somebody else has copied and cut it.
+    /// What a removal adds at most, by pages that are no longer shared.
+    private static let pagesOfRemoval = 8
+
+    /// Notes how long the log is after a commit; if somebody else has copied it, the main file was cut.
     func noteCommit(_ connection: inout Connection) {
         let pages = connection.logPages
-        if logPages.exchange(pages, ordering: .relaxed) > pages { keepRoom(&connection) }
+        if logPages.exchange(pages, ordering: .relaxed) > pages { room.placed.store(0, ordering: .relaxed) }
     }
 
     /// After a checkpoint, which has cut the main file to its length: gives it what is kept for removals again.
+    ///
+    /// Called while nobody else can write.
     func keepRoom(_ connection: inout Connection) {
         guard identity != nil else { return }
         room.placed.store(0, ordering: .relaxed)

@@ -22,9 +22,11 @@ package final class Database: Sendable {
         /// It is taken, never set to nil: Swift 6.3 leaks what an assignment through `writer!` replaces.
         var exclusive: WriteContext?
 
-        mutating func checkpoint(_ open: ReaderPool.Opener) throws(SQLiteError) -> CheckpointResult? {
+        mutating func checkpoint(
+            _ open: ReaderPool.Opener, completed: (inout Connection) -> Void
+        ) throws(SQLiteError) -> CheckpointResult? {
             if guardian == nil { guardian = try open() }
-            return try connection.checkpoint(guardedBy: &guardian!)
+            return try connection.checkpoint(guardedBy: &guardian!, completed: completed)
         }
     }
 
@@ -129,17 +131,17 @@ package final class Database: Sendable {
 
     /// Runs `body` in one transaction on the writing side; again, if it found no room and some could be made.
     ///
-    /// - Parameter takesRoom: Whether it adds something, and so has to leave what is kept for removals.
+    /// - Parameter pages: How many pages it adds at most: 0 for what adds nothing and may use what is kept for removals.
     package func write<R: Sendable>(
-        takesRoom: Bool = true, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        adding pages: Int = .max, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         do throws(SQLiteError) {
-            return try writeOnce(takesRoom, body)
+            return try writeOnce(pages, body)
         } catch {
             guard error.isAboutRoom, regainRoom() else { throw error }
         }
         do throws(SQLiteError) {
-            return try writeOnce(takesRoom, body)
+            return try writeOnce(pages, body)
         } catch {
             // The log took what was left, and then it was not enough.
             if error.isAboutRoom { regainRoom() }
@@ -148,14 +150,14 @@ package final class Database: Sendable {
     }
 
     private func writeOnce<R: Sendable>(
-        _ takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        _ pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try withWriter { (connection) throws(SQLiteError) in
             var isCommitted = false
             defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try connection.transaction { (connection) throws(SQLiteError) in
                 let context = WriteContext(present: present, round: watch.beginCommit())
-                return try committing(&connection, takesRoom) { (c) throws(SQLiteError) in try body(&c, context) }
+                return try committing(&connection, pages) { (c) throws(SQLiteError) in try body(&c, context) }
             }
             isCommitted = true
             noteCommit(&connection)
@@ -166,13 +168,13 @@ package final class Database: Sendable {
     /// Runs `body` in the transaction of a commit that is under way, and tells the watch if there will be none: the lock
     /// is free before the end of the commit is noted, and what others commit in between must not pass for ours.
     private func committing<R>(
-        _ connection: inout Connection, _ takesRoom: Bool, _ body: (inout Connection) throws(SQLiteError) -> R
+        _ connection: inout Connection, _ pages: Int, _ body: (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         let before = connection.totalChanges
         do throws(SQLiteError) {
             let result = try body(&connection)
             if connection.totalChanges == before { watch.abandonCommit() }
-            try giveRoom(&connection, takesRoom: takesRoom)
+            try giveRoom(&connection, adding: pages)
             return result
         } catch {
             watch.abandonCommit()
@@ -209,10 +211,10 @@ package final class Database: Sendable {
     ///
     /// Without room it is lost, since others may write before another one begins; but that one finds what can be made.
     package func finishExclusive<R: Sendable>(
-        takesRoom: Bool = true, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        adding pages: Int = .max, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         do throws(SQLiteError) {
-            return try finishExclusiveOnce(takesRoom, body)
+            return try finishExclusiveOnce(pages, body)
         } catch {
             if error.isAboutRoom { regainRoom() }
             throw error
@@ -220,14 +222,14 @@ package final class Database: Sendable {
     }
 
     private func finishExclusiveOnce<R: Sendable>(
-        _ takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        _ pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try writer.withLock { writer throws(SQLiteError) in
             guard writer != nil, let context = writer!.exclusive.take() else { throw .closed }
             var isCommitted = false
             defer { watch.endCommit(isCommitted: isCommitted) }
             let result = try writer!.connection.finishWriting { (connection) throws(SQLiteError) in
-                try committing(&connection, takesRoom) { (c) throws(SQLiteError) in try body(&c, context) }
+                try committing(&connection, pages) { (c) throws(SQLiteError) in try body(&c, context) }
             }
             isCommitted = true
             noteCommit(&writer!.connection)

@@ -54,16 +54,16 @@ package final class QueuedWrite: Sendable {
     /// Whether it writes at all; one that only takes hold of something does not.
     let isWriting: Bool
 
-    /// Whether it adds something: it leaves what is kept of the volume for removals.
-    let takesRoom: Bool
+    /// How many pages it adds at most; 0 where it adds nothing, and may use what is kept of the volume for removals.
+    let pages: Int
 
     private let state: Mutex<State>
 
     init(
         _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, isWriting: Bool = true,
-        takesRoom: Bool = false, _ work: any WriteWork
+        adding pages: Int = 0, _ work: any WriteWork
     ) {
-        self.takesRoom = takesRoom
+        self.pages = pages
         self.scope = scope
         self.isCompound = isCompound
         self.isAlone = isAlone

@@ -15,7 +15,8 @@ extension RowLedger {
         apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(Int64, WritePlace)> {
         let put = RowPut(self, key, content, decide: decide, apply: apply)
-        return WriteTicket(scope ?? .key(HeldKey(identity, key)), put) { put.result }
+        let pages = content.pages
+        return WriteTicket(scope ?? .key(HeldKey(identity, key)), adding: pages, put) { put.result }
     }
 
     /// Writes many rows in one step; `apply` learns which.
@@ -26,7 +27,7 @@ extension RowLedger {
         apply: @escaping @Sendable (PutRows, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(PutRows, WritePlace)> {
         ticket(
-            .cache(identity), isCompound: true, takesRoom: true,
+            .cache(identity), isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 // Each a number of its own, in their order.
                 let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
@@ -127,7 +128,7 @@ extension RowLedger {
     ) -> WriteTicket<(Bool, WritePlace)> {
         let now = terms.now()
         return ticket(
-            .key(HeldKey(identity, key)), isCompound: true, takesRoom: true,
+            .key(HeldKey(identity, key)), isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     guard let facts = try c.facts(place.generation, key),

@@ -104,7 +104,7 @@ extension RowLedger {
         let now = store.timekeeper.now()
         // A row grows with its first use.
         return ticket(
-            .unheld, isCompound: true, takesRoom: true,
+            .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     for (key, use) in notes {

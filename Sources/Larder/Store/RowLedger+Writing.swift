@@ -4,12 +4,12 @@ internal import Synchronization
 extension RowLedger {
     /// A write to the generation, with what is to be done in memory once it is committed.
     package func ticket<R: Sendable>(
-        _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, takesRoom: Bool = false,
+        _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, adding pages: Int = 0,
         perform: @escaping @Sendable (inout Connection, inout WritePlace) throws(WriteFailure) -> R,
         apply: @escaping @Sendable (R, WritePlace) -> (any Sendable)?
     ) -> WriteTicket<(R, WritePlace)> {
         WriteTicket(
-            scope, isCompound: isCompound, isAlone: isAlone, takesRoom: takesRoom,
+            scope, isCompound: isCompound, isAlone: isAlone, adding: pages,
             perform: { (connection, context) throws(WriteFailure) in
                 try self.placed(&connection, context, perform)
             },

@@ -82,17 +82,17 @@ package final class Store: Sendable {
     package func write<R: Sendable>(
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        let result = try writeAlone(takesRoom: true, body)
+        let result = try writeAlone(adding: .max, body)
         keepLogShort()
         return result
     }
 
     /// The same, and whoever calls it sees to the log, once memory knows what was written.
     private func writeAlone<R: Sendable>(
-        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
+        adding pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
-            let result = try database.write(takesRoom: takesRoom, body)
+            let result = try database.write(adding: pages, body)
             guard database.isInPlace else { throw .moved }
             return result
         }
@@ -125,20 +125,20 @@ package final class Store: Sendable {
     ///
     /// `body` may run again, on another database; whoever calls it sees to the log, once memory knows what was written.
     ///
-    /// - Parameter takesRoom: Whether anything is added.
+    /// - Parameter pages: How many pages it adds at most; 0 where nothing is added.
     package func finishExclusive(
-        _ turn: Database?, takesRoom: Bool = true,
+        _ turn: Database?, adding pages: Int = .max,
         _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
-        guard let turn else { return try writeAlone(takesRoom: takesRoom, body) }
+        guard let turn else { return try writeAlone(adding: pages, body) }
         var isFirst = true
         try onDatabase("cannot write to") { (database) throws(SQLiteError) in
             defer { isFirst = false }
             if isFirst {
-                try turn.finishExclusive(takesRoom: takesRoom, body)
+                try turn.finishExclusive(adding: pages, body)
                 guard turn.isInPlace else { throw .moved }
             } else {
-                try database.write(takesRoom: takesRoom, body)
+                try database.write(adding: pages, body)
                 guard database.isInPlace else { throw .moved }
             }
         }
@@ -246,9 +246,9 @@ package final class Store: Sendable {
 
 extension Store: WriteCommitter {
     package func commit(
-        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+        adding pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
-        try writeAlone(takesRoom: takesRoom, body)
+        try writeAlone(adding: pages, body)
     }
 
     /// On a full volume: makes what room the store can make without removing anything; whether there was any to be made.

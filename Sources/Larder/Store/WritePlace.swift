@@ -78,4 +78,7 @@ package struct WrittenContent: Sendable {
         self.row = row
         self.spilled = spilled
     }
+
+    /// How many pages a row of it adds to the main file at most: its own, and those that trees of it are split into.
+    var pages: Int { 12 + (spilled == nil ? row.size : row.extended?.count ?? 0) / 4000 }
 }

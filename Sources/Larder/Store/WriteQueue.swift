@@ -6,9 +6,9 @@ internal import Synchronization
 package protocol WriteCommitter: AnyObject, Sendable {
     /// Runs a body in one transaction.
     ///
-    /// - Parameter takesRoom: Whether it adds something, and so has to leave what is kept for removals.
+    /// - Parameter pages: How many pages it adds at most; 0 where it adds nothing, and may use what is kept for removals.
     func commit(
-        takesRoom: Bool, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
+        adding pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError)
 
     /// A batch was committed and made known; the leader calls it before the next one begins.
@@ -175,8 +175,9 @@ package final class WriteQueue: Sendable {
     private static func commit(_ batch: [QueuedWrite], _ committer: any WriteCommitter) {
         let isShared = batch.count > 1
         do throws(CacheError) {
-            let takesRoom = batch.contains(where: \.takesRoom)
-            try committer.commit(takesRoom: takesRoom) { (connection, context) throws(SQLiteError) in
+            var pages = 0
+            for write in batch { pages = min(pages, Int.max / 2) + min(write.pages, Int.max / 2) }
+            try committer.commit(adding: pages) { (connection, context) throws(SQLiteError) in
                 for write in batch { try perform(write, isShared, &connection, context) }
             }
         } catch {

@@ -8,19 +8,19 @@ package struct WriteTicket<Result: Sendable>: Sendable {
     private let kept: @Sendable () -> Result?
 
     /// - Parameters:
-    ///   - takesRoom: Whether it adds something.
+    ///   - pages: How many pages it adds at most; `.max` where nobody knows.
     ///   - perform: Does it, inside a transaction; may be called again, in another one.
     ///   - apply: Makes it known in memory once it is committed; gives back what it displaced there.
     package init(
         _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, isWriting: Bool = true,
-        takesRoom: Bool = false,
+        adding pages: Int = 0,
         perform: @escaping @Sendable (inout Connection, WriteContext) throws(WriteFailure) -> Result,
         apply: @escaping @Sendable (Result) -> (any Sendable)? = { _ in nil }
     ) {
         let kept = KeptResult<Result>()
         self.kept = { kept.result }
         write = QueuedWrite(
-            scope, isCompound: isCompound, isAlone: isAlone, isWriting: isWriting, takesRoom: takesRoom,
+            scope, isCompound: isCompound, isAlone: isAlone, isWriting: isWriting, adding: pages,
             ClosureWork(
                 perform: { (connection, context) throws(WriteFailure) in
                     kept.keep(try perform(&connection, context))
@@ -31,9 +31,11 @@ package struct WriteTicket<Result: Sendable>: Sendable {
     /// A ticket for work that adds something.
     ///
     /// - Parameter result: What `work` has come to, the last time that it was done.
-    init(_ scope: WriteScope, _ work: any WriteWork, result: @escaping @Sendable () -> Result?) {
+    init(
+        _ scope: WriteScope, adding pages: Int, _ work: any WriteWork, result: @escaping @Sendable () -> Result?
+    ) {
         kept = result
-        write = QueuedWrite(scope, takesRoom: true, work)
+        write = QueuedWrite(scope, adding: pages, work)
     }
 
     /// What was committed; nil if nothing was.

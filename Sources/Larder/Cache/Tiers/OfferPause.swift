@@ -29,6 +29,7 @@ final class OfferPause<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             defer { isOn = true }
             return isOn
         }
+        if wasOn, hidden == nil { return nil }
         return core.front.withLock { front in
             if !wasOn { front.pauses += 1 }
             guard let hidden else { return nil }
