@@ -97,7 +97,8 @@ struct MaintenanceTests {
         let log = place.folder("store.sqlite-wal")
         #expect(try log.fileSize() > 200 * 4096)
         try manager.maintain()
-        #expect(try log.fileSize() < 5 * 4096)
+        // What is kept of it for removals on a full volume.
+        #expect(try log.fileSize() <= 192 << 10)
         #expect(watch.round() == round)
         cache.resetStatistics()
         for key in 0..<200 { #expect(cache[key] == bytes(4000)) }
