@@ -56,8 +56,11 @@ extension Database {
 
     /// Copies what was written here into the main file, and leaves a short log.
     package func tidyLog() throws(SQLiteError) {
-        guard logPages.load(ordering: .relaxed) > 0 || writtenPages > Self.longLog, isInPlace else { return }
-        guard let result = try checkpoint(), result.isComplete, result.logPages > Self.longLog else { return }
+        guard logPages.load(ordering: .relaxed) > 0 || writtenPages > 0, isInPlace else { return }
+        guard let result = try checkpoint(), result.isComplete else { return }
+        // What is in it costs the next opening time, and its file room on the disk.
+        let longest = room.logBytes + Self.longLog / 4 * Connection.pageSize
+        guard result.logPages > Self.longLog || logFileSize > longest else { return }
         do throws(SQLiteError) {
             try startLogAnew()
         } catch {

@@ -36,12 +36,16 @@ final class DatabaseRoom: Sendable {
     static let freeShare: Int64 = 4
     static let leastPayingLength: Int64 = 32
 
-    fileprivate func note(_ space: (total: Int64, free: Int64)) {
+    /// What a frame of the log has beside its page.
+    private static let frameHead: Int64 = 24
+
+    /// - Parameter pages: How many the database has: a removal writes no more than all of them.
+    fileprivate func note(_ space: (total: Int64, free: Int64), pages: Int) {
         let length = space.free / Self.freeShare / Int64(Connection.pageSize)
         paying.store(
             Int(min(max(length, Self.leastPayingLength), Int64(Database.checkpointPages))), ordering: .relaxed)
-        log.store(
-            Int(min(max(space.total / Self.logShare, Self.leastLogBytes), Self.mostLogBytes)), ordering: .relaxed)
+        let most = min(max(space.total / Self.logShare, Self.leastLogBytes), Self.mostLogBytes)
+        log.store(Int(min(most, Int64(pages) * (Int64(Connection.pageSize) + Self.frameHead))), ordering: .relaxed)
     }
 }
 
@@ -64,7 +68,7 @@ extension Database {
         let needed = pages + spare
         if needed <= placed { return }
         let space = space()
-        if let space { keepLog(&connection, space) }
+        if let space { keepLog(&connection, space, pages) }
         for count in [pages + DatabaseRoom.sparePages + DatabaseRoom.stepPages, needed] {
             guard connection.reserve(pages: count) else { continue }
             return room.placed.store(count, ordering: .relaxed)
@@ -89,18 +93,19 @@ extension Database {
     func keepRoom(_ connection: inout Connection) {
         guard identity != nil else { return }
         room.placed.store(0, ordering: .relaxed)
-        if let space = space() { keepLog(&connection, space) }
         do throws(SQLiteError) {
-            let pages = try connection.pageCount() + DatabaseRoom.sparePages
-            if connection.reserve(pages: pages) { room.placed.store(pages, ordering: .relaxed) }
+            let pages = try connection.pageCount()
+            if let space = space() { keepLog(&connection, space, pages) }
+            let needed = pages + min(pages, DatabaseRoom.sparePages)
+            if connection.reserve(pages: needed) { room.placed.store(needed, ordering: .relaxed) }
         } catch {
             // The next commit looks again.
         }
     }
 
     /// Gives the log's file its length, where that leaves room for others.
-    private func keepLog(_ connection: inout Connection, _ space: (total: Int64, free: Int64)) {
-        room.note(space)
+    private func keepLog(_ connection: inout Connection, _ space: (total: Int64, free: Int64), _ pages: Int) {
+        room.note(space, pages: pages)
         if room.payingLength < checkpointAt.load(ordering: .relaxed) {
             checkpointAt.store(room.payingLength, ordering: .relaxed)
         }
@@ -160,5 +165,5 @@ extension Database {
 
     private var isInTransaction: Bool { writer.withLock { $0 == nil || $0!.exclusive != nil } }
 
-    private var logFileSize: Int { writer.withLock { $0 == nil ? 0 : $0!.connection.logFileSize } }
+    var logFileSize: Int { writer.withLock { $0 == nil ? 0 : $0!.connection.logFileSize } }
 }

@@ -56,6 +56,22 @@ struct MaintenanceTests {
         expectError(.superseded) { try replaced.setValue(bytes(1), forKey: 1) }
     }
 
+    // case 92
+    @Test func `a large store that is cleared takes next to nothing, its log included`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        for key in 0..<20 { try cache.setValues((0..<1000).map { (key * 1000 + $0, bytes(900)) }) }
+        func sizes() throws -> [Int] { [try place.url.fileSize(), try place.folder("store.sqlite-wal").fileSize()] }
+        #expect(try sizes().reduce(0, +) > 20 << 20)
+        try cache.removeAll()
+        try manager.maintain()
+        let maintained = try sizes()
+        #expect(maintained.allSatisfy { $0 <= 96 << 10 }, "\(maintained)")
+        try manager.close()
+        let closed = try sizes()
+        #expect(closed.allSatisfy { $0 <= 96 << 10 }, "\(closed)")
+    }
+
     // case 76
     @Test func `a file that no row names is deleted an hour after it was written`() throws {
         let manager = try place.manager()
