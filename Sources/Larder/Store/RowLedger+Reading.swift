@@ -26,7 +26,13 @@ package struct AgeTerms: Sendable {
     @usableFromInline
     package func isBefore(_ moment: Int64) -> Bool {
         if let injected { return injected() <= moment }
-        return SystemClock.coarseNow().addingSaturated(SystemClock.coarseLag) <= moment
+        return Self.isSystemBefore(moment)
+    }
+
+    /// The same by the system's clock.
+    @usableFromInline
+    package static func isSystemBefore(_ moment: Int64) -> Bool {
+        SystemClock.coarseNow().addingSaturated(SystemClock.coarseLag) <= moment
     }
 
     /// Now, as exactly as it takes to judge a row.

@@ -86,7 +86,8 @@ struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable 
         guard pass != nil else { return false }
         _ = try cache.manager.store()
         page = try pass?.nextRows(of: cache.ledger) ?? []
-        page.reverse()
+        // Moved, where the array's own way would copy each row.
+        page.withUnsafeMutableBufferPointer { $0.reverse() }
         if page.isEmpty { pass = nil }
         return !page.isEmpty
     }

@@ -44,14 +44,13 @@ extension CBORDecodingFrame {
     /// The container for this map, one made before if there is one for this type of key.
     @inline(__always)
     func keyedContainer<Key: CodingKey>(_ type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        let id = ObjectIdentifier(type)
         do throws(CBORFault) {
-            try beginMap()
+            try beginMap(keys: id)
         } catch {
             element = Self.noStep
             throw state.failure(error, [String: Any].self, in: self)
         }
-        let id = ObjectIdentifier(type)
-        use(id)
         if let box = box(id) { return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self) }
         let container = KeyedDecodingContainer(CBORKeyedDecoding<Key>(frame: self))
         // A frame that is none of its state's is not used again, and nobody would part it from its boxes.

@@ -139,8 +139,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
 
     // MARK: Containers
 
-    func beginMap() throws(CBORFault) {
-        if form == .map { return }
+    /// - Parameter keys: Whose cases its pairs are about to be asked for.
+    func beginMap(keys: ObjectIdentifier) throws(CBORFault) {
+        if form == .map {
+            // What was read by keys of another type is not known by the bits of these.
+            if keyType != keys { (keyType, needsCheck) = (keys, true) }
+            return
+        }
         var reader = input.pointee.at(item)
         try reader.skipTags()
         let start = reader.offset
@@ -152,21 +157,13 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         remaining = count
         seenKeys = 0
         needsCheck = false
-        keyType = nil
+        keyType = keys
         hasIndex = false
         form = .map
         if head.isIndefinite {
             count = -1
             try makeIndex()
         }
-    }
-
-    /// The pairs are about to be asked for by keys of this type, in whose place there may have been another.
-    @inline(__always)
-    func use(_ type: ObjectIdentifier) {
-        if keyType == type { return }
-        if keyType != nil { needsCheck = true }
-        keyType = type
     }
 
     /// A frame for the array that this item is; each has a place of its own.
