@@ -154,17 +154,18 @@ struct GenerationTests {
     @Test func `a cancelled caller leaves at once, and the last one takes the generation along`() async throws {
         let cache = try bench.numbers()
         let gate = FlightGate()
-        let ended = Counter()
+        let (begun, ended) = (Counter(), Counter())
         let tasks = (0..<2).map { _ in
             Task {
                 try await cache.value(forKey: 1) { _ in
+                    begun.increment()
                     defer { ended.increment() }
                     try await gate.pass()
                     return "never"
                 }
             }
         }
-        try await Waiting.until { cache.waitingCallers == 2 }
+        try await Waiting.until { cache.waitingCallers == 2 && begun.value == 1 }
         tasks[0].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[0].value }
         #expect(ended.value == 0)
