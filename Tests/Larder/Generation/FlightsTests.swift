@@ -102,10 +102,11 @@ struct FlightsTests {
     }
 
     @Test func `the generation is cancelled when the last caller has left, and its value is dropped`() async throws {
-        let (cache, ended) = (cache, FlightGate())
+        let (cache, begun, ended) = (cache, Counter(), FlightGate())
         let callers = (0..<3).map { _ in
             Task {
                 try await cache.value(1) { _ in
+                    begun.increment()
                     defer { ended.open() }
                     await withTaskCancellationHandler {
                         do { try await gate.pass() } catch {}
@@ -117,6 +118,7 @@ struct FlightsTests {
             }
         }
         try await cache.waiting(3)
+        try await Waiting.until { begun.value == 1 }
         for caller in callers { caller.cancel() }
         for caller in callers { await #expect(throws: CancellationError.self) { try await caller.value } }
         #expect(try await cache.value(1) { _ in "next" } == "next")
