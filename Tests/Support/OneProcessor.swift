@@ -5,23 +5,7 @@ import Foundation
 /// The pool is as wide as the system says that there are processors, whichever of them the program may use.
 package enum OneProcessor {
     /// Whether this system lets us say so.
-    package static let isAvailable: Bool = {
-        #if os(Linux)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = wrapper + ["sh", "-c", "test $(getconf _NPROCESSORS_CONF) = 1"]
-        process.standardError = FileHandle.nullDevice
-        do {
-            try process.run()
-        } catch {
-            return false
-        }
-        process.waitUntilExit()
-        return process.terminationStatus == 0
-        #else
-        return false
-        #endif
-    }()
+    package static let isAvailable = Namespaces.allow(wrapper + ["sh", "-c", "test $(getconf _NPROCESSORS_CONF) = 1"])
 
     /// What stands before a program's words.
     package static let wrapper = [

@@ -35,14 +35,6 @@ private func reads(_ name: String, target: Double, _ count: Int, _ keys: [Int]) 
 
 /// Another process commits before each read; the time is that of the reads alone.
 private func readsAfterCommits(_ count: Int, _ keys: [Int]) -> Scenario {
-    func timed(_ committer: Committer, _ read: (Int) -> Void) -> Double {
-        var total = 0.0
-        for key in keys {
-            committer.commit()
-            total += nanoseconds(per: keys.count) { read(key) }
-        }
-        return total
-    }
     let subject = Lazily { () -> (BlobStore, Committer) in
         let store = BlobStore(entries: count)
         return (store, Committer(store.manager.url?.path ?? ""))
@@ -56,11 +48,11 @@ private func readsAfterCommits(_ count: Int, _ keys: [Int]) -> Scenario {
         [
             Variant("larder") {
                 let (store, committer) = subject.value
-                return timed(committer) { consume(store.cache[$0]) }
+                return committer.nanosecondsAfterCommits(keys) { consume(store.cache[$0]) }
             },
             Variant("select") {
                 let (raw, committer) = yardstick.value
-                return timed(committer) { consume(raw.get($0)) }
+                return committer.nanosecondsAfterCommits(keys) { consume(raw.get($0)) }
             },
         ])
 }

@@ -40,14 +40,6 @@ private var setsOfTwo: Scenario {
 /// Hits in memory, each after a commit of another process: the entry's row is looked at before it is served again.
 private var hitsAfterCommits: Scenario {
     let keys = Array(0..<1_000)
-    func timed(_ committer: Committer, _ read: (Int) -> Void) -> Double {
-        var total = 0.0
-        for key in keys {
-            committer.commit()
-            total += nanoseconds(per: keys.count) { read(key) }
-        }
-        return total
-    }
     let store = Lazily { () -> (RecordStore, Committer) in
         let store = RecordStore(entries: keys.count, memory: MemoryLimits())
         for key in keys { precondition(store.cache[key] != nil) }
@@ -63,11 +55,11 @@ private var hitsAfterCommits: Scenario {
         [
             Variant("larder") {
                 let (store, committer) = store.value
-                return timed(committer) { consume(store.cache[$0]) }
+                return committer.nanosecondsAfterCommits(keys) { consume(store.cache[$0]) }
             },
             Variant("select and decode") {
                 let (raw, committer) = raw.value
-                return timed(committer) { key in
+                return committer.nanosecondsAfterCommits(keys) { key in
                     if let data = raw.get(key) { consume(attempt { try decoder.decode(Record.self, from: data) }) }
                 }
             },

@@ -27,6 +27,16 @@ final class Committer {
         precondition(output.fileHandleForReading.readData(ofLength: 1).count == 1)
     }
 
+    /// What a read of each key takes, with a commit before it that does not count.
+    func nanosecondsAfterCommits(_ keys: [Int], _ read: (Int) -> Void) -> Double {
+        var total = 0.0
+        for key in keys {
+            commit()
+            total += nanoseconds(per: keys.count) { read(key) }
+        }
+        return total
+    }
+
     /// What the other process does.
     static func serve(_ path: String) {
         var handle: OpaquePointer?
