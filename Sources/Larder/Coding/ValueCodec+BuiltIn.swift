@@ -7,21 +7,13 @@ extension ValueCodec where Value == Data {
     }
 }
 
-extension ValueCodec where Value: Codable & Sendable {
+extension ValueCodec where Value: Codable {
     /// CBOR, compact and fast: the standard codec.
     ///
     /// A value nested more than 512 levels deep, or deeper than the stack of the calling thread allows, is refused with
     /// `.encodingFailed`; one that a thread with a larger stack has stored is `.undecodable` on that thread. See
     /// ``CBORDecoder`` for what fits.
-    public static var cbor: ValueCodec {
-        let encoder = CBOREncoder()
-        let decoder = CBORDecoder()
-        return ValueCodec(
-            identifier: "cbor",
-            encode: { try encoder.encode($0) },
-            decode: { try decoder.decode(Value.self, from: $0) },
-            decodeLent: { try decoder.decode(Value.self, from: $0) })
-    }
+    public static var cbor: ValueCodec { ValueCodec(identifier: "cbor", CBORValues<Value>()) }
 
     /// What a plain `JSONEncoder` writes.
     ///
@@ -30,16 +22,9 @@ extension ValueCodec where Value: Codable & Sendable {
     /// turns itself into something else, a number into text for instance, is beyond that check. The check encodes the value
     /// by the rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, and the bounds of depth are the same.
     public static var json: ValueCodec {
-        let limits = CBOREncoder()
-        let encoder = JSONEncoder()
-        let decoder = JSONDecoder()
-        return ValueCodec(
+        ValueCodec(
             identifier: "json",
-            encode: { value in
-                try limits.check(value, .likeJSON)
-                return try encoder.encode(value)
-            },
-            decode: { try decoder.decode(Value.self, from: $0) })
+            JSONValues<Value>(limits: CBOREncoder(), encoder: JSONEncoder(), decoder: JSONDecoder()))
     }
 
     /// JSON by an encoder and a decoder of your own, with the strategies they are set to.
@@ -48,15 +33,38 @@ extension ValueCodec where Value: Codable & Sendable {
     /// them, open the sub-cache under another version. What JSON cannot hold is refused where the encoder refuses it.
     public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ValueCodec {
         ValueCodec(
-            identifier: "json-custom",
-            encode: { try encoder.encode($0) },
-            decode: { try decoder.decode(Value.self, from: $0) })
+            identifier: "json-custom", JSONValues<Value>(limits: nil, encoder: encoder, decoder: decoder))
     }
 
     /// The codec that is used where none is named: raw bytes for `Data`, CBOR for everything else.
     package static var standard: ValueCodec {
         ValueCodec<Data>.data as? ValueCodec ?? .cbor
     }
+}
+
+private struct CBORValues<Value: Codable>: ValueFormat {
+    private let encoder = CBOREncoder()
+    private let decoder = CBORDecoder()
+
+    func encode(_ value: Value) throws -> Data { try encoder.encode(value) }
+
+    func decode(_ data: Data) throws -> Value { try decoder.decode(Value.self, from: data) }
+
+    func decode(lent bytes: UnsafeRawBufferPointer) throws -> Value { try decoder.decode(Value.self, from: bytes) }
+}
+
+private struct JSONValues<Value: Codable>: ValueFormat {
+    /// Finds what JSON cannot hold; nil where that is left to the encoder.
+    let limits: CBOREncoder?
+    let encoder: JSONEncoder
+    let decoder: JSONDecoder
+
+    func encode(_ value: Value) throws -> Data {
+        try limits?.check(value, .likeJSON)
+        return try encoder.encode(value)
+    }
+
+    func decode(_ data: Data) throws -> Value { try decoder.decode(Value.self, from: data) }
 }
 
 extension CBOREncoder {

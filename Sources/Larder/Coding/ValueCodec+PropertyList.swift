@@ -1,6 +1,6 @@
 import Foundation
 
-extension ValueCodec where Value: Codable & Sendable {
+extension ValueCodec where Value: Codable {
     /// A binary property list.
     ///
     /// A property list is a container at the top, so a value that is a single item, a number or a text for instance, is
@@ -8,25 +8,27 @@ extension ValueCodec where Value: Codable & Sendable {
     /// Property lists have no nil: Foundation writes the text `$null` for it. So that very text is refused with
     /// `.encodingFailed`, and so is a nil inside an optional that is not nil itself. The check encodes the value by the
     /// rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, and the bounds of depth are the same.
-    public static var propertyList: ValueCodec {
-        let limits = CBOREncoder()
-        return ValueCodec(
-            identifier: "plist",
-            encode: { value in
-                try limits.check(value, .likePropertyList)
-                let encoder = PropertyListEncoder()
-                encoder.outputFormat = .binary
-                do {
-                    let data = try encoder.encode(value)
-                    // Its own key would be taken for the wrapper's.
-                    return try hasKeyOfWrapper(data) ? encoder.encode(PropertyListItem(value: value)) : data
-                } catch EncodingError.invalidValue(_, let context) where context.codingPath.isEmpty {
-                    return try encoder.encode(PropertyListItem(value: value))
-                }
-            },
-            decode: { data in
-                try PropertyListDecoder().decode(PropertyListItem<Value>.self, from: data).value
-            })
+    public static var propertyList: ValueCodec { ValueCodec(identifier: "plist", PropertyListValues<Value>()) }
+}
+
+private struct PropertyListValues<Value: Codable>: ValueFormat {
+    private let limits = CBOREncoder()
+
+    func encode(_ value: Value) throws -> Data {
+        try limits.check(value, .likePropertyList)
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .binary
+        do {
+            let data = try encoder.encode(value)
+            // Its own key would be taken for the wrapper's.
+            return try hasKeyOfWrapper(data) ? encoder.encode(PropertyListItem(value: value)) : data
+        } catch EncodingError.invalidValue(_, let context) where context.codingPath.isEmpty {
+            return try encoder.encode(PropertyListItem(value: value))
+        }
+    }
+
+    func decode(_ data: Data) throws -> Value {
+        try PropertyListDecoder().decode(PropertyListItem<Value>.self, from: data).value
     }
 }
 
@@ -73,7 +75,7 @@ private struct PropertyListProbe: Decodable {
 }
 
 /// A value that is no container, in one; decodes as well from a value that is.
-private struct PropertyListItem<Value: Codable & Sendable>: Codable {
+private struct PropertyListItem<Value: Codable>: Codable {
     let value: Value
 
     private enum CodingKeys: String, CodingKey, CaseIterable {

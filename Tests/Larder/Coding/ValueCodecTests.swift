@@ -87,6 +87,15 @@ struct ValueCodecTests {
         #expect(try ValueCodec<[Data]>.cbor.encode([large], cache: "c", key: "k").count == large.count + 6)
     }
 
+    @Test func `codecs are there for every codable type, sendable or not`() throws {
+        let box = Box(7)
+        for codec: ValueCodec<Box> in [.cbor, .json, .propertyList, .json(encoder: .init(), decoder: .init()), .chosen]
+        {
+            #expect(try roundTrip(box, codec).number == 7, "\(codec.identifier)")
+        }
+        #expect(ValueCodec<Box>.chosen.identifier == "cbor+copy")
+    }
+
     @Test func `bytes are handed over as they are, without a copy`() throws {
         let data = Data(count: 100_000)
         let stored = try ValueCodec<Data>.standard.encode(data, cache: "c", key: "k")
@@ -239,5 +248,19 @@ struct ValueCodecTests {
             name("a", ""),
         ]
         #expect(Set(names).count == names.count)
+    }
+}
+
+/// No value to be shared between threads.
+private final class Box: Codable {
+    var number: Int
+
+    init(_ number: Int) { self.number = number }
+}
+
+extension ValueCodec where Value: Codable {
+    /// A codec that a user makes for all codable types.
+    fileprivate static var chosen: ValueCodec {
+        .cbor.then(DataTransform(identifier: "copy", apply: { $0 }, undo: { $0 }))
     }
 }
