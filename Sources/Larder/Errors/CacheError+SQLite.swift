@@ -28,6 +28,11 @@ extension SQLiteError {
         case .busy, .locked, .lockingProtocol:
             return (.busy, "another connection holds the database; try again, or raise the busy timeout")
         case .corrupt, .notADatabase: return (.corrupt, "the database is damaged")
+        case .cannotOpen where systemCode == EACCES || systemCode == EPERM:
+            return (
+                .storageUnavailable,
+                "the permissions of the file, or of its log beside it, refuse us; check their owner and mode"
+            )
         case .cannotOpen:
             return (.storageUnavailable, "the file cannot be opened; check that its folder exists and may be written")
         case .readOnly, .permission, .authorization:

@@ -54,24 +54,24 @@ extension CacheManager {
         }
 
         /// Whether the store may be changed.
-        public var access: Access = .readWrite
+        public var access: Access
 
         /// What a write that has returned survives.
-        public var durability: Durability = .processCrash
+        public var durability: Durability
 
         /// What becomes of a damaged database.
-        public var recovery: Recovery = .recreate
+        public var recovery: Recovery
 
         /// What becomes of a store that a newer release of the library wrote.
-        public var newerSchema: NewerSchema = .fail
+        public var newerSchema: NewerSchema
 
         /// How long a call waits while another process holds the database, before it throws ``CacheError/Code/busy``.
-        public var busyTimeout: Duration = .seconds(5)
+        public var busyTimeout: Duration
 
         /// How long after a write the store is looked after as by `maintain()`; nil for never.
         ///
         /// A store in which nothing is written, not even which entries were read, has no timer.
-        public var maintenanceInterval: Duration? = .seconds(60)
+        public var maintenanceInterval: Duration?
 
         /// The bytes that all sub-caches together may come to, by the measure of ``Cache/sizeOnDisk``; nil for any.
         ///
@@ -92,7 +92,7 @@ extension CacheManager {
         /// Where messages for the program's log go.
         ///
         /// Nowhere by default. Called outside locks, on any thread.
-        public var log: @Sendable (LogMessage) -> Void = { _ in }
+        public var log: @Sendable (LogMessage) -> Void
 
         /// Nil when nobody gave a clock: then hits may read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
@@ -106,8 +106,53 @@ extension CacheManager {
         /// Which release of SQLite this is; tests say an old one.
         package var libraryVersion: Int32?
 
-        /// A configuration with every default.
-        public init() {}
+        /// A configuration, each part with its default.
+        ///
+        /// - Parameters:
+        ///   - clock: What time it is; nil for the system's clock.
+        ///   - access: Whether the store may be changed.
+        ///   - durability: What a write that has returned survives.
+        ///   - recovery: What becomes of a damaged database.
+        ///   - newerSchema: What becomes of a store that a newer release of the library wrote.
+        ///   - busyTimeout: How long a call waits for another process.
+        ///   - maintenanceInterval: How long after a write the store is looked after; nil for never.
+        ///   - sizeLimit: The bytes that all sub-caches together may come to; nil for any.
+        ///   - freeSpaceFloor: The bytes that are to stay free on the store's volume; nil for no such care.
+        ///   - log: Where messages for the program's log go.
+        public init(
+            clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
+            recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
+            maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
+            log: @escaping @Sendable (LogMessage) -> Void = { _ in }
+        ) {
+            injectedClock = clock
+            self.access = access
+            self.durability = durability
+            self.recovery = recovery
+            self.newerSchema = newerSchema
+            self.busyTimeout = busyTimeout
+            self.maintenanceInterval = maintenanceInterval
+            self.sizeLimit = sizeLimit
+            self.freeSpaceFloor = freeSpaceFloor
+            self.log = log
+        }
+
+        #if canImport(Darwin)
+        /// A configuration with a protection of the store's files while the device is locked; see the other form.
+        public init(
+            clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
+            recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
+            maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
+            fileProtection: FileProtectionType?, log: @escaping @Sendable (LogMessage) -> Void = { _ in }
+        ) {
+            // A form of its own, and no default for what only these systems have: a list of parameters has no conditions.
+            self.init(
+                clock: clock, access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
+                busyTimeout: busyTimeout, maintenanceInterval: maintenanceInterval, sizeLimit: sizeLimit,
+                freeSpaceFloor: freeSpaceFloor, log: log)
+            self.fileProtection = fileProtection
+        }
+        #endif
 
         var timekeeper: Timekeeper {
             guard let injectedClock else { return Timekeeper(now: Timekeeper.system.now, wake: wake) }

@@ -12,14 +12,16 @@ public struct CacheTransaction: ~Copyable {
 
     /// Reads the value of a key as the transaction has left it so far.
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
-        try staging.check(cache)
+        try staging.check(cache, forWriting: false)
         let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
         if let staged = staging.staged(cache.ledger, stored) {
             // Taken apart first: a removal is no value of an optional type.
             guard let value = staged.value else { return nil }
             return value as? Value
         }
-        return try cache.core.current(key, stored, cache.terms, throwing: true).value
+        let current = try cache.core.current(key, stored, cache.terms, throwing: true)
+        if let row = current.row { cache.core.noteUse(of: key, stored, row.facts, at: cache.terms.now()) }
+        return current.value
     }
 
     /// Writes the value of a key when the transaction ends; nil removes it.
@@ -30,7 +32,7 @@ public struct CacheTransaction: ~Copyable {
         extendedData: Data? = nil, pinned: Bool = false
     ) throws(CacheError) {
         guard let value else { return try removeValue(forKey: key, in: cache) }
-        try staging.check(cache)
+        try staging.check(cache, forWriting: true)
         let write = try cache.core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, cache.terms)
         let ticket = cache.core.setTicket(write, scope: .unheld)
@@ -43,7 +45,7 @@ public struct CacheTransaction: ~Copyable {
 
     /// Removes a key when the transaction ends.
     public func removeValue<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) {
-        try staging.check(cache)
+        try staging.check(cache, forWriting: true)
         let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
         staging.stage(
             cache.ledger, stored, value: Optional<Value>.none,
@@ -98,13 +100,16 @@ final class TransactionStaging: Sendable {
         self.store = store
     }
 
-    /// Throws where a handle does not belong to the store.
-    func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
+    /// Throws where a handle does not belong to the store, or its manager may not do this itself.
+    ///
+    /// That need not be the manager of the transaction: several may share the store.
+    func check<Key, Value>(_ cache: Cache<Key, Value>, forWriting isWriting: Bool) throws(CacheError) {
         guard cache.ledger.store === store else {
             throw CacheError(
                 .invalidConfiguration,
                 "Cache \"\(cache.name)\" belongs to another store than the transaction; begin one on its own manager.")
         }
+        _ = isWriting ? try cache.manager.writableStore() : try cache.manager.store()
         if cache.ledger.isSuperseded { throw cache.ledger.supersededError }
     }
 

@@ -34,7 +34,7 @@ public struct CacheVersion: Hashable, Sendable {
     }
 }
 
-extension CacheVersion: ExpressibleByStringLiteral, CustomStringConvertible {
+extension CacheVersion: ExpressibleByStringInterpolation, CustomStringConvertible {
     /// The version of the literal's text.
     public init(stringLiteral value: String) {
         self.init(text: value)

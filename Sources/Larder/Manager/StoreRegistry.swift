@@ -43,6 +43,7 @@ final class StoreRegistry: Sendable {
                 state.users += 1
                 state.writers += 1
                 if state.writers == 1 { _ = state.store!.setWritable(true) }
+                _ = ExitFlush.isArranged
                 return state.store!
             }
             return StoreLease(store: store) { [self] in leave(key, place, closing: true, writer: true) }
@@ -80,6 +81,12 @@ final class StoreRegistry: Sendable {
             return nil
         }
         return StoreLease(store: store) { [self] in leave(key, known, closing: true) }
+    }
+
+    /// The stores that are open for writing.
+    var writableStores: [Store] {
+        let found = places.withLock { places in places.filter { $0.key.access == .readWrite }.map(\.value.place) }
+        return found.compactMap { $0.state.withLock { $0.store } }
     }
 
     private func enter(_ key: Key) -> Place {

@@ -9,29 +9,40 @@ extension MemoryCache {
     /// the later one: it stands, and what the body made is dropped.
     ///
     /// Updates of one key wait for one another: one from inside the body, for the same key, traps, and bodies that
-    /// update each other's keys from two threads would wait for ever.
+    /// update each other's keys from two threads would wait for ever. What the update lets go of is released once its key
+    /// is free, so its `deinit` may update the key too.
     @discardableResult
     public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) rethrows -> R {
         let hash = seed.hash(key)
         let gate = state.withLock { $0.hold(key, hash: hash) }
+        // Behind the gate, which a deinit that updates the key has to pass too.
+        var remains = UpdateRemains<Key, Value>()
         defer {
             let released = state.withLock { $0.release(key, hash: hash) }
-            _ = consume released
+            withExtendedLifetime((released, remains)) {}
         }
         return try gate.pass {
             let now = rule.isUnlimited ? 0 : exactNow()
             let (old, cost) = state.withLock { $0.beginUpdate(key, hash: hash, rule: rule, now: now) }
-            var value = old
-            let result = try body(&value)
+            (remains.old, remains.value) = (old, old)
+            let result = try body(&remains.value)
             let start = rule.needsStart ? exactNow() : nil
-            var discards: [LRUTable<Key, Value>.Node] = []
-            let displaced = state.withLock {
-                $0.finishUpdate(key, hash: hash, value: value, cost: cost, start: start, into: &discards)
+            remains.displaced = state.withLock {
+                $0.finishUpdate(
+                    key, hash: hash, value: remains.value, cost: cost, start: start, into: &remains.discards)
             }
-            _ = consume displaced
             return result
         }
     }
+}
+
+/// What an update holds last, perhaps, and lets go of when its key is free.
+private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
+    var old: Value?
+    /// What the body made of it, which a later write, or an error, may have made void.
+    var value: Value?
+    var displaced = Displaced<Key, Value>()
+    var discards: [LRUTable<Key, Value>.Node] = []
 }
 
 extension MemoryCacheState {

@@ -6,6 +6,9 @@ package protocol PressureResponder: AnyObject, Sendable {
 }
 
 /// Passes the system's memory pressure on to every cache that wants it: one watcher a process, while there is a cache.
+///
+/// A program that makes caches and drops them in a loop would make sources, with threads and descriptors, faster than they
+/// end. So there are only so many a second; who comes then is listened for a second later, if it is still there.
 package final class PressureWatcher: Sendable {
     /// The one of the process.
     package static let shared = PressureWatcher(makeSource: PressureSource.system)
@@ -19,15 +22,25 @@ package final class PressureWatcher: Sendable {
         var source: PressureSource?
         /// Whether a source was asked for since the first came; where there is none, not everyone asks again.
         var hasAsked = false
+        /// When the first of the latest sources was made, and how many there are of these.
+        var burst = (start: Int64.min, count: 0)
+        /// Whether one is to be made later.
+        var isDeferred = false
     }
 
     /// Guards who listens and whether the source runs; responders are called outside it.
     private let state = Mutex(State())
     private let makeSource: @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
+    private let timekeeper: Timekeeper
+
+    /// How many sources are made within a second.
+    package static let mostAtOnce = 8
 
     package init(
+        timekeeper: Timekeeper = .system,
         makeSource: @escaping @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
     ) {
+        self.timekeeper = timekeeper
         self.makeSource = makeSource
     }
 
@@ -52,10 +65,28 @@ package final class PressureWatcher: Sendable {
     package func add(_ responder: any PressureResponder) {
         state.withLock { state in
             state.members[ObjectIdentifier(responder)] = Member(responder: responder)
-            if state.hasAsked { return }
-            state.hasAsked = true
-            state.source = makeSource { [weak self] level in self?.notify(level) }
+            listen(&state)
         }
+    }
+
+    private func listen(_ state: inout State) {
+        if state.hasAsked || state.isDeferred { return }
+        let now = timekeeper.now()
+        // Where the clock was set back, too.
+        if !(0..<1000).contains(now.subtractingSaturated(state.burst.start)) { state.burst = (now, 0) }
+        guard state.burst.count < Self.mostAtOnce else {
+            state.isDeferred = true
+            _ = timekeeper.wake(.seconds(1)) { [weak self] in
+                self?.state.withLock { state in
+                    state.isDeferred = false
+                    if !state.members.isEmpty { self?.listen(&state) }
+                }
+            }
+            return
+        }
+        state.burst.count += 1
+        state.hasAsked = true
+        state.source = makeSource { [weak self] level in self?.notify(level) }
     }
 
     package func remove(_ identifier: ObjectIdentifier) {

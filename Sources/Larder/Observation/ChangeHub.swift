@@ -7,7 +7,9 @@ public import Synchronization
 
 /// Tells every stream of one sub-cache what changed.
 ///
-/// Whoever writes notes it here, in the order of the writes and when readers can see them.
+/// Whoever writes notes it here, in the order of the writes and when readers can see them. That is a thread that leads, as a
+/// rule, so what may go with a note is given back, to be released where nothing is held: keys that a stream drops, and the
+/// streams themselves, of which one may be the last holder of a handle and of its manager, whose end waits for the leader.
 @usableFromInline
 package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct State {
@@ -33,34 +35,33 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Notes that a key has a value, a new one or another.
     @inlinable
-    package func noteUpdated(_ key: Key) {
-        if isObserved { tellUpdated(key) }
-    }
+    package func noteUpdated(_ key: Key) -> (any Sendable)? { isObserved ? tellUpdated(key) : nil }
 
     @usableFromInline
-    func tellUpdated(_ key: Key) { for stream in streams { stream.note(key, .updated) } }
+    func tellUpdated(_ key: Key) -> any Sendable { tell { $0.note(key, .updated) } }
 
     /// Notes that a key's entry has gone; one that was not there did not go.
-    package func noteRemoved(_ key: Key) {
-        if isObserved { for stream in streams { stream.note(key, .removed) } }
+    package func noteRemoved(_ key: Key) -> (any Sendable)? {
+        isObserved ? tell { $0.note(key, .removed) } : nil
     }
 
     /// Notes that the keys have values, as one step.
-    package func noteUpdated(_ keys: some Collection<Key>) {
-        if isObserved { for stream in streams { stream.note(keys, .updated) } }
+    package func noteUpdated(_ keys: some Collection<Key>) -> (any Sendable)? {
+        isObserved ? tell { $0.note(keys, .updated) } : nil
     }
 
     /// Notes that the entries of the keys have gone, as one step.
-    package func noteRemoved(_ keys: some Collection<Key>) {
-        if isObserved { for stream in streams { stream.note(keys, .removed) } }
+    package func noteRemoved(_ keys: some Collection<Key>) -> (any Sendable)? {
+        isObserved ? tell { $0.note(keys, .removed) } : nil
     }
 
     /// Notes a clear or a purge: everything may have changed.
-    package func noteReset() {
-        if isObserved { for stream in streams { stream.noteReset() } }
-    }
+    package func noteReset() -> (any Sendable)? { isObserved ? tell { $0.noteReset() } : nil }
 
-    private var streams: [ChangeStream<Key, Value>] { state.withLock { $0.list } }
+    private func tell(_ note: (ChangeStream<Key, Value>) -> ChangeLog<Key>.Dropped?) -> any Sendable {
+        let streams = state.withLock { $0.list }
+        return ToldStreams(streams: streams, dropped: streams.compactMap(note))
+    }
 
     // MARK: - Readers
 
@@ -82,12 +83,15 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     /// Ends every stream once what is pending in it was taken, and every later one at once.
-    package func finish() {
+    ///
+    /// - Returns: What is to be released when nothing is held: this may be the last to hold a stream.
+    package func finish() -> (any Sendable)? {
         let streams = state.withLock { state in
             state.isFinished = true
             return state.list
         }
         for stream in streams { stream.finish() }
+        return ReleasedLater.all(streams)
     }
 
     /// The same for the streams of an owner.
@@ -124,6 +128,12 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         // What a stream's reading holds is released here, outside the lock.
         withExtendedLifetime(dropped) {}
     }
+}
+
+/// The streams that were told of a change, and what they dropped for it.
+private struct ToldStreams<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    let streams: [ChangeStream<Key, Value>]
+    let dropped: [ChangeLog<Key>.Dropped]
 }
 
 /// Ends a stream when whoever could read it is gone.

@@ -35,23 +35,23 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     // MARK: - Writers
 
-    /// Notes a change, after all those noted before.
-    func note(_ key: Key, _ change: KeyChange) {
+    /// Notes a change, after all those noted before; gives back what is to be released where nothing is held.
+    func note(_ key: Key, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
         note { $0.note(key, change) }
     }
 
     /// Notes that all of `keys` changed, as one step.
-    func note(_ keys: some Collection<Key>, _ change: KeyChange) {
+    func note(_ keys: some Collection<Key>, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
         // Once at most is something dropped, for after that the log holds nothing.
         note { log in keys.reduce(nil) { log.note($1, change) ?? $0 } }
     }
 
     /// Notes that everything may have changed.
-    func noteReset() {
+    func noteReset() -> ChangeLog<Key>.Dropped? {
         note { $0.reset() }
     }
 
-    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) {
+    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) -> ChangeLog<Key>.Dropped? {
         var dropped: ChangeLog<Key>.Dropped?
         let next = state.withLock { state -> ChangeStep in
             if state.isOver { return .none }
@@ -66,8 +66,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
         case .start: startInterval()
         case .wake(let readers): for reader in readers { reader.resume() }
         }
-        // Released here, and not under the lock.
-        withExtendedLifetime(dropped) {}
+        return dropped
     }
 
     private func startInterval() {

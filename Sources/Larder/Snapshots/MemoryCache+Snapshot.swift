@@ -36,6 +36,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
 
     /// Adds what a snapshot holds to what is there, and returns how many entries it added.
     ///
+    /// Those that the limits did not let stay are not counted.
+    ///
     /// Loaded entries replace those of the same key, become most recently used in the order they had, and keep their
     /// age; what has expired meanwhile is left out, and the limits hold as in every set. An item that is damaged or
     /// does not decode is left out and reported; the others are loaded.
@@ -68,7 +70,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
             }
         }
         try end.get()
-        return count
+        // The loaded entries are the most recent ones: when fewer are left, the earlier of them had to go for the later.
+        return Swift.min(count, self.count)
     }
 
     private func forEachItem(_ body: (SnapshotItem<Key, Value>) throws(CacheError) -> Void) throws(CacheError) {

@@ -13,8 +13,16 @@ package final class CommitWatch: Sendable {
     /// The checksum that goes with the round.
     @usableFromInline let known: Atomic<UInt64>
 
-    /// Rises with every commit of somebody else's that was noticed.
-    @usableFromInline let rounds = Atomic<UInt32>(1)
+    /// Another one with every commit of somebody else's that was noticed.
+    ///
+    /// Rounds of two watches are never the same, but for those of a blind one, of which nothing is kept: what was true of one
+    /// database says nothing of the next.
+    @usableFromInline let rounds = Atomic<UInt32>(CommitWatch.newRound())
+
+    /// The last round of any watch.
+    private static let lastRound = Atomic<UInt32>(0)
+
+    private static func newRound() -> UInt32 { lastRound.wrappingAdd(1, ordering: .relaxed).newValue }
 
     private let counter: CommitCounter?
 
@@ -114,7 +122,13 @@ package final class CommitWatch: Sendable {
         }
     }
 
-    private func nextRound() -> UInt32 { rounds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
+    private func nextRound() -> UInt32 {
+        // Nothing is kept of these, and there are as many as reads.
+        if isBlind { return rounds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
+        let round = Self.newRound()
+        rounds.store(round, ordering: .releasing)
+        return round
+    }
 
     private func begin(_ checksum: UInt64) {
         _ = nextRound()

@@ -17,12 +17,22 @@ package final class LiveCaches: Sendable {
     /// Held by the one who opens a sub-cache, over its work on disk.
     private let opening = Mutex(())
 
+    /// The thread that does; 0 for none.
+    private let opener = Atomic<UInt>(0)
+
     package init() {}
 
     /// Runs `body` while nobody else opens a sub-cache.
     package func opening<R>(_ body: () throws(CacheError) -> R) throws(CacheError) -> R {
-        try opening.withLock { _ throws(CacheError) in try body() }
+        try opening.withLock { _ throws(CacheError) in
+            opener.store(CurrentThread.identity, ordering: .relaxed)
+            defer { opener.store(0, ordering: .relaxed) }
+            return try body()
+        }
     }
+
+    /// Whether this thread opens a sub-cache: no code of the user's may run on it, which may open one too.
+    package var areOpenedHere: Bool { opener.load(ordering: .relaxed) == CurrentThread.identity }
 
     /// The one of a name, compared as bytes.
     package subscript(name: String) -> RowLedger? {
@@ -57,6 +67,9 @@ package final class LiveCaches: Sendable {
             return .attached(front, handle: ledger.attach(front, rule))
         }
     }
+
+    /// Runs `body` while nobody attaches a handle.
+    package func whileNobodyAttaches<R>(_ body: () -> R) -> R { ledgers.withLock { _ in body() } }
 
     /// Forgets one that nobody uses and that has nothing left to write down.
     package func drop(_ ledger: RowLedger) {

@@ -68,22 +68,25 @@ extension RowLedger {
 
     /// Where the file of a live entry is, for somebody outside.
     ///
-    /// - Parameter gone: Called with the revision of a row whose file is not there.
+    /// - Parameters:
+    ///   - accessedAt: When memory saw the key used last.
+    ///   - gone: Called with the revision of a row whose file is not there.
     package func fileURL(
-        _ key: StoredKey, _ terms: AgeTerms, gone: (Int64) -> Void
-    ) throws(CacheError) -> URL? {
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?, gone: (Int64) -> Void
+    ) throws(CacheError) -> (url: URL, facts: EntryFacts)? {
         while true {
-            guard let facts = try facts(key, terms, accessedAt: nil), !facts.isExpired(terms.rule, now: terms.now()),
-                let file = facts.file, let blobs = try store.present().blobs
+            guard let facts = try facts(key, terms, accessedAt: accessedAt),
+                !facts.isExpired(terms.rule, now: terms.now()), let file = facts.file,
+                let blobs = try store.present().blobs
             else { return nil }
-            if store.isReadOnly { return blobs.path(of: file).map { URL(fileURLWithPath: $0) } }
+            if store.isReadOnly { return blobs.path(of: file).map { (URL(fileURLWithPath: $0), facts) } }
             do throws(SystemError) {
-                if let path = try blobs.handOut(file) { return URL(fileURLWithPath: path) }
+                if let path = try blobs.handOut(file) { return (URL(fileURLWithPath: path), facts) }
             } catch {
                 throw CacheError("cannot hand out the file of key \(key) in sub-cache \"\(name)\"", error)
             }
             // Given up in between, or gone: the row tells which.
-            let again = try self.facts(key, terms, accessedAt: nil)
+            let again = try self.facts(key, terms, accessedAt: accessedAt)
             if let again, again.file == file {
                 gone(again.revision)
                 return nil

@@ -146,7 +146,7 @@ extension RowLedger {
     private func claim(sparesNewest: Bool) throws(CacheError) -> EvictionClaim? {
         try front?.handOverUses()
         let now = store.timekeeper.now()
-        var found: [TrimCandidate]?
+        var found: (candidates: [TrimCandidate], end: Int64)?
         if let rows = state.withLock({ $0.tally?.count }), evicting.withLock({ $0.isSpent(rows, now: now) }) {
             // Not under the lock: the pass may meet another generation, and let go of the user's values.
             found = try leastUsed(of: rows, now: now)
@@ -156,31 +156,49 @@ extension RowLedger {
         // A limit of nothing keeps nothing.
         let spared = sparesNewest && limits.count != 0 && limits.size != 0 ? newest : nil
         return evicting.withLock { queue in
-            let count = limits.count.map { tally.count - $0 - queue.claimedCount } ?? 0
-            let size = limits.size.map { tally.size - $0 - queue.claimedSize } ?? 0
+            // What was claimed may be gone and counted so already; and a limit may be any number.
+            let count = limits.count.map { max(0, tally.count - queue.claimedCount) - $0 } ?? 0
+            let size = limits.size.map { max(0, tally.size - queue.claimedSize) - $0 } ?? 0
             guard count > 0 || size > 0 else { return nil }
             // Of several who found it empty the first one fills it.
             let isFresh = found != nil && queue.isSpent(tally.count, now: now)
-            if isFresh, let found { queue.fill(found, now: now) }
+            if isFresh, let found { queue.fill(found.candidates, now: now, until: found.end) }
             return queue.claim(count: count, size: size, uses, sparing: spared, isFresh: isFresh)
         }
     }
 
-    /// A share of the rows that may go, in the order in which they go.
-    private func leastUsed(of rows: Int, now: Int64) throws(CacheError) -> [TrimCandidate] {
+    /// A share of the rows that may go, in the order in which they go, and until when none that was not over is known to be.
+    private func leastUsed(
+        of rows: Int, now: Int64
+    ) throws(CacheError) -> (candidates: [TrimCandidate], end: Int64) {
         try flushUsesWhereRoom()
         // What somebody may still serve although it is over is as good as what is not.
-        let (rule, moment) = (loosestRule, now.subtractingSaturated(longestKeeping))
+        let keeping = longestKeeping
+        let moment = now.subtractingSaturated(keeping)
+        let live = liveRules
+        let rules = AgeRule.loosest(live, at: moment)
+        let deadline = live.map(\.deadline).filter { $0 >= moment }.min() ?? .max
         let excess = state.withLock { state in state.limits.count.map { rows - $0 } ?? 0 }
         let share = max(256, rows / 4, excess)
-        return try readMoment { (c, id) throws(SQLiteError) in try c.leastUsed(id, rule, now: moment, limit: share) }
-            ?? []
+        let found = try readMoment { (c, id) throws(SQLiteError) in
+            (
+                try c.leastUsed(id, rules.first, and: rules.second, now: moment, limit: share),
+                try c.nextOwnEnd(id, now: moment)
+            )
+        }
+        guard let (candidates, ownEnd) = found else { return ([], .max) }
+        let end = candidates.lazy.filter { !$0.isExpired }.map { $0.facts.end(rules.first, rules.second) }.min() ?? .max
+        return (candidates, min(end, ownEnd, deadline).addingSaturated(keeping))
     }
+}
 
-    /// The rule by which an entry counts as over: the loosest of the handles'.
-    private var loosestRule: AgeRule {
-        let rules = liveRules
-        return rules.max { $0.maximum < $1.maximum } ?? AgeRule()
+extension EntryFacts {
+    /// The last moment at which the entry is served by one rule or by another; `.max` if there is none.
+    fileprivate func end(_ first: AgeRule, _ second: AgeRule?) -> Int64 {
+        [first, second ?? first].map { rule in
+            let rule = self.rule(else: rule)
+            return rule.end(start: rule.isSliding ? accessedAt : writtenAt) ?? .max
+        }.max() ?? .max
     }
 }
 
@@ -197,7 +215,10 @@ struct EvictionClaim: Sendable {
 struct EvictionQueue: Sendable {
     private var candidates: ArraySlice<TrimCandidate> = []
     private var madeAt: Int64 = 0
+    /// From then on some may be over that were not when the candidates were looked for.
+    private var end = Int64.max
     private var claims = 0
+    private var taken = 0
 
     /// What is about to go.
     private(set) var claimedCount = 0
@@ -206,10 +227,12 @@ struct EvictionQueue: Sendable {
     /// How many go in one step at most.
     private static let longestClaim = 1024
 
-    mutating func fill(_ candidates: [TrimCandidate], now: Int64) {
+    mutating func fill(_ candidates: [TrimCandidate], now: Int64, until end: Int64) {
         self.candidates = candidates[...]
         madeAt = now
+        self.end = end
         claims = 0
+        taken = 0
     }
 
     /// Lets the next claim look at the rows.
@@ -222,7 +245,9 @@ struct EvictionQueue: Sendable {
 
     /// Whether another pass is due: nothing is left, or time has passed and a pass costs little beside what was written.
     func isSpent(_ rows: Int, now: Int64) -> Bool {
-        candidates.isEmpty || rows <= 1_000 || (abs(now - madeAt) > 1_000 && claims > 64)
+        if candidates.isEmpty || rows <= 1_000 { return true }
+        if now > end, taken > rows / 50, candidates.first?.isExpired == false { return true }
+        return now.subtractingSaturated(madeAt).magnitude > 1_000 && claims > 64
     }
 
     /// Takes out what makes up for so many rows and bytes; nil if nothing is left that may go.
@@ -232,8 +257,9 @@ struct EvictionQueue: Sendable {
         count: Int, size: Int64, _ uses: [StoredKey: NotedUse], sparing spared: Int64?, isFresh: Bool
     ) -> EvictionClaim? {
         claims += 1
-        var (count, size) = (count, size)
         var claim = EvictionClaim(cause: count > 0 ? .count : .size, isFresh: isFresh)
+        // What is far below its limit stays countable.
+        var (count, size) = (max(0, count), max(0, size))
         while count > 0 || size > 0, claim.victims.count < Self.longestClaim, let candidate = candidates.popFirst() {
             // Used since the queue was made: no longer among the least used.
             if let use = uses[candidate.key], use.used > candidate.used { continue }
@@ -244,6 +270,7 @@ struct EvictionQueue: Sendable {
             count -= 1
             size -= candidate.facts.size
         }
+        taken += claim.victims.count
         // Of a queue that was used before, all that is left may have been used since; another pass tells.
         if claim.victims.isEmpty, isFresh { return nil }
         claimedCount += claim.victims.count

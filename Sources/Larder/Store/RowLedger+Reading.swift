@@ -84,7 +84,7 @@ extension RowLedger {
         let now = terms.now(toJudge: facts)
         if let file = facts.file { return try findFile(key, file, row, terms, now: now) }
         let used = store.revisions.next()
-        let uses = state.withLock { state -> Int? in
+        let uses = watchingClock { state -> Int? in
             guard let (_, moment) = state.judged(key, facts, terms, now: now, isPlain: true) else { return nil }
             state.counts.diskHits += 1
             state.uses[key] = NotedUse(accessedAt: moment, used: used)
@@ -99,7 +99,7 @@ extension RowLedger {
     private func findFile(
         _ key: StoredKey, _ file: String, _ row: BriefRow, _ terms: AgeTerms, now: Int64
     ) throws(CacheError) -> FoundPayload? {
-        let judged = state.withLock { $0.judged(key, row.facts, terms, now: now, isPlain: true) }
+        let judged = watchingClock { $0.judged(key, row.facts, terms, now: now, isPlain: true) }
         guard let (_, moment) = judged else { return nil }
         guard case .bytes(let payload) = try read(file, of: key, size: row.payloadSize, checksum: row.checksum) else {
             return try findFileAnew(key, terms)
@@ -152,7 +152,7 @@ extension RowLedger {
     package func judged(_ key: StoredKey, _ row: EntryRow?, _ terms: AgeTerms) -> FoundRow? {
         // The clock is read after the disk: the wait counts.
         let now = row.map { terms.now(toJudge: $0.facts) } ?? 0
-        return watchingClock(now) { state in
+        return watchingClock { state in
             guard let row else {
                 state.counts.misses += 1
                 return nil
@@ -161,13 +161,13 @@ extension RowLedger {
         }
     }
 
-    /// Judges a row; memory hears of it when the first one is met that is from the future: the clock was set back.
-    private func watchingClock<R>(_ now: Int64, _ body: (inout RowLedgerState) -> R) -> R {
-        let (result, isNews) = state.withLock { state in
-            let knewNone = state.corrections.isEmpty
-            return (body(&state), knewNone && !state.corrections.isEmpty)
+    /// Judges a row; memory hears of it when one is met that is from the future: the clock was set back.
+    private func watchingClock<R>(_ body: (inout RowLedgerState) -> R) -> R {
+        let (result, news) = state.withLock { state in
+            let result = body(&state)
+            return (result, state.takeNewsOfClock(revision: store.revisions.next()))
         }
-        if isNews { front?.clockWasSetBack(to: now) }
+        if let news { front?.clockWasSetBack(to: news) }
         return result
     }
 
@@ -201,7 +201,7 @@ extension RowLedger {
     package func seen(
         _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil
     ) -> EntryFacts? {
-        watchingClock(now) { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
+        watchingClock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
     }
 
     /// The same of a row that a pass comes to; nil also if it is over.
@@ -214,6 +214,9 @@ extension RowLedger {
         }
         return seen
     }
+
+    /// Whether any row is known to have been written in the future.
+    package var knowsCorrections: Bool { state.withLock { !$0.corrections.isEmpty } }
 
     /// Whether any row is known to be unreadable.
     package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
@@ -332,13 +335,11 @@ extension RowLedger {
         switch seen {
         case .here(let result): return result
         case .elsewhere(let result, let binding):
-            let displaced = adopt(binding)
-            _ = consume displaced
+            store.release(adopt(binding))
             return result
         case .nowhere: return nil
         case .superseded:
-            let displaced = supersede()
-            _ = consume displaced
+            store.release(supersede())
             return nil
         }
     }

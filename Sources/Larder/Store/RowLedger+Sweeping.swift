@@ -29,16 +29,19 @@ package enum RemovalCause: Sendable {
 /// What a front does about a removal, given which of the victims go.
 package struct FrontRemoval: Sendable {
     /// Where the order of writes is decided.
-    package let decide: @Sendable (Int) -> Void
+    package let decide: @Sendable (Int, inout WritePlace) -> Void
     /// Once it is committed; gives back what is to be released when nothing is held.
     package let apply: @Sendable ([Int]) -> (any Sendable)?
 
-    package init(decide: @escaping @Sendable (Int) -> Void, apply: @escaping @Sendable ([Int]) -> (any Sendable)?) {
+    package init(
+        decide: @escaping @Sendable (Int, inout WritePlace) -> Void,
+        apply: @escaping @Sendable ([Int]) -> (any Sendable)?
+    ) {
         self.decide = decide
         self.apply = apply
     }
 
-    static let none = FrontRemoval(decide: { _ in }, apply: { _ in nil })
+    static let none = FrontRemoval(decide: { _, _ in }, apply: { _ in nil })
 }
 
 extension RowLedger {
@@ -79,7 +82,7 @@ extension RowLedger {
                             }
                         if isGone {
                             removed.append(index)
-                            removal.decide(index)
+                            removal.decide(index, &place)
                             // Of this revision, so it is the file that was seen.
                             place.noteGone(victim.file, victim.size)
                         }
@@ -100,17 +103,23 @@ extension RowLedger {
 
     // MARK: - What is over
 
-    /// Removes every entry that is over by all `rules`, and has been for `grace` milliseconds.
+    /// Removes every entry that is over by all rules, and has been for a time of grace.
     ///
+    /// - Parameters:
+    ///   - now: The moment by which entries are over.
+    ///   - terms: The rules, and the grace in milliseconds; asked for each page, since a handle may have been opened that
+    ///     serves more. The sweep ends where there are no rules.
     /// - Returns: How many went.
-    package func removeExpired(_ rules: [AgeRule], now: Int64, grace: Int64) throws(CacheError) -> Int {
-        guard !rules.isEmpty else { return 0 }
+    package func removeExpired(
+        now: Int64, _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64)
+    ) throws(CacheError) -> Int {
         try flushUsesWhereRoom()
         var count = 0
         var pass = RowPass()
         while true {
             let page = try pass.nextFacts(of: self)
-            if page.isEmpty {
+            let (rules, grace) = try terms()
+            if page.isEmpty || rules.isEmpty {
                 // Moments in the future that were met.
                 if !isSettled { try flushUsesWhereRoom() }
                 return count
@@ -136,17 +145,14 @@ extension RowLedger {
     }
 
     /// Removes what is over for all live handles, and for longer than anybody wants it kept.
+    ///
+    /// Where its last handle is gone it is one that nobody uses once it is settled.
     package func sweep() throws(CacheError) -> Int {
-        let (rules, keeping) = try sweepTerms()
-        if rules.isEmpty {
-            // Its last handle is gone; once it is settled it is one that nobody uses.
-            try flushUsesWhereRoom()
-            return 0
+        try removeExpired(now: store.timekeeper.now()) { () throws(CacheError) in
+            let (rules, keeping) = try sweepTerms()
+            // Another process may have read a sliding entry, and not written that down yet.
+            return (rules, rules.contains(where: \.isSliding) ? max(keeping, Self.longestNote) : keeping)
         }
-        var grace = keeping
-        // Another process may have read a sliding entry, and not written that down yet.
-        if rules.contains(where: \.isSliding) { grace = max(grace, Self.longestNote) }
-        return try removeExpired(rules, now: store.timekeeper.now(), grace: grace)
     }
 
     // MARK: - Trims

@@ -11,7 +11,8 @@ extension RowLedger {
     ///   - decide: Called where the order of writes is decided.
     @usableFromInline
     package func putTicket(
-        _ key: StoredKey, _ content: WrittenContent, scope: WriteScope?, decide: @escaping @Sendable () -> Void,
+        _ key: StoredKey, _ content: WrittenContent, scope: WriteScope?,
+        decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(Int64, WritePlace)> {
         let put = RowPut(self, key, content, decide: decide, apply: apply)
@@ -23,7 +24,8 @@ extension RowLedger {
     ///
     /// - Parameter admits: Whether a row is to be written, asked where the order of writes is decided.
     package func putTicket(
-        _ rows: [(key: StoredKey, content: WrittenContent)], admits: @escaping @Sendable (Int) -> Bool,
+        _ rows: [(key: StoredKey, content: WrittenContent)],
+        admits: @escaping @Sendable (Int, inout WritePlace) -> Bool,
         apply: @escaping @Sendable (PutRows, UInt32) -> (any Sendable)?
     ) -> WriteTicket<(PutRows, WritePlace)> {
         ticket(
@@ -34,7 +36,7 @@ extension RowLedger {
                 var written: [Int] = []
                 do throws(SQLiteError) {
                     var latest = Int64.min
-                    for (index, row) in rows.enumerated() where admits(index) {
+                    for (index, row) in rows.enumerated() where admits(index, &place) {
                         written.append(index)
                         try self.put(row.key, row.content, revision + Int64(index), &connection, &place)
                         latest = max(latest, row.content.row.writtenAt)
@@ -64,14 +66,14 @@ extension RowLedger {
     ///   - scope: Other than the key or the sub-cache, where that is held by the caller.
     ///   - decide: Called where the order of writes is decided.
     package func removeTicket(
-        _ keys: [StoredKey], scope: WriteScope? = nil, decide: @escaping @Sendable () -> Void,
+        _ keys: [StoredKey], scope: WriteScope? = nil, decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable ([Int]) -> (any Sendable)?
     ) -> WriteTicket<([Int], WritePlace)> {
         let own: WriteScope = keys.count == 1 ? .key(HeldKey(identity, keys[0])) : .cache(identity)
         return ticket(
             scope ?? own, isCompound: keys.count > 1,
             perform: { (connection, place) throws(WriteFailure) in
-                decide()
+                decide(&place)
                 var removed: [Int] = []
                 for (index, key) in keys.enumerated() {
                     let isRemoved = try connection.failing { (c) throws(SQLiteError) in
@@ -93,14 +95,14 @@ extension RowLedger {
 
     /// Removes a key, and gives back the row that it had, if that was served.
     package func takeTicket(
-        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?, decide: @escaping @Sendable () -> Void,
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?, decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable (Bool) -> (any Sendable)?
     ) -> WriteTicket<(TakenRow, WritePlace)> {
         let now = terms.now()
         return ticket(
             .key(HeldKey(identity, key)), isCompound: true,
             perform: { (connection, place) throws(WriteFailure) in
-                decide()
+                decide(&place)
                 return try connection.failing { (c) throws(SQLiteError) in
                     guard let row = try c.row(place.generation, key) else {
                         return TakenRow(row: nil, isRemoved: false)
@@ -123,7 +125,8 @@ extension RowLedger {
 
     /// Puts other extended data beside an entry that is served; false if there is none.
     package func extendedTicket(
-        _ key: StoredKey, _ data: Data?, _ terms: AgeTerms, accessedAt: Int64?, decide: @escaping @Sendable () -> Void,
+        _ key: StoredKey, _ data: Data?, _ terms: AgeTerms, accessedAt: Int64?,
+        decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable () -> (any Sendable)?
     ) -> WriteTicket<(Bool, WritePlace)> {
         let now = terms.now()
@@ -135,7 +138,7 @@ extension RowLedger {
                         let seen = self.seen(key, facts, now: now, accessedAt: accessedAt),
                         !seen.isExpired(terms.rule, now: now)
                     else { return false }
-                    decide()
+                    decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
                     try c.setExtended(place.generation, key, data, seen: facts.revision, next: next)
                     if place.looks, let now = try c.burden(place.generation, key) {
@@ -192,7 +195,7 @@ extension RowLedger {
     /// Takes every moment in the future for now.
     func clockTicket(_ now: Int64) -> WriteTicket<(Void, WritePlace)> {
         ticket(
-            .unheld, isCompound: true,
+            .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     try c.correctAll(place.generation, now: now)
@@ -200,7 +203,11 @@ extension RowLedger {
                 }
             },
             apply: { _, _ in
-                self.state.withLock { $0.latestAt = now }
+                self.state.withLock { state in
+                    state.latestAt = now
+                    // What was written later than now says so no more: it is the oldest there is, perhaps.
+                    state.leastWritten = min(state.leastWritten, now)
+                }
                 return nil
             })
     }
@@ -251,12 +258,13 @@ private final class RowPut: WriteWork {
     private let ledger: RowLedger
     private let key: StoredKey
     private let content: WrittenContent
-    private let deciding: @Sendable () -> Void
+    private let deciding: @Sendable (inout WritePlace) -> Void
     private let applying: @Sendable (Int64, UInt32) -> (any Sendable)?
     private let kept = Mutex<(revision: Int64, place: WritePlace)?>(nil)
 
     init(
-        _ ledger: RowLedger, _ key: StoredKey, _ content: WrittenContent, decide: @escaping @Sendable () -> Void,
+        _ ledger: RowLedger, _ key: StoredKey, _ content: WrittenContent,
+        decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable (Int64, UInt32) -> (any Sendable)?
     ) {
         self.ledger = ledger
@@ -271,7 +279,7 @@ private final class RowPut: WriteWork {
 
     func perform(_ connection: inout Connection, _ context: WriteContext) throws(WriteFailure) {
         let (revision, place) = try ledger.placed(&connection, context) { (connection, place) throws(WriteFailure) in
-            deciding()
+            deciding(&place)
             let revision = ledger.store.revisions.next(after: ledger.front?.lastUse ?? 0)
             do throws(SQLiteError) {
                 try ledger.put(key, content, revision, &connection, &place)

@@ -124,8 +124,9 @@ extension RowLedger {
     private func correctionTicket(
         _ corrections: [(key: StoredKey, value: Int64)]
     ) -> WriteTicket<(Void, WritePlace)> {
+        // It keeps its place in the order of use, for which its row grows.
         ticket(
-            .unheld, isCompound: true,
+            .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
                     for (key, moment) in corrections { try c.correct(place.generation, key, now: moment) }

@@ -79,8 +79,13 @@ extension RowLedger {
     /// That takes further writes, so the caller holds no key.
     package func settle(_ place: WritePlace) {
         store.giveUp(place.givenUp)
-        if place.isGrowth { holdLimitsAfterWrite() }
+        if mayExceedLimits(by: place) { holdLimitsAfterWrite() }
         store.noteWritten(place.added.written)
+    }
+
+    /// Whether there is more than before, or may go what might not before.
+    private func mayExceedLimits(by place: WritePlace) -> Bool {
+        place.isGrowth || place.mayUnpin && state.withLock { $0.isLimitUnmet }
     }
 
     /// Does a write on this thread; the caller sees to it that it is settled.
@@ -96,11 +101,12 @@ extension RowLedger {
     package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) async throws(CacheError) -> R {
         do throws(CacheError) {
             let (result, place) = try await store.queue.run(ticket, store)
-            let needsCare = place.isGrowth && (isOverLimits(slack: true) != false || store.policy.needsCare)
+            let needsCare = mayExceedLimits(by: place) && (isOverLimits(slack: true) != false || store.policy.needsCare)
             if !place.givenUp.isEmpty || needsCare {
                 try await offload { [self] () throws(CacheError) in settle(place) }
             } else {
-                store.noteWritten(0)
+                // Nothing that reads or removes: this may be a thread that tasks share.
+                store.scheduleMaintenance()
             }
             return result
         } catch {
@@ -132,7 +138,7 @@ extension RowLedger {
         if binding.database != context.database || binding.round != context.round || binding.id == 0 {
             place = try found(&connection, context, binding, looks: place.looks)
             // Somebody else has emptied it, and this write comes after that.
-            if binding.id != 0, place.generation != binding.id { front?.noteClear() }
+            if binding.id != 0, place.generation != binding.id { place.keep(front?.noteClear()) }
         }
         return (place, unreadable)
     }

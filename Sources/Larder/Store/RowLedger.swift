@@ -75,11 +75,14 @@ package final class RowLedger: Sendable {
 
     /// Takes a handle away; with the last one the front goes, and the ledger once nothing is left to write down.
     package func detach(_ handle: Int) {
-        let last = attachment.withLock { attachment -> (any LedgerFront)? in
-            attachment.rules[handle] = nil
-            attachment.handles -= 1
-            guard attachment.handles == 0 else { return nil }
-            return attachment.front.take()
+        // A front that is on its way out is not taken up again.
+        let last = store.live.whileNobodyAttaches {
+            attachment.withLock { attachment -> (any LedgerFront)? in
+                attachment.rules[handle] = nil
+                attachment.handles -= 1
+                guard attachment.handles == 0 else { return nil }
+                return attachment.front.take()
+            }
         }
         guard let last else { return }
         // What these types could not read the next ones may.
@@ -119,20 +122,23 @@ package final class RowLedger: Sendable {
             state.forgetEverything()
         }
         cancelFlush()
-        let front = front
-        defer { front?.end() }
-        return front?.clear()
+        guard let front else { return nil }
+        let cleared = front.clear()
+        return ReleasedLater.both(cleared, front.end())
     }
 
     /// Another database stands in the place of the one it worked on.
     package func moved(to present: StorePresent) -> (any Sendable)? {
-        state.withLock { state in
+        let isLate = state.withLock { state in
+            // Another one may have come since.
+            if present.database < state.database { return true }
             state.database = present.database
             state.watch = present.watch
             state.binding = GenerationBinding()
             state.forgetEverything()
+            return false
         }
-        return front?.moved(to: present)
+        return isLate ? nil : front?.moved(to: present)
     }
 
     /// A write that was not its own put another generation in the place of its own.
@@ -204,10 +210,14 @@ package protocol LedgerFront: AnyObject, Sendable {
     func moved(to present: StorePresent) -> (any Sendable)?
 
     /// Everything was removed by somebody else, whom the next write comes after.
-    func noteClear()
+    ///
+    /// - Returns: What is to be released when nothing is held.
+    func noteClear() -> (any Sendable)?
 
     /// It shows nothing any more: nothing will change.
-    func end()
+    ///
+    /// - Returns: What is to be released when nothing is held.
+    func end() -> (any Sendable)?
 
     /// A manager is closed: those who follow the changes through it learn no more.
     func end(for manager: ObjectIdentifier)

@@ -17,6 +17,11 @@ struct RowLedgerState: Sendable {
     /// Writes in the future that were met, and when.
     var corrections: [StoredKey: Int64] = [:]
 
+    /// When memory was told last that the clock was set back, and that moment on the scale of revisions.
+    private var told: (moment: Int64, revision: Int64)?
+    /// The moment to which it was set back since.
+    private var newsOfClock: Int64?
+
     /// Rows that cannot be read, which count as absent.
     var unreadable: [StoredKey: UnreadableRow] = [:]
 
@@ -119,6 +124,7 @@ struct RowLedgerState: Sendable {
         let corrected = corrections.isEmpty ? nil : corrections[key]
         let used = !needsUse || uses.isEmpty ? nil : uses[key]?.accessedAt
         let writtenAt = min(facts.writtenAt, corrected ?? .max, now)
+        if writtenAt < min(facts.writtenAt, corrected ?? .max) { noteSetBack(facts, now: now) }
         if writtenAt < facts.writtenAt {
             corrections[key] = writtenAt
             leastWritten = min(leastWritten, writtenAt)
@@ -126,11 +132,29 @@ struct RowLedgerState: Sendable {
         let noted = min(facts.accessedAt, corrected ?? .max)
         if needsUse, NotedUse.isAhead(max(noted, used ?? .min), of: now) {
             // Its age would begin at every look until the clock has caught up.
-            corrections[key] = now
+            corrections[key] = min(now, corrections[key] ?? .max)
+            noteSetBack(facts, now: now)
             if used != nil { uses[key]?.accessedAt = now }
         }
         let lastUse = min(max(noted, used ?? .min, accessedAt ?? .min), now)
         return facts.seen(writtenAt: writtenAt, accessedAt: lastUse)
+    }
+
+    /// A row of the future was met; news, unless it was written before memory was told of this or an earlier moment.
+    private mutating func noteSetBack(_ facts: EntryFacts, now: Int64) {
+        guard let told, now >= told.moment, facts.revision < told.revision else {
+            newsOfClock = min(newsOfClock ?? .max, now)
+            return
+        }
+    }
+
+    /// The moment that memory is to be told of, to which the clock was set back.
+    ///
+    /// - Parameter revision: A number above those of all that was written.
+    mutating func takeNewsOfClock(revision: @autoclosure () -> Int64) -> Int64? {
+        guard let moment = newsOfClock.take() else { return nil }
+        told = (moment, revision())
+        return moment
     }
 }
 

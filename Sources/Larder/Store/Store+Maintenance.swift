@@ -69,7 +69,10 @@ extension Store {
             let ledger = RowLedger(generation, present: present, binding: binding, store: self)
             let rule = generation.age.rule
             let grace = max(generation.keepsExpired, rule.isSliding ? RowLedger.longestNote : 0)
-            count += try ledger.removeExpired([rule], now: timekeeper.now(), grace: grace)
+            count += try ledger.removeExpired(now: timekeeper.now()) { () throws(CacheError) in
+                // Since somebody has opened it, its handles say what they may still serve.
+                live[generation.name].map { !$0.isSuperseded } == true ? ([], 0) : ([rule], grace)
+            }
         }
         return count
     }
@@ -219,22 +222,35 @@ extension Store {
         scheduleMaintenance()
         let bytes = Int(clamping: bytes)
         let isLimitDue = policy.sizeLimit.map { limit in
-            written.wrappingAdd(bytes, ordering: .relaxed).newValue
-                > max(Int(clamping: limit / 20), room.load(ordering: .relaxed))
+            let total = written.wrappingAdd(bytes, ordering: .relaxed).newValue
+            guard total > max(Int(clamping: limit / 20), room.load(ordering: .relaxed)) else { return false }
+            // Of several who come to it at once one looks.
+            return written.compareExchange(expected: total, desired: 0, ordering: .relaxed).exchanged
         }
         let isFloorDue = policy.freeSpaceFloor.map { _ in
             writtenOnVolume.wrappingAdd(bytes, ordering: .relaxed).newValue > 4 << 20
         }
         do throws(CacheError) {
-            if isLimitDue == true { _ = try holdLimits(slack: true) }
+            if isLimitDue == true { try holdLimitsAfterWrites() }
             if isFloorDue == true { _ = try holdFreeSpace() }
         } catch {
             if error.code != .closed { notify(.backgroundFailure(error)) }
         }
     }
 
+    /// Holds the limit of the whole; where that fails the next write tries again.
+    private func holdLimitsAfterWrites() throws(CacheError) {
+        do throws(CacheError) {
+            _ = try holdLimits(slack: true)
+        } catch {
+            room.store(0, ordering: .relaxed)
+            written.add(Int(clamping: (policy.sizeLimit ?? 0) / 20), ordering: .relaxed)
+            throw error
+        }
+    }
+
     /// Sees to it that a store that was written is looked after later; one that is not needs no timer.
-    private func scheduleMaintenance() {
+    func scheduleMaintenance() {
         guard let interval = policy.maintenanceInterval, !isReadOnly else { return }
         guard !isMaintenanceScheduled.exchange(true, ordering: .relaxed) else { return }
         _ = timekeeper.wake(interval) { [weak self] in

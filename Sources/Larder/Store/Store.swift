@@ -259,7 +259,7 @@ extension Store: WriteCommitter {
     /// Tells the managers what happened before any of them listened, or on a thread that others were waiting for; unless
     /// this thread still is one.
     package func tellUntold() {
-        guard hasUntold.load(ordering: .relaxed), !inside.containCurrent else { return }
+        guard hasUntold.load(ordering: .relaxed), !inside.containCurrent, !live.areOpenedHere else { return }
         let (notices, displaced) = untold.withLock { untold in
             defer { untold = ([], []) }
             hasUntold.store(false, ordering: .relaxed)
@@ -270,7 +270,7 @@ extension Store: WriteCommitter {
     }
 
     /// Tells now, or once this thread may run code of the user's; with what is to be released then.
-    func tell(_ notices: [StoreNotice], releasing displaced: [any Sendable]) {
+    package func tell(_ notices: [StoreNotice], releasing displaced: [any Sendable]) {
         if notices.isEmpty, displaced.isEmpty { return }
         untold.withLock { untold in
             untold.notices += notices
@@ -278,6 +278,11 @@ extension Store: WriteCommitter {
             hasUntold.store(true, ordering: .relaxed)
         }
         if !queue.isLedHere { tellUntold() }
+    }
+
+    /// Releases what a change put out of memory, now or once this thread may run code of the user's.
+    package func release(_ displaced: (any Sendable)?) {
+        if let displaced { tell([], releasing: [displaced]) }
     }
 
     package func notify(_ notice: StoreNotice) {

@@ -18,6 +18,10 @@ package struct WritePlace: Sendable {
     let looks: Bool
     /// How many more rows there are, and how many more bytes; nothing where it does not look.
     var added: (count: Int, size: Int64, written: Int64) = (0, 0, 0)
+    /// Whether a row that was pinned is written over, and may go now.
+    var mayUnpin = false
+    /// What went while the order of writes was decided, under the writer's lock: it is released with the place.
+    @usableFromInline var displaced: [any Sendable] = []
 }
 
 /// What the removal of a key found.
@@ -32,6 +36,7 @@ extension WritePlace {
     /// Notes what the row of a key takes, which is about to be written over or deleted.
     mutating func noteOld(_ key: StoredKey, _ connection: inout Connection) throws(SQLiteError) {
         guard looks, let old = try connection.burden(generation, key) else { return }
+        if old.isPinned { mayUnpin = true }
         noteGone(old.file, old.size)
     }
 
@@ -47,6 +52,10 @@ extension WritePlace {
         added.size += size
         added.written += max(0, size)
     }
+
+    /// Keeps something that must not be released before the write is over.
+    @inlinable @inline(__always)
+    mutating func keep(_ displaced: (any Sendable)?) { if let displaced { self.displaced.append(displaced) } }
 
     /// Whether there is more than before.
     var isGrowth: Bool { added.count > 0 || added.size > 0 }

@@ -66,3 +66,8 @@ final class TimerThread: Sendable {
         }
     }
 }
+
+extension DispatchSemaphore {
+    /// Waits for a signal; false if none came in time.
+    func wait(atMost duration: Duration) -> Bool { wait(timeout: .now() + duration / .seconds(1)) == .success }
+}
