@@ -5,6 +5,9 @@ public import Foundation
 /// What memory knows is answered at once, and what is written is encoded by the caller's task. Everything else runs on
 /// threads of the system's own; writes go to the queue that the synchronous forms use, so they share transactions. Work
 /// that was accepted is finished, whoever still wants it.
+///
+/// At the top level of a `main.swift` the compiler takes the synchronous forms, with `await` or without: call the
+/// asynchronous ones in a function.
 extension Cache {
     /// Reads the value of a key; see the synchronous form.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
@@ -74,6 +77,23 @@ extension Cache {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
+    /// Writes every value of a sequence in one step; see the synchronous form.
+    @_disfavoredOverload
+    public func setValues(_ values: some Sequence<(key: Key, value: Value)>) async throws(CacheError) {
+        try await setValues(values.lazy.map { ($0.key, $0.value) })
+    }
+
+    /// Writes every value of a sequence in one step; see the synchronous form.
+    ///
+    /// What may be walked over elsewhere is not walked over by the caller's task: a pass over a cache reads its disk.
+    @_disfavoredOverload
+    public func setValues(
+        _ values: some Sequence<(key: Key, value: Value)> & Sendable
+    ) async throws(CacheError) {
+        let pairs = try await offload { () throws(CacheError) in values.map { ($0.key, $0.value) } }
+        try await setValues(pairs)
+    }
+
     /// Puts other bytes beside the value of a key; see the synchronous form.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws(CacheError) {
         try await writing("set extended data") { () async throws(CacheError) in
@@ -117,6 +137,9 @@ extension Cache {
     }
 
     /// Removes every entry, and returns when the rows are gone; see the synchronous form.
+    ///
+    /// With `await` a trailing closure that does not look at its entry, as in `await cache.removeAll { _ in isOld }`, is the
+    /// one of this call, and everything goes. A rule needs its label there: `try cache.removeAll(where: { _ in isOld })`.
     public func removeAll(progress: @escaping ProgressHandler) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.removeAll(progress: progress) }
     }

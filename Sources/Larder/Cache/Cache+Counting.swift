@@ -33,7 +33,9 @@ extension Cache {
     @discardableResult
     public func removeExpired() throws(CacheError) -> Int {
         try checkCurrent("remove what is expired")
-        return try ledger.removeExpired(ledger.sweepTerms().rules, now: terms.now(), grace: 0)
+        return try ledger.removeExpired(now: terms.now()) { () throws(CacheError) in
+            (try ledger.sweepTerms().rules, 0)
+        }
     }
 
     /// Removes what is over, then the least recently used, until at most so many entries are on disk.

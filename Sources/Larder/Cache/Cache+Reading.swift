@@ -44,6 +44,8 @@ extension Cache {
     }
 
     /// The bytes that were stored beside a key's value; nil if there are none, or no usable value.
+    ///
+    /// As with metadata, it does not count as a use.
     public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
         guard let (row, facts, _) = try row(forKey: key) else { return nil }
         return facts.isExpired(terms.rule, now: terms.now()) ? nil : row.extended
@@ -64,15 +66,20 @@ extension Cache {
 
     /// The file of a key's payload, where that has outgrown its row; nil if it has not, or there is no usable value.
     ///
+    /// Asking for it counts as a use.
     /// The file is there until the key is written or removed, and whoever has it open by then goes on reading the old
     /// bytes. It is read-only, and nobody but the store may change or delete it. Where no manager of the process may
     /// write, the store cannot note that the URL was handed out: the file may be overwritten once its key is written.
     public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
         _ = try manager.store()
         let stored = try core.keyCodec.stored(key, cache: name)
-        return try ledger.fileURL(stored, terms.age) { revision in
+        let now = terms.now()
+        let found = try ledger.fileURL(stored, terms.age, accessedAt: core.accessed(key, now: now)) { revision in
             _ = core.failed(stored, revision: revision, isInFile: true, core.damaged(stored), terms)
         }
+        guard let (url, facts) = found else { return nil }
+        core.noteUse(of: key, stored, facts, at: now)
+        return url
     }
 
     // MARK: - What they need

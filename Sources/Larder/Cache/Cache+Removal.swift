@@ -14,7 +14,8 @@ extension Cache {
     ///
     /// Nobody sees them from the first moment on, as with `removeAll()`.
     ///
-    /// A trailing closure without a label is the one of ``removeAll(where:)``.
+    /// A trailing closure without a label is the one of ``removeAll(where:)``, but behind `await` it may be the one of this
+    /// call's asynchronous form: see there.
     ///
     /// - Parameter progress: Told after each slice how many rows are gone; for an empty cache told once.
     @_disfavoredOverload

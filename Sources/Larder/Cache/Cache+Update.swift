@@ -75,6 +75,8 @@ extension SubCache {
         guard let value else {
             guard row != nil else {
                 if try !ledger.isCurrent() { throw ledger.supersededError }
+                // No row changes, and still what is being made for the key is no longer wanted.
+                _ = kept.keep(flights.noteWrite(key))
                 return nil
             }
             let (_, place) = try ledger.runKeeping(removeTicket([(key, stored)], scope: .unheld, kept: kept))

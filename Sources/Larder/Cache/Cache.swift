@@ -16,6 +16,9 @@ public import Synchronization
 /// tiers always agree. Several handles on one sub-cache share everything but their maximum age, the closures of their
 /// codec, and the options `inlineLimit`, `undecodable` and `fileName`.
 ///
+/// Two keys are one if their encodings are, so a key encodes precisely what its `==` compares. Where it encodes less, memory,
+/// which goes by `==`, may serve what was written under the one key after the other was written.
+///
 /// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are
 /// three exceptions: the body of ``update(_:_:)`` holds its key, that of a transaction the writing side of the store, and
 /// a key's own `==` runs under the lock of the memory tier, and its `hash` too under those of generations and of observers;

@@ -26,6 +26,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     func open() throws(CacheError) -> Opened {
         if let opened = try joined() { return try declared(opened) }
         try store.inside.refuseCurrent("open a sub-cache that is not in use")
+        // What happens meanwhile is told, and what leaves memory released, where nothing is held.
+        defer { store.tellUntold() }
         let outcome = try store.live.opening { () throws(CacheError) -> Outcome in
             if let opened = try joined() { return .joined(opened) }
             return isReadOnly || store.isReadOnly ? .shown(try openReadOnly()) : try openOnDisk()
@@ -60,6 +62,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                     + " the other handle, or open another version.")
         case .attached(let front, let handle):
             guard let core = front as? SubCache<Key, Value> else { return nil }
+            followStore(core.ledger, from: present)
             return (core, handle)
         }
     }
@@ -80,7 +83,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         core.relieves.withLock { $0 = options.clearsOnMemoryPressure }
         core.clearsInBackground(options.clearsInBackground)
         let ledger = core.ledger
-        if core.front.withLock({ $0.limits }) != options.memory { core.limitMemory(to: options.memory) }
+        if core.front.withLock({ $0.limits }) != options.memory.counted { core.limitMemory(to: options.memory) }
         let (old, new) = (ledger.declared, declaration)
         ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
         if !isReadOnly, !store.inside.containCurrent { try ledger.setLimits(limits) }
@@ -134,7 +137,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 // While nobody else writes, so that no write of the old handles comes after it.
                 let old = store.live[name]
                 made.withLock { $0 = make(found) }
-                return old?.supersede()
+                store.release(old?.supersede())
+                return nil
             })
         let found: Found
         do throws(CacheError) {
@@ -142,9 +146,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         } catch {
             // What is there can be used although nothing can be written down.
             guard error.code == .storageFull, let shown = try foundOnDisk() else { throw error }
-            store.notify(.backgroundFailure(error))
-            let displaced = store.live[name]?.supersede()
-            _ = consume displaced
+            store.tell([.backgroundFailure(error)], releasing: [])
+            store.release(store.live[name]?.supersede())
             return .made(make(shown), shown)
         }
         guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
@@ -215,8 +218,17 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         core.clearsInBackground(options.clearsInBackground)
         core.add(reporter)
         let handle = ledger.attach(core, rule)
-        if isListed { store.live[name] = ledger }
+        if isListed {
+            store.live[name] = ledger
+            followStore(ledger, from: found.present)
+        }
         return (core, handle)
+    }
+
+    /// Moves on to the database that took the place of `present` before anybody could tell this ledger, or its front.
+    private func followStore(_ ledger: RowLedger, from present: StorePresent) {
+        guard let current = store.database?.present, current.database != present.database else { return }
+        store.release(ledger.moved(to: current))
     }
 
     /// The live generation, if it is of this version; nothing is written.
@@ -248,8 +260,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         guard let found else {
             return make(Found(generation: declaration, binding: .awaited, present: nothing), isListed: false)
         }
-        let displaced = store.live[name]?.supersede()
-        _ = consume displaced
+        store.release(store.live[name]?.supersede())
         return make(found)
     }
 }

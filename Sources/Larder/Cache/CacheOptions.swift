@@ -21,6 +21,11 @@ public struct MemoryLimits: Hashable, Sendable {
 
     var effectiveCount: Int { max(0, countLimit ?? .max) }
     var effectiveCost: Int { max(0, costLimit ?? .max) }
+
+    /// The same, with 0 for a negative number, which counts as that.
+    var counted: MemoryLimits {
+        MemoryLimits(countLimit: countLimit.map { max(0, $0) }, costLimit: costLimit.map { max(0, $0) })
+    }
 }
 
 /// How much of a sub-cache is kept on disk.

@@ -62,10 +62,11 @@ extension FrontState {
     mutating func confirm(_ key: Key, hash: UInt64, revision: Int64, accessedAt: Int64, round: UInt32) {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return }
+        let known = watch.knownRound
         memory.table.withValue(at: place.index) { entry in
             guard entry.revision == revision else { return }
-            // An older look must not undo a newer one; rounds are compared as they go around.
-            if Int32(bitPattern: round &- entry.round) > 0 { entry.round = round }
+            // An older look must not undo the newest.
+            if entry.round != known { entry.round = round }
             // Another process may have read it.
             if entry.accessedAt != Entry.unknown { entry.accessedAt = max(entry.accessedAt, accessedAt) }
         }

@@ -52,7 +52,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
             costLimit: limits.effectiveCost)
         watch = present.watch
         allowsCopies = present.allowsCopies
-        self.limits = limits
+        self.limits = limits.counted
         self.lastUse = lastUse
         notedUse = lastUse
     }

@@ -14,11 +14,14 @@ extension SubCache {
     func find(_ key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> Finding<Value> {
         let stored = try keyCodec.stored(key, cache: name)
         let hash = seed.hash(key)
-        let (watch, holdsCopies) = front.withLock { ($0.watch, $0.holdsCopies) }
-        guard holdsCopies else { return try findAlone(key, terms).map { .value($0) } ?? .nothing }
+        guard front.withLock({ $0.holdsCopies }) else {
+            return try findAlone(key, terms).map { .value($0) } ?? .nothing
+        }
         prepareToNoteUses()
         while true {
             let now = terms.now()
+            // Each time: another database may have come with another watch.
+            let watch = front.withLock { $0.watch }
             let round = watch.round()
             switch front.withLock({ $0.look(key, hash: hash, rule: terms.rule, now: now, round: round) }) {
             case .hit(let value): return .value(value)
@@ -28,17 +31,20 @@ extension SubCache {
             case .absent(let sequence):
                 takeOverEvicted()
                 guard let found = try ledger.find(stored, terms.age, round) else { return .nothing }
-                return taken(found, key, hash, stored, terms, since: sequence, round: round)
+                return taken(found, key, hash, stored, terms, since: sequence, watch, round: round)
             case .future(let revision):
-                // The clock was set back; the ledger writes that down, and memory reads it anew.
-                _ = try ledger.facts(stored, terms.age, accessedAt: nil)
-                front.withLock { $0.correct(key, hash: hash, revision: revision, now: now) }
+                // The clock was set back, now or before somebody else has met this row; the ledger writes that down.
+                let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
+                let moment = min(facts?.writtenAt ?? now, now)
+                front.withLock { $0.correct(key, hash: hash, revision: revision, now: moment) }
             case .unsure(let revision):
                 let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
                 let dropped = front.withLock { front in
+                    // What was seen of another database confirms nothing: the next turn asks by the new watch.
+                    guard front.watch === watch else { return nil as LRUTable<Key, FrontEntry<Value>>.Node? }
                     if let facts, facts.revision == revision {
                         front.confirm(key, hash: hash, revision: revision, accessedAt: facts.accessedAt, round: round)
-                        return nil as LRUTable<Key, FrontEntry<Value>>.Node?
+                        return nil
                     }
                     return front.drop(key, hash: hash, unlessConfirmed: round)
                 }
@@ -86,7 +92,7 @@ extension SubCache {
     /// The value of a row, of which memory is offered a copy.
     func taken(
         _ found: FoundRow, _ key: Key, _ hash: UInt64, _ stored: StoredKey, _ terms: CacheTerms<Value>,
-        since sequence: UInt64, round: UInt32
+        since sequence: UInt64, _ watch: CommitWatch, round: UInt32
     ) -> Finding<Value> {
         let finding = decoded(found, stored, terms)
         guard case .value(let value) = finding else { return finding }
@@ -97,7 +103,7 @@ extension SubCache {
         let displacement = front.withLock { front -> Displacement<Key, Value>? in
             guard front.holdsCopies else { return nil }
             used = front.nextUse(after: facts.revision)
-            guard cost <= front.memory.costLimit else { return nil }
+            guard cost <= front.memory.costLimit, front.watch === watch else { return nil }
             let entry = FrontEntry(
                 value: value, writtenAt: facts.writtenAt, accessedAt: found.moment, revision: facts.revision,
                 used: used, age: facts.age, round: round)
@@ -146,9 +152,25 @@ extension SubCache {
     ) -> Finding<Value> {
         let isDropped = terms.undecodable == .drop
         guard ledger.noteUnreadable(stored, revision: revision, isDropped: isDropped) else { return .nothing }
+        forgetCopy(of: stored)
         let isDamaged = error.underlying == nil
         report(isDamaged ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
         return isDamaged && isInFile ? .nothing : .failure(error)
+    }
+
+    /// Lets go of the copy of an entry that counts as absent from now on, which memory may have since it was written.
+    private func forgetCopy(of stored: StoredKey) {
+        guard mayHoldCopies else { return }
+        do throws(CacheError) {
+            let key = try keyCodec.key(stored, cache: name)
+            let hash = seed.hash(key)
+            let displaced = front.withLock { $0.remove(key, hash: hash) }
+            _ = consume displaced
+        } catch {
+            // Which one it is, a key that does not decode cannot tell.
+            let displaced = front.withLock { $0.clear() }
+            _ = consume displaced
+        }
     }
 
     /// When memory saw a key used last; a moment that is ahead of `now` is taken for now.
@@ -180,7 +202,8 @@ extension SubCache {
         // Memory and disk are two moments: who needs both asks the disk for all.
         for isFromDisk in [false, true] {
             let now = terms.now()
-            let round = front.withLock { $0.watch }.round()
+            let watch = front.withLock { $0.watch }
+            let round = watch.round()
             var found: [Key: Value] = [:]
             var missing: [Int] = []
             var over: [(StoredKey, Int64)] = []
@@ -212,7 +235,7 @@ extension SubCache {
                 guard let judged = ledger.judged(item.stored, row, terms.age),
                     let row = try ledger.filled(item.stored, judged, terms.age)
                 else { continue }
-                let finding = taken(row, item.key, item.hash, item.stored, terms, since: sequence, round: round)
+                let finding = taken(row, item.key, item.hash, item.stored, terms, since: sequence, watch, round: round)
                 if case .value(let value) = finding { found[item.key] = value }
             }
             return found

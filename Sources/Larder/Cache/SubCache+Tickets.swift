@@ -15,24 +15,24 @@ extension SubCache {
     func setTicket(
         _ write: PreparedWrite<Key, Value>, scope: WriteScope? = nil, kept: KeptDisplacement? = nil
     ) -> WriteTicket<(Int64, WritePlace)> {
-        ledger.putTicket(write.stored, write.content, scope: scope) { [flights] in
-            flights.noteWrite(write.key)
+        ledger.putTicket(write.stored, write.content, scope: scope) { [flights] place in
+            place.keep(flights.noteWrite(write.key))
         } apply: { [self] revision, round in
             let displaced = front.withLock { $0.put(write, revision: revision, round: round) }
-            flights.noteWrite(write.key)
-            changes.noteUpdated(write.key)
-            guard let kept else { return displaced }
-            return kept.keep(displaced)
+            let told = ReleasedLater.both(flights.noteWrite(write.key), changes.noteUpdated(write.key))
+            let all = ReleasedLater.both(displaced, told)
+            guard let kept else { return all }
+            return kept.keep(all)
         }
     }
 
     /// Writes many entries in one step.
     func setTicket(_ writes: [PreparedWrite<Key, Value>]) -> WriteTicket<(PutRows, WritePlace)> {
-        putTicket(writes) { [flights] index in
-            flights.noteWrite(writes[index].key)
+        putTicket(writes) { [flights] index, place in
+            place.keep(flights.noteWrite(writes[index].key))
             return true
         } visible: { [flights] in
-            for write in writes { flights.noteWrite(write.key) }
+            ReleasedLater.all(writes.compactMap { flights.noteWrite($0.key) })
         }
     }
 
@@ -40,30 +40,31 @@ extension SubCache {
     func generatedTicket(
         _ writes: [PreparedWrite<Key, Value>], _ permit: FlightPermit<Key>
     ) -> WriteTicket<(PutRows, WritePlace)> {
-        putTicket(writes) {
-            permit.mayStore(writes[$0].key)
+        putTicket(writes) { index, _ in
+            permit.mayStore(writes[index].key)
         } visible: {
+            nil
         }
     }
 
     private func putTicket(
-        _ writes: [PreparedWrite<Key, Value>], admits: @escaping @Sendable (Int) -> Bool,
-        visible: @escaping @Sendable () -> Void
+        _ writes: [PreparedWrite<Key, Value>], admits: @escaping @Sendable (Int, inout WritePlace) -> Bool,
+        visible: @escaping @Sendable () -> (any Sendable)?
     ) -> WriteTicket<(PutRows, WritePlace)> {
         let pause = OfferPause(self)
-        return ledger.putTicket(writes.map { ($0.stored, $0.content) }) { index in
+        return ledger.putTicket(writes.map { ($0.stored, $0.content) }) { index, place in
             pause.begin()
-            return admits(index)
+            return admits(index, &place)
         } apply: { [self] put, round in
             let displaced = front.withLock { front in
                 put.indices.compactMap { index in
                     front.put(writes[index], revision: put.revision + Int64(index), round: round)
                 }
             }
-            visible()
+            let flown = visible()
             pause.end()
-            if changes.isObserved { changes.noteUpdated(put.indices.map { writes[$0].key }) }
-            return displaced
+            let told = changes.isObserved ? changes.noteUpdated(put.indices.map { writes[$0].key }) : nil
+            return ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
         }
     }
 
@@ -71,14 +72,15 @@ extension SubCache {
         _ keys: [(key: Key, stored: StoredKey)], scope: WriteScope? = nil, kept: KeptDisplacement? = nil
     ) -> WriteTicket<([Int], WritePlace)> {
         let hashes = keys.map { seed.hash($0.key) }
-        return ledger.removeTicket(keys.map(\.stored), scope: scope) { [flights] in
-            for key in keys { flights.noteWrite(key.key) }
+        return ledger.removeTicket(keys.map(\.stored), scope: scope) { [flights] place in
+            for key in keys { place.keep(flights.noteWrite(key.key)) }
         } apply: { [self] removed in
             let displaced = front.withLock { front in zip(keys, hashes).map { front.remove($0.key, hash: $1) } }
-            for key in keys { flights.noteWrite(key.key) }
-            if changes.isObserved { changes.noteRemoved(removed.map { keys[$0].key }) }
-            guard let kept else { return displaced }
-            return kept.keep(displaced)
+            let flown = ReleasedLater.all(keys.compactMap { flights.noteWrite($0.key) })
+            let told = changes.isObserved ? changes.noteRemoved(removed.map { keys[$0].key }) : nil
+            let all = ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
+            guard let kept else { return all }
+            return kept.keep(all)
         }
     }
 
@@ -87,13 +89,14 @@ extension SubCache {
         _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>
     ) -> WriteTicket<(TakenRow, WritePlace)> {
         let hash = seed.hash(key)
-        return ledger.takeTicket(stored, terms.age, accessedAt: accessed(key, now: terms.now())) { [flights] in
-            flights.noteWrite(key)
+        return ledger.takeTicket(stored, terms.age, accessedAt: accessed(key, now: terms.now())) {
+            [flights] place in
+            place.keep(flights.noteWrite(key))
         } apply: { [self] wasThere in
             let displaced = front.withLock { $0.remove(key, hash: hash) }
-            flights.noteWrite(key)
-            if wasThere { changes.noteRemoved(key) }
-            return displaced
+            let flown = flights.noteWrite(key)
+            let told = wasThere ? changes.noteRemoved(key) : nil
+            return ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
         }
     }
 
@@ -103,16 +106,15 @@ extension SubCache {
     ) -> WriteTicket<(Bool, WritePlace)> {
         let hash = seed.hash(key)
         return ledger.extendedTicket(stored, data, terms.age, accessedAt: accessed(key, now: terms.now())) {
-            [flights] in
-            flights.noteWrite(key)
+            [flights] place in
+            place.keep(flights.noteWrite(key))
         } apply: { [self] in
             // The copy in memory has the old revision; the next read brings it in again.
             let displaced = front.withLock { front in
                 front.noteChange(hash: hash)
                 return front.drop(key, hash: hash)
             }
-            flights.noteWrite(key)
-            return displaced
+            return ReleasedLater.both(displaced, flights.noteWrite(key))
         }
     }
 }
@@ -125,7 +127,8 @@ extension FrontState {
     ) -> Displacement<Key, Value>? {
         noteChange(hash: write.hash)
         lastUse = max(lastUse, revision)
-        guard holdsCopies else { return nil }
+        // What memory still has when its limit has become nothing must go, if it is this key's.
+        guard holdsCopies || memory.table.count > 0 else { return nil }
         let entry = FrontEntry(
             value: write.value, writtenAt: write.content.row.writtenAt, accessedAt: write.content.row.writtenAt,
             revision: revision, used: revision, age: write.content.row.age, round: round)

@@ -83,9 +83,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
 
     package func clear() -> (any Sendable)? {
         let displaced = front.withLock { $0.clear() }
-        flights.noteClear()
-        changes.noteReset()
-        return displaced
+        return ReleasedLater.both(displaced, noteAllChanged())
     }
 
     package func moved(to present: StorePresent) -> (any Sendable)? {
@@ -93,16 +91,18 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
             front.watch = present.watch
             return front.clear()
         }
-        flights.noteClear()
-        changes.noteReset()
-        return displaced
+        return ReleasedLater.both(displaced, noteAllChanged())
+    }
+
+    private func noteAllChanged() -> (any Sendable)? {
+        ReleasedLater.both(flights.noteClear(), changes.noteReset())
     }
 
     package func clockWasSetBack(to now: Int64) { front.withLock { $0.correctAll(now: now) } }
 
-    package func noteClear() { flights.noteClear() }
+    package func noteClear() -> (any Sendable)? { flights.noteClear() }
 
-    package func end() { changes.finish() }
+    package func end() -> (any Sendable)? { changes.finish() }
 
     package func end(for manager: ObjectIdentifier) { changes.finish(for: manager) }
 
@@ -122,21 +122,26 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
                 let key = try keyCodec.key(victim.key, cache: name)
                 copies.append((key, seed.hash(key)))
             } catch {
-                // No copy of a row whose key does not decode can be in memory.
+                // Memory may have a copy though: a set only encodes its key.
                 copies.append(nil)
             }
         }
         // What an age, a limit or a decider takes away may come back as the result of a generation.
         let overtaken = zip(copies, victims).map { cause == .call && !$1.isExpired ? $0?.key : nil }
-        return FrontRemoval { [self] index in
-            if let key = overtaken[index] { flights.noteWrite(key) }
+        return FrontRemoval { [self] index, place in
+            if let key = overtaken[index] { place.keep(flights.noteWrite(key)) }
         } apply: { [self, copies] indices in
-            let displaced = front.withLock { front in
-                indices.compactMap { copies[$0] }.map { front.remove($0.key, hash: $0.hash) }
+            let gone = indices.compactMap { copies[$0] }
+            // Which copy is that of a row whose key does not decode, nobody can tell.
+            let isOneUnknown = gone.count < indices.count
+            let displaced = front.withLock { front -> any Sendable in
+                isOneUnknown ? front.clear() : gone.map { front.remove($0.key, hash: $0.hash) }
             }
-            for index in indices { if let key = overtaken[index] { flights.noteWrite(key) } }
-            if changes.isObserved { changes.noteRemoved(indices.compactMap { copies[$0]?.key }) }
-            return displaced
+            let flown = ReleasedLater.all(
+                indices.compactMap { index in overtaken[index].flatMap { flights.noteWrite($0) } })
+            guard changes.isObserved else { return ReleasedLater.both(displaced, flown) }
+            let told = isOneUnknown ? changes.noteReset() : changes.noteRemoved(gone.map(\.key))
+            return ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
         }
     }
 
@@ -209,7 +214,7 @@ extension SubCache {
         let number = ledger.store.revisions.next()
         costLimit.store(limits.effectiveCount > 0 ? limits.effectiveCost : .max, ordering: .relaxed)
         front.withLock { front in
-            front.limits = limits
+            front.limits = limits.counted
             front.lastUse = max(front.lastUse, number)
             front.memory.countLimit = front.allowsCopies ? limits.effectiveCount : 0
             front.memory.limitCost(to: limits.effectiveCost)

@@ -95,15 +95,17 @@ extension Connection {
         try onKey(Queries.deleteUnused, generation, key, revision, used)
     }
 
-    /// The file of a key and the size of its entry; nil if it is not there.
+    /// The file of a key, the size of its entry, and whether that is pinned; nil if it is not there.
     package mutating func burden(
         _ generation: Int64, _ key: StoredKey
-    ) throws(SQLiteError) -> (file: String?, size: Int64)? {
+    ) throws(SQLiteError) -> (file: String?, size: Int64, isPinned: Bool)? {
         try with(Queries.findBurden) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
                 guard try statement.step() else { return nil }
-                return (statement.type(of: 0) == .null ? nil : statement.text(0), statement.size(1))
+                return (
+                    statement.type(of: 0) == .null ? nil : statement.text(0), statement.size(1), statement.int64(2) != 0
+                )
             }
         }
     }

@@ -93,12 +93,18 @@ extension Connection {
     }
 
     /// What a trim takes first: the expired, then the least recently used; never what is pinned.
+    ///
+    /// - Parameter other: A second rule by which an entry has to be over.
     package mutating func leastUsed(
-        _ generation: Int64, _ rule: AgeRule, now: Int64, limit: Int
+        _ generation: Int64, _ rule: AgeRule, and other: AgeRule? = nil, now: Int64, limit: Int
     ) throws(SQLiteError) -> [TrimCandidate] {
-        try with(Queries.leastUsed) { (statement) throws(SQLiteError) in
+        try with(other == nil ? Queries.leastUsed : Queries.leastUsedByTwo) { (statement) throws(SQLiteError) in
             try statement.bind(generation, rule, now)
             try statement.bind(Int64(limit), at: 5)
+            if let other = other.map({ StoredAge($0) }) {
+                try statement.bind(other.kind, at: 6)
+                try statement.bind(other.milliseconds, at: 7)
+            }
             var candidates: [TrimCandidate] = []
             while try statement.step() {
                 candidates.append(
@@ -108,6 +114,11 @@ extension Connection {
             }
             return candidates
         }
+    }
+
+    /// The last moment at which all entries with an age of their own are served that are at `now`; `.max` if there are none.
+    package mutating func nextOwnEnd(_ generation: Int64, now: Int64) throws(SQLiteError) -> Int64 {
+        Int64(try number(Queries.nextOwnEnd, generation, AgeRule(), now))
     }
 
     /// How many entries are served at `now`.

@@ -11,13 +11,17 @@ enum Queries {
     /// Whether an entry is served at ?2, where those without an age of their own follow kind ?3 and age ?4.
     ///
     /// The same rule as `AgeRule.isExpired`; a test holds the two together.
-    private static let isLive = """
-        CASE ifnull(age_rule, ?3)
-            WHEN 1 THEN ifnull(age, ?4) > 0 AND ?2 - written_at <= ifnull(age, ?4)
-            WHEN 2 THEN ifnull(age, ?4) > 0 AND ?2 - accessed_at <= ifnull(age, ?4)
-            WHEN 3 THEN ?2 <= ifnull(age, ?4)
+    private static let isLive = isLive(kind: "?3", age: "?4")
+
+    private static func isLive(kind: String, age: String) -> String {
+        """
+        CASE ifnull(age_rule, \(kind))
+            WHEN 1 THEN ifnull(age, \(age)) > 0 AND ?2 - written_at <= ifnull(age, \(age))
+            WHEN 2 THEN ifnull(age, \(age)) > 0 AND ?2 - accessed_at <= ifnull(age, \(age))
+            WHEN 3 THEN ?2 <= ifnull(age, \(age))
             ELSE 1 END
         """
+    }
 
     // MARK: One entry
 
@@ -33,7 +37,7 @@ enum Queries {
 
     static let findFacts = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
 
-    static let findBurden = SQL("SELECT file, size FROM entry WHERE cache = ?1 AND key = ?2")
+    static let findBurden = SQL("SELECT file, size, is_pinned FROM entry WHERE cache = ?1 AND key = ?2")
 
     static let isNamed = SQL("SELECT 1 FROM entry WHERE file IS NOT NULL AND file = ?1 LIMIT 1")
 
@@ -90,7 +94,8 @@ enum Queries {
     static let setExtended = SQL(
         """
         UPDATE entry SET size = (\(size)) - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
-            revision = \(nextRevision("?5")) WHERE cache = ?1 AND key = ?2 AND revision = ?3
+            used = ifnull(used, revision), revision = \(nextRevision("?5"))
+        WHERE cache = ?1 AND key = ?2 AND revision = ?3
         """)
 
     static let delete = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2")
@@ -109,13 +114,15 @@ enum Queries {
     /// A write in the future: the clock was set back, and the age begins anew.
     static let correct = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3), revision = \(otherRevision)
+        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3),
+            used = ifnull(used, revision), revision = \(otherRevision)
         WHERE cache = ?1 AND key = ?2 AND (written_at > ?3 OR accessed_at > ?3)
         """)
 
     static let correctAll = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2), revision = \(otherRevision)
+        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2),
+            used = ifnull(used, revision), revision = \(otherRevision)
         WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2)
         """)
 
@@ -211,6 +218,23 @@ enum Queries {
         """
         SELECT \(facts), key, ifnull(used, revision), \(isLive) FROM entry WHERE cache = ?1 AND is_pinned = 0
         ORDER BY \(isLive), ifnull(used, revision) LIMIT ?5
+        """)
+
+    /// The same by two rules, of which one is enough to be served.
+    static let leastUsedByTwo = SQL(
+        """
+        SELECT \(facts), key, ifnull(used, revision), \(isLiveByTwo) FROM entry WHERE cache = ?1 AND is_pinned = 0
+        ORDER BY \(isLiveByTwo), ifnull(used, revision) LIMIT ?5
+        """)
+
+    private static let isLiveByTwo = "max(\(isLive), \(isLive(kind: "?6", age: "?7")))"
+
+    /// The next moment at which one of those with an age of their own, which are few, is served no more.
+    static let nextOwnEnd = SQL(
+        """
+        SELECT ifnull(min(CASE age_rule WHEN 1 THEN written_at + age WHEN 2 THEN accessed_at + age WHEN 3 THEN age END),
+            9223372036854775807)
+        FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL AND is_pinned = 0 AND \(isLive)
         """)
 
     static let countLive = SQL("SELECT count(*) FROM entry WHERE cache = ?1 AND \(isLive)")

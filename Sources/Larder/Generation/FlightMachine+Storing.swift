@@ -11,6 +11,21 @@ extension FlightMachine {
         return effects
     }
 
+    /// The flight has looked, and begins to make nothing yet: what was overtaken meanwhile it makes as if it began now.
+    ///
+    /// - Returns: The keys to look for once more, since the first look may have been before what overtook them.
+    package mutating func resume(_ flight: FlightID) -> [Key] {
+        var resumed: [Key] = []
+        for slot in flights[flight]?.slotsInOrder ?? [] where slots[slot]?.standing == .overtaken {
+            // Where another flight has begun since, that one stores.
+            guard let key = keys[slot], underway[key] == nil else { continue }
+            slots[slot]?.standing = .underway
+            underway[key] = [slot]
+            resumed.append(key)
+        }
+        return resumed
+    }
+
     /// The keys that the flight still has to make, in the order of the call.
     package func openKeys(of flight: FlightID) -> [Key] {
         (flights[flight]?.slotsInOrder ?? []).compactMap { keys[$0] }

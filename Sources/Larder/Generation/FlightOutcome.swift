@@ -34,6 +34,11 @@ package struct FlightEffects<Key: Hashable & Sendable, Output: Sendable>: Sendab
     var discarded: [FlightLanding<Key, Output>] = []
     var keys: [Key] = []
 
+    /// Whether there is nothing to do and nothing to release.
+    var isNothing: Bool {
+        groups.isEmpty && ended.isEmpty && outcomes.isEmpty && discarded.isEmpty && keys.isEmpty
+    }
+
     /// What each caller gets.
     package var landings: [(caller: FlightCallerID, Result<FlightLanding<Key, Output>, any Error>)] {
         groups.flatMap { group in group.callers.map { ($0, group.result) } }

@@ -96,7 +96,9 @@ extension Flights {
     ) {
         run(flight) { [self] in
             do {
-                let missing = found(try await plan.find(keys), by: flight)
+                var missing = found(try await plan.find(keys), by: flight)
+                let unsure = resume(flight)
+                if !unsure.isEmpty { missing = found(try await plan.find(unsure), by: flight) }
                 guard !missing.isEmpty else { return }
                 let made = try await plan.generate(missing)
                 // Threads may be waiting for this storing that the pool lacks, so it needs none of the pool's.

@@ -59,7 +59,9 @@ extension Flights {
         _ generate: ([Key]) throws -> Made, _ store: (Made, FlightPermit<Key>) throws -> [Key: Output]
     ) {
         do {
-            let missing = found(try find(keys), by: flight)
+            var missing = found(try find(keys), by: flight)
+            let unsure = resume(flight)
+            if !unsure.isEmpty { missing = found(try find(unsure), by: flight) }
             guard !missing.isEmpty else { return }
             let made = try generate(missing)
             finish(flight, .success(try store(made, permit(for: flight))))

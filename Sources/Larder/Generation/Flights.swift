@@ -52,24 +52,20 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
     ///
     /// To be called where the order of writes is decided, before a later storing asks its permit, and again when readers see
     /// the write, if that is later. Without flights it costs one load.
+    ///
+    /// - Returns: What is to be released where nothing is held: keys, and what was made for them.
     @inlinable
-    package func noteWrite(_ key: Key) {
-        if isFlying.load(ordering: .sequentiallyConsistent) { interrupt(key) }
+    package func noteWrite(_ key: Key) -> (any Sendable)? {
+        isFlying.load(ordering: .sequentiallyConsistent) ? interrupt(key) : nil
     }
 
     @usableFromInline
-    func interrupt(_ key: Key) { act { machine, graph in machine.noteWrite(key, &graph) } }
+    func interrupt(_ key: Key) -> (any Sendable)? { act { machine, graph in machine.noteWrite(key, &graph) } }
 
-    /// Notes that the keys were set, updated or removed.
-    package func noteWrites(_ keys: some Sequence<Key>) {
-        guard isFlying.load(ordering: .sequentiallyConsistent) else { return }
-        for key in keys { noteWrite(key) }
-    }
-
-    /// Notes that all keys were removed.
-    package func noteClear() {
-        guard isFlying.load(ordering: .sequentiallyConsistent) else { return }
-        act { machine, graph in machine.noteClear(&graph) }
+    /// Notes that all keys were removed; what it gives back is to be released as with one.
+    package func noteClear() -> (any Sendable)? {
+        guard isFlying.load(ordering: .sequentiallyConsistent) else { return nil }
+        return act { machine, graph in machine.noteClear(&graph) }
     }
 
     // MARK: - Inspection
@@ -109,7 +105,7 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
     }
 
     func leave(_ caller: FlightCallerID) {
-        act { machine, graph in machine.leave(caller, &graph) }
+        _ = act { machine, graph in machine.leave(caller, &graph) }
     }
 
     func forget(_ caller: FlightCallerID) {
@@ -118,12 +114,23 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
 
     /// Notes what the flight has found, and says which keys it still has to make.
     func found(_ values: [Key: Output], by flight: FlightID) -> [Key] {
-        if !values.isEmpty { act { machine, graph in machine.found(values, by: flight, &graph) } }
+        if !values.isEmpty { _ = act { machine, graph in machine.found(values, by: flight, &graph) } }
         return state.withLock { $0.machine.openKeys(of: flight) }
     }
 
+    /// The keys that were written or cleared while the flight looked, which it looks for once more.
+    ///
+    /// Its own look may be what noticed another process's clear.
+    func resume(_ flight: FlightID) -> [Key] {
+        state.withLock { state in
+            let keys = state.machine.resume(flight)
+            isFlying.store(!state.machine.isIdle, ordering: .sequentiallyConsistent)
+            return keys
+        }
+    }
+
     func finish(_ flight: FlightID, _ result: Result<[Key: Output], any Error>) {
-        act { machine, graph in
+        _ = act { machine, graph in
             switch result {
             case .success(let values): machine.finish(flight, with: values, &graph)
             case .failure(let error): machine.finish(flight, throwing: error, &graph)
@@ -161,9 +168,11 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
     }
 
     /// Tells the machine what happened, and does what it says once the locks are released.
+    ///
+    /// - Returns: What that leaves: callers that were woken may be done already, and hold nothing of it any more.
     private func act(
         _ event: (inout FlightMachine<Key, Output>, inout FlightGraph) -> FlightEffects<Key, Output>
-    ) {
+    ) -> (any Sendable)? {
         let (effects, wakers, generations) = state.withLock { state in
             let effects = FlightGraph.shared.withLock { graph in event(&state.machine, &graph) }
             let wakers = effects.groups.map { $0.callers.map { state.wakers.removeValue(forKey: $0) } }
@@ -175,5 +184,12 @@ package final class Flights<Key: Hashable & Sendable, Output: Sendable>: Sendabl
         for (group, wakers) in zip(effects.groups, wakers) {
             for waker in wakers { waker?.wake(with: group.result) }
         }
+        return effects.isNothing ? nil : FlightRemains(effects: effects, wakers: wakers, generations: generations)
+    }
+
+    private struct FlightRemains: Sendable {
+        let effects: FlightEffects<Key, Output>
+        let wakers: [[Waker?]]
+        let generations: [Task<Void, Never>]
     }
 }

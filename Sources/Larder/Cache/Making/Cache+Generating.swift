@@ -4,13 +4,16 @@ internal import Foundation
 ///
 /// Calls that miss the same key at once share one run of one generator: each gets its value, or its error, which is not
 /// stored. What was set, updated, removed, cleared or purged while a generator ran is not overwritten by its result. A
-/// generator may use the cache; waiting that would close a circle throws ``CacheError/Code/recursiveGeneration``. Sharing
-/// is within one process: in two, both may generate, and the later result stands.
+/// generator may use the cache; waiting that would close a circle throws ``CacheError/Code/recursiveGeneration``. A circle
+/// that runs through a detached task or another thread inside a generator cannot be seen: it waits until it is cancelled.
+/// Sharing is within one process: in two, both may generate, and the later result stands.
 extension Cache {
     /// The value of a key, made by `generate` on this thread if there is none.
     ///
     /// It waits for a generation of the same key that is underway; inside a task it does not wait for an asynchronous one,
-    /// but runs its own closure, and what is stored first is everybody's.
+    /// but runs its own closure, and what is stored first is everybody's. A thread that is no task, the main thread too,
+    /// waits for either kind. If what it waits for needs the main actor, the main thread and it wait for each other for
+    /// ever: use the asynchronous form there.
     ///
     /// - Throws: What `generate` throws, or a ``CacheError`` if the value cannot be read or stored.
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
@@ -30,6 +33,9 @@ extension Cache {
     /// The value of a key, made by `generate` in a task of its own if there is none.
     ///
     /// A cancelled caller throws `CancellationError` at once; the generation is cancelled when the last caller has left.
+    ///
+    /// A method of the main actor's that does not suspend cannot be given by its name: write a closure,
+    /// `{ try await self.make($0) }`.
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
@@ -159,6 +165,8 @@ extension Cache {
     }
 
     private func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
+        // Also where no key is asked for.
+        _ = try manager.store()
         var known: [Key: Value] = [:]
         var rest: [Key] = []
         for key in keys where known[key] == nil {

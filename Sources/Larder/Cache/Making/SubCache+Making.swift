@@ -23,7 +23,8 @@ extension SubCache {
         for key in keys { wanted.append((key, seed.hash(key), try keyCodec.stored(key, cache: name))) }
         prepareToNoteUses()
         takeOverEvicted()
-        let round = front.withLock { $0.watch }.round()
+        let watch = front.withLock { $0.watch }
+        let round = watch.round()
         let (sequence, uses) = front.withLock { front in
             (front.sequence, wanted.map { front.accessed($0.key, hash: $0.hash) })
         }
@@ -42,7 +43,7 @@ extension SubCache {
             let judged = FoundRow(row: row, facts: facts, moment: now)
             guard let filled = try ledger.filled(item.stored, judged, terms.age),
                 case .value(let value) = taken(
-                    filled, item.key, item.hash, item.stored, terms, since: sequence, round: round)
+                    filled, item.key, item.hash, item.stored, terms, since: sequence, watch, round: round)
             else { continue }
             found[item.key] = Entry(
                 key: item.key, value: value, extendedData: filled.row.extended,

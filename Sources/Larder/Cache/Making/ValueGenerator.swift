@@ -34,7 +34,7 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
                 if isDue(candidate, now) { refresh(key) }
                 return candidate.value
             }
-            if candidate.isOver(at: now, for: policy.staleFor) == false {
+            if !candidate.isOver(at: now, for: policy.staleFor) {
                 refresh(key)
                 return candidate.value
             }
@@ -122,20 +122,25 @@ private struct Candidate<Value: Sendable>: Sendable {
     let writtenAt: Int64
     /// The last moment of its age.
     let end: Int64?
+    /// Whether it was over when it was found; with an age of zero it is so at its `end` too.
+    let isExpired: Bool
 
-    init(value: Value, writtenAt: Int64, end: Int64?) {
+    init(value: Value, writtenAt: Int64, end: Int64?, isExpired: Bool) {
         self.value = value
         self.writtenAt = writtenAt
         self.end = end
+        self.isExpired = isExpired
     }
 
     init<Key>(_ entry: CacheEntry<Key, Value>) {
         self.init(
             value: entry.value, writtenAt: SystemClock.milliseconds(of: entry.metadata.writtenAt),
-            end: entry.metadata.expiresAt.map { SystemClock.milliseconds(of: $0) })
+            end: entry.metadata.expiresAt.map { SystemClock.milliseconds(of: $0) }, isExpired: entry.isExpired)
     }
 
+    /// Whether it has been over for longer than a duration.
     func isOver(at now: Int64, for duration: Duration = .zero) -> Bool {
+        if isExpired, duration == .zero { return true }
         guard let end else { return false }
         return now > end.addingSaturated(GenerationPolicy.milliseconds(duration))
     }
@@ -149,15 +154,17 @@ extension SubCache {
         let now = terms.now()
         let round = front.withLock { $0.watch }.round()
         return front.withLock { front in
+            let isExpired: Bool
             switch front.look(key, hash: hash, rule: terms.rule, now: now, round: round) {
-            case .hit, .over: break
+            case .hit: isExpired = false
+            case .over: isExpired = true
             case .absent, .future, .unsure: return nil
             }
             let place = front.memory.table.locate(key, hash: hash)
             if place.index == 0 { return nil }
             let entry = front.memory.table.value(at: place.index)
             let end = entry.rule(else: terms.rule).end(start: entry.start(terms.rule, now: now))
-            return Candidate(value: entry.value, writtenAt: entry.writtenAt, end: end)
+            return Candidate(value: entry.value, writtenAt: entry.writtenAt, end: end, isExpired: isExpired)
         }
     }
 }

@@ -73,8 +73,9 @@ extension Cache {
         var stamp: Int64 = .max
         if rowOrder != nil {
             do throws(CacheError) {
-                // The order of use is that of the rows once what memory knows is written down.
-                if order == .accessed, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
+                // The order is that of the rows once what memory knows of uses, and of a clock set back, is written down.
+                let isKnownBetter = order == .accessed || order == .written && ledger.knowsCorrections
+                if isKnownBetter, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
                 stamp = core.stamp()
             } catch {
                 noteFailedPass(error)

@@ -8,6 +8,14 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
         self.cache = cache
     }
 
+    /// Reads the value of a key from disk, past memory, which gets no copy of it; nil if there is no usable value now.
+    ///
+    /// It follows the age of the handle, and counts as a use.
+    public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
+
+    /// Reads the value of a key from disk, without blocking the caller's executor; see the synchronous form.
+    public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
+
     /// Starts a pass, in key order.
     public func makeIterator() -> DiskCacheGenerator<Key, Value> { DiskCacheGenerator(cache) }
 

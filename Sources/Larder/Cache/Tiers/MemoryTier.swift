@@ -5,14 +5,34 @@ internal import Synchronization
 /// What leaves memory stays on disk. A pass over it goes least recent first, by the order at its start, and shows what is
 /// served now; it is no use of an entry.
 public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
-    private let cache: Cache<Key, Value>
+    @usableFromInline let cache: Cache<Key, Value>
     private var core: SubCache<Key, Value> { cache.core }
     /// Through a manager that was closed it shows and changes nothing, as its handles do.
     private var isClosed: Bool { cache.manager.isClosed }
 
+    @inlinable
     init(_ cache: Cache<Key, Value>) {
         self.cache = cache
     }
+
+    /// The value of a key, where memory has one that may be served as it is; the disk is never asked.
+    ///
+    /// It follows the age of the handle, counts as a use, and may be called where nothing may wait, on the main thread
+    /// say. Nil says nothing of what is on disk, and is no miss in the statistics.
+    ///
+    /// What it gives was never replaced or removed by a call that had returned, in whatever process. Therefore it is nil,
+    /// too, where memory has a value of which only the disk can tell whether it is still good: after a commit of another
+    /// process, and where the clock was set back, until a read of the cache has looked.
+    ///
+    /// - Complexity: O(1)
+    @inlinable
+    public func value(forKey key: Key) -> Value? {
+        cache.hit(key) ?? cache.valueAtHand(forKey: key)
+    }
+
+    /// The value of a key, where memory has one that may be served as it is; see ``value(forKey:)``.
+    @inlinable
+    public subscript(key: Key) -> Value? { value(forKey: key) }
 
     /// Starts a pass, least recently used first.
     ///
@@ -28,6 +48,8 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var totalCost: Int { isClosed ? 0 : core.front.withLock { Int(clamping: $0.memory.totalCost) } }
 
     /// Whether memory has a usable value of a key, which is not used by that.
+    ///
+    /// After a commit of another process it looks at the disk for that, which ``value(forKey:)`` never does.
     public func contains(_ key: Key) -> Bool {
         if isClosed { return false }
         let hash = core.seed.hash(key)
@@ -41,7 +63,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// How many entries memory may hold; nil for any number.
     ///
-    /// A change takes effect at once.
+    /// A change takes effect at once. A negative number counts as 0.
     public var countLimit: Int? {
         get { core.front.withLock { $0.limits.countLimit } }
         nonmutating set {
@@ -51,7 +73,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// What the costs of the entries in memory may come to; nil for any cost.
     ///
-    /// A change takes effect at once.
+    /// A change takes effect at once. A negative number counts as 0.
     public var costLimit: Int? {
         get { core.front.withLock { $0.limits.costLimit } }
         nonmutating set {
@@ -83,7 +105,14 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
 extension Cache {
     /// The tier in memory.
+    @inlinable
     public var memory: MemoryTier<Key, Value> { MemoryTier(self) }
+
+    /// What memory has by the exact time, where one look was not enough and the disk is not to be asked.
+    @usableFromInline
+    func valueAtHand(forKey key: Key) -> Value? {
+        manager.isClosed || !core.mayHoldCopies ? nil : core.glance(key, terms)
+    }
 }
 
 extension SubCache {
@@ -102,15 +131,13 @@ extension SubCache {
 private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendable>: MemoryOrder {
     let order: [UInt32]
     private let identifier: UInt64
-    private let core: SubCache<Key, Value>
-    private let terms: CacheTerms<Value>
-    private let manager: CacheManager
+    /// Held, so that what memory has is kept in step to the end of the walk.
+    private let cache: Cache<Key, Value>
+    private var core: SubCache<Key, Value> { cache.core }
 
     init(_ cache: Cache<Key, Value>) {
-        core = cache.core
-        terms = cache.terms
-        manager = cache.manager
-        let core = core
+        self.cache = cache
+        let core = cache.core
         var begun: UInt64?
         while begun == nil {
             let limit = core.front.withLock { $0.memory.table.indexLimit }
@@ -132,10 +159,11 @@ private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendabl
     }
 
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
-        if manager.isClosed {
+        if cache.manager.isClosed {
             position = end
             return nil
         }
+        let (core, terms) = (core, cache.terms)
         let now = terms.now()
         let round = core.front.withLock { $0.watch }.round()
         while true {
