@@ -55,6 +55,39 @@ struct CacheAsyncTests {
         #expect(other?.code == .closed)
     }
 
+    @Test func `a rule with its label stays one in asynchronous code, whatever it looks at`() async throws {
+        let cache = try cache()
+        try await cache.setValues([1: "one", 2: "two"])
+        let isOld = cache.name == "old"
+        #expect(try cache.removeAll(where: { _ in isOld }) == 0)
+        #expect(try await cache.snapshot().count == 2)
+        #expect(try cache.removeAll(where: { $0.key == 1 }) == 1)
+        #expect(try await cache.snapshot() == [2: "two"])
+    }
+
+    @MainActor
+    private final class Maker {
+        private var count = 0
+
+        func make(_ key: Int) throws -> String {
+            count += 1
+            return "\(key) by \(count)"
+        }
+
+        func makeLater(_ key: Int) async throws -> String { try make(key) }
+
+        func values(of cache: Cache<Int, String>) async throws -> [String] {
+            [
+                try await cache.value(forKey: 1) { try await self.make($0) },
+                try await cache.value(forKey: 2, generate: makeLater),
+            ]
+        }
+    }
+
+    @Test func `a method of the main actor's makes values, in a closure or by its name if it suspends`() async throws {
+        #expect(try await Maker().values(of: cache()) == ["1 by 1", "2 by 2"])
+    }
+
     @Test func `a task that is cancelled has its write done nevertheless`() async throws {
         let cache = try cache()
         let task = Task {

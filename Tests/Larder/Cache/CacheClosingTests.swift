@@ -83,6 +83,23 @@ struct CacheClosingTests {
         #expect(try cache(manager()).count == 100)
     }
 
+    // case 100
+    @Test func `who asks for no key at all is told too that the store is closed`() async throws {
+        let manager = try manager()
+        let cache = try cache(manager)
+        #expect(try { try cache.values(forKeys: []) { _ in [:] } }().isEmpty)
+        #expect(try await cache.values(forKeys: []) { _ in [:] }.isEmpty)
+        try await manager.close()
+        expectError(.closed) { try cache.values(forKeys: []) }
+        expectError(.closed) { try cache.values(forKeys: []) { _ in [:] } }
+        let error = await #expect(throws: CacheError.self) { try await cache.values(forKeys: []) { _ in [:] } }
+        #expect(error?.code == .closed)
+        let other = await #expect(throws: CacheError.self) {
+            try await cache.values(forKeys: []) { _ async throws in [:] }
+        }
+        #expect(other?.code == .closed)
+    }
+
     /// Writes that wait for the end of a transaction while everybody else lets go of the store.
     private func begun(_ count: Int) async throws -> [Task<Void, any Error>] {
         let manager = try manager()

@@ -231,6 +231,89 @@ struct CacheReopeningTests {
         try expectInvariants(cache)
     }
 
+    @Test func `a log that is told of it may open a sub-cache while another is being opened`() throws {
+        try fill()
+        let told = Once()
+        let manager = try place.manager { $0.log = { _ in told.run() } }
+        _ = try manager.store()
+        told.set {
+            let other: Cache<Int, String> = try manager.cache(named: "told", version: "1", maxAge: .hours(1))
+            try other.setValue("told", forKey: 1)
+        }
+        try move()
+        let thread = SideThread { try cache(manager).setValue("new", forKey: 1) }
+        try Waiting.until { thread.result != nil }
+        try thread.value()
+        #expect(told.outcomes.all == ["done"])
+    }
+
+    @Test func `a value that an opening lets go of may open a sub-cache in its deinit`() throws {
+        let manager = try place.manager()
+        let codec = ValueCodec<Ending>(identifier: "ending", encode: { _ in Data([1]) }, decode: { _ in Ending({}) })
+        @Sendable func endings(_ version: CacheVersion) throws -> Cache<Int, Ending> {
+            try manager.cache(
+                named: "endings", version: version, maxAge: .hours(1), options: CacheOptions().steady, codec: codec)
+        }
+        let ended = Once()
+        let old = try endings("1")
+        old[1] = Ending { ended.run() }
+        ended.set { _ = try manager.cache(named: "other", version: "1", maxAge: .hours(1)) as Cache<Int, String> }
+        let thread = SideThread { try endings("2").count }
+        try Waiting.until { thread.result != nil }
+        #expect(try thread.value() == 0)
+        #expect(ended.outcomes.all == ["done"])
+        #expect(old[1] == nil)
+    }
+
+    @Test func `a sub-cache that finds the store replaced when it is opened follows the new one's commits`() throws {
+        let other = try CacheManager(url: place.folder("next"), configuration: place.time.configuration)
+        try cache(other).setValue("new", forKey: 1)
+        try other.close()
+
+        let writer = try place.manager()
+        try cache(writer).setValue("old", forKey: 1)
+        let reader = try place.manager { $0.access = .readOnly }
+        try moveStore(place.url, to: place.folder("elsewhere"))
+        try moveStore(place.folder("next"), to: place.url)
+        let cache = try cache(reader)
+        #expect(cache[1] == "new")
+        #expect(cache[1] == "new")
+        var shell = try Intruder(place.url)
+        try shell.execute("DELETE FROM entry")
+        #expect(cache[1] == nil)
+        withExtendedLifetime(writer) {}
+    }
+
+    private func moveStore(_ url: URL, to new: URL) throws {
+        for ending in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: url.path + ending) {
+            try FileManager.default.moveItem(atPath: url.path + ending, toPath: new.path + ending)
+        }
+    }
+
+    @Test func `what was known of a store says nothing of the one that took its place`() throws {
+        let other = try CacheManager(url: place.folder("next"), configuration: place.time.configuration)
+        try cache(other).setValue("new", forKey: 1)
+        try other.close()
+
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        cache[1] = "old"
+        var shell = try Intruder(place.url)
+        for number in 0..<20 {
+            try shell.execute("UPDATE entry SET is_pinned = \(number % 2) WHERE key = 1")
+            #expect(cache[1] == "old")
+        }
+        try moveStore(place.url, to: place.folder("elsewhere"))
+        try moveStore(place.folder("next"), to: place.url)
+        // Says that somebody has committed, to those who know the old one.
+        try shell.execute("UPDATE entry SET is_pinned = 0 WHERE key = 1")
+        let reader = SideThread { (0..<3).map { _ in cache[1] } }
+        try Waiting.until { reader.result != nil }
+        #expect(try reader.value() == ["new", "new", "new"])
+        #expect(cache.memory.contains(1))
+        try expectInvariants(cache)
+    }
+
     @Test(arguments: [false, true])
     func `the log is copied only when memory knows what was written`(isTransaction: Bool) throws {
         let counts = Told<Int>()

@@ -39,6 +39,66 @@ struct CacheTierTests {
         try expectInvariants(cache)
     }
 
+    /// A value that does something when it goes.
+    private final class Ending: Sendable {
+        let number: Int
+        private let body: @Sendable () -> Void
+
+        init(_ number: Int, _ body: @escaping @Sendable () -> Void = {}) {
+            self.number = number
+            self.body = body
+        }
+
+        deinit { body() }
+    }
+
+    @Test func `a value written while memory gives everything back takes the old one's place`() throws {
+        let codec = ValueCodec<Ending>(
+            identifier: "ending", encode: { Data([UInt8($0.number)]) }, decode: { Ending(Int($0[$0.startIndex])) })
+        let cache: Cache<Int, Ending> = try manager.cache(
+            named: "endings", version: "1", maxAge: .hours(1), options: CacheOptions().steady, codec: codec)
+        let writes = Counter()
+        // The first that goes, with others behind it in the next slices.
+        cache[0] = Ending(1) {
+            guard writes.increment() == 1 else { return }
+            cache[2999] = Ending(2)
+            cache.memory.countLimit = 5000
+        }
+        try cache.setValues((1..<3000).map { ($0, Ending(1)) })
+        cache.memory.countLimit = 0
+        #expect(writes.value == 1)
+        #expect(cache.memory.count > 0)
+        #expect(cache[2999]?.number == 2)
+        #expect(try cache.removeValue(forKey: 2999)?.number == 2)
+        cache.memory.countLimit = 0
+    }
+
+    @Test(arguments: [false, true])
+    func `extended data that is set later is no use of the entry`(isWrittenDown: Bool) throws {
+        let cache = try cache()
+        for key in 1...3 { cache[key] = Data([1]) }
+        for key in 1...3 { #expect(cache[key] != nil) }
+        if isWrittenDown { try manager.flush() }
+        try cache.setExtendedData(Data([1]), forKey: 1)
+        #expect(cache[2] != nil)
+        #expect(cache.entries(orderedBy: .accessed).map(\.key) == [1, 3, 2])
+        try cache.trim(toCount: 1)
+        #expect(Array(cache.keys) == [2])
+    }
+
+    @Test func `a pass over memory hears of writes after the last handle but its own is gone`() throws {
+        var opened: Cache<Int, Data>? = try cache()
+        for key in 0..<4 { opened?[key] = Data([0]) }
+        let pass = try #require(opened?.memory.makeIterator())
+        opened = nil
+        let cache = try cache()
+        #expect(cache.memory.count == 4)
+        cache[1] = Data([1])
+        cache[2] = nil
+        let shown = Dictionary(uniqueKeysWithValues: IteratorSequence(pass).map { ($0.key, $0.value) })
+        #expect(shown == [0: Data([0]), 1: Data([1]), 3: Data([0])])
+    }
+
     // case 112
     @Test(arguments: [0, 1000])
     func `a cost that was given is the value's too when it comes back from disk`(inlineLimit: Int) throws {

@@ -20,6 +20,17 @@ struct CacheTransactionTests {
 
     private struct Stop: Error {}
 
+    @Test func `what a transaction reads is used`() throws {
+        let (place, manager) = try StorePlace.opened()
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .seconds(10).sinceLastAccess, options: CacheOptions().steady)
+        for key in 1...2 { cache[key] = key }
+        place.time.set(place.time.now + 9)
+        #expect(try manager.transaction { try $0.value(forKey: 1, in: cache) } == 1)
+        place.time.set(place.time.now + 9)
+        #expect(cache[1] == 1 && cache[2] == nil)
+    }
+
     @Test(arguments: [false, true])
     func `a transaction shows what it wrote, to itself alone, and is all or nothing`(isInMemory: Bool) throws {
         let manager = try manager(isInMemory)
@@ -127,6 +138,27 @@ struct CacheTransactionTests {
             try manager.transaction { _ = try $0.value(forKey: "a", in: foreign) }
         }
         #expect(foreign["a"] == nil)
+    }
+
+    @Test func `a handle whose manager is closed, or only reads, may no more than outside a transaction`() throws {
+        let manager = try manager(false)
+        let own = try counts(manager)
+        own["a"] = 1
+        let (other, reader) = (try place.manager(), try place.manager { $0.access = .readOnly })
+        let (closed, read) = (try counts(other), try counts(reader))
+        try other.close()
+        try manager.transaction { transaction in
+            expectError(.closed) { _ = try transaction.value(forKey: "a", in: closed) }
+            expectError(.closed) { try transaction.setValue(2, forKey: "a", in: closed) }
+            expectError(.closed) { try transaction.removeValue(forKey: "a", in: closed) }
+            let value = try transaction.value(forKey: "a", in: read)
+            #expect(value == 1)
+            expectError(.readOnly) { try transaction.setValue(2, forKey: "a", in: read) }
+            expectError(.readOnly) { try transaction.setValue(nil, forKey: "a", in: read) }
+            expectError(.readOnly) { try transaction.removeValue(forKey: "a", in: read) }
+        }
+        #expect(own["a"] == 1)
+        try expectInvariants(own)
     }
 
     @Test func `a removed value of an optional type is no value`() throws {

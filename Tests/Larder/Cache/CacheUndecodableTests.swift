@@ -136,4 +136,70 @@ struct CacheUndecodableTests {
         #expect(try cache.trim(toCount: 0) == 3)
         #expect(try cache.isEmpty)
     }
+
+    /// A key that can be written and never read.
+    private struct OneWay: Codable, Hashable {
+        let number: Int
+
+        init(_ number: Int) { self.number = number }
+
+        init(from decoder: any Decoder) throws {
+            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "never"))
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(number)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an entry whose key does not decode leaves memory with its row`(isListed: Bool) throws {
+        let manager = try place.manager()
+        let cache: Cache<OneWay, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+        for number in 1...3 { cache[OneWay(number)] = number }
+        #expect(cache[OneWay(1)] == 1 && cache.memory.count == 3)
+        if isListed { #expect(Array(cache.keys) == []) } else { #expect(try cache.trim(toCount: 0) == 3) }
+        for number in 1...3 {
+            #expect(try !cache.contains(OneWay(number)))
+            #expect(try cache.value(forKey: OneWay(number)) == nil && cache[OneWay(number)] == nil)
+        }
+        #expect(cache.memory.count == 0)
+        cache[OneWay(2)] = 5
+        #expect(cache[OneWay(2)] == 5)
+        #expect(try RawRows(manager.store(), cacheNamed: "a").count == 1)
+    }
+
+    @Test func `the removal of an entry whose key does not decode says to read all again`() async throws {
+        let cache: Cache<OneWay, Int> = try place.manager().cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+        cache[OneWay(1)] = 1
+        var changes = cache.changes(every: .zero).makeAsyncIterator()
+        #expect(try await cache.trim(toCount: 0) == 1)
+        cache[OneWay(2)] = 2
+        #expect(await changes.next()?.isReset == true)
+    }
+
+    /// A value that can be written and never read.
+    private struct Sealed: Codable, Equatable {
+        let number: Int
+
+        init(_ number: Int) { self.number = number }
+
+        init(from decoder: any Decoder) throws {
+            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "never"))
+        }
+    }
+
+    @Test func `a value that a pass could not decode is not served from memory`() throws {
+        let cache: Cache<Int, Sealed> = try place.manager().cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+        for key in 1...2 { cache[key] = Sealed(key) }
+        #expect(Array(cache.disk).isEmpty)
+        #expect(cache[1] == nil && cache.memory.count == 0)
+        #expect(try !cache.contains(1) && cache.count == 0)
+        cache[1] = Sealed(3)
+        #expect(cache[1] == Sealed(3))
+    }
 }

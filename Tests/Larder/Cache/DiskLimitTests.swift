@@ -103,6 +103,23 @@ struct DiskLimitTests {
         #expect(Array(cache.keys) == [0, 1, 2])
     }
 
+    @Test func `what is over goes first, also if it ended since somebody looked what goes next`() throws {
+        let (place, manager) = try StorePlace.opened()
+        let cache: Cache<Int, Int> = try manager.cache(
+            named: "a", version: "1", maxAge: .hours(1),
+            options: CacheOptions(disk: DiskLimits(countLimit: 2000)).steady)
+        for key in 0..<1000 { cache[key] = key }
+        for key in 1000..<2000 { try cache.setValue(key, forKey: key, maxAge: .seconds(1)) }
+        // The limit acts, and who goes next is known.
+        for key in 2000..<2101 { cache[key] = key }
+        #expect(cache.statistics.countEvictions > 0)
+        place.time.set(place.time.now + 1.001)
+        let before = Set(cache.keys)
+        for key in 2101..<2600 { cache[key] = key }
+        let after = Set(cache.keys)
+        #expect(before.allSatisfy { after.contains($0) })
+    }
+
     // case 276
     @Test func `while a hundred thousand rows are trimmed others read and write`() throws {
         let (rounds, evicted) = (Counter(), Counter())
@@ -176,5 +193,51 @@ struct DiskLimitTests {
         #expect(cache.memory.count == 3)
         #expect(Array(cache.keys) == [15, 16, 17, 18, 19])
         try expectInvariants(cache)
+    }
+
+    private func cache(_ age: MaxAge, countLimit: Int = 3) throws -> Cache<Int, Int> {
+        try manager.cache(
+            named: "a", version: "1", maxAge: age,
+            options: CacheOptions(disk: DiskLimits(countLimit: countLimit)).steady)
+    }
+
+    /// Handles of an age and of an hour, and three entries: the first was used after the others, and is over before them.
+    private func handles(beside age: MaxAge) throws -> (other: Cache<Int, Int>, cache: Cache<Int, Int>) {
+        let (other, cache) = (try cache(age), try cache(.hours(1)))
+        cache[1] = 1
+        time.advance(by: .seconds(1800))
+        for key in 2...3 { cache[key] = key }
+        #expect(cache[1] == 1)
+        return (other, cache)
+    }
+
+    /// Ages by which all is over, or little, besides that of an hour.
+    static let besides: [MaxAge] = [
+        .until(.distantPast), .seconds(0), .minutes(10), .minutes(10).sinceLastAccess,
+    ]
+
+    // case 86, 162
+    @Test(arguments: besides)
+    func `what one handle still serves is not evicted as expired, and goes after what none does`(age: MaxAge) throws {
+        let (other, cache) = try handles(beside: age)
+        time.advance(by: .seconds(1700))
+        cache[4] = 4
+        #expect(Array(cache.keys) == [1, 3, 4])
+        #expect(cache.statistics.countEvictions == 1 && cache.statistics.expirations == 0)
+        time.advance(by: .seconds(200))
+        cache[5] = 5
+        #expect(Array(cache.keys) == [3, 4, 5])
+        #expect(cache.statistics.countEvictions == 1 && cache.statistics.expirations == 1)
+        withExtendedLifetime(other) {}
+    }
+
+    // case 86, 144
+    @Test(arguments: [MaxAge.unlimited, .until(.distantFuture), .hours(3).sinceLastAccess])
+    func `what a handle serves for longer, or since its last use, is not over for limits`(age: MaxAge) throws {
+        let (other, cache) = try handles(beside: age)
+        time.advance(by: .seconds(5400))
+        cache[4] = 4
+        #expect(Set(other.keys) == [1, 3, 4])
+        #expect(cache.statistics.countEvictions == 1)
     }
 }

@@ -17,6 +17,25 @@ struct FileTests {
 
     private func bytes(_ count: Int, _ byte: UInt8 = 7) -> Data { Data(repeating: byte, count: count) }
 
+    @Test func `a sliding age and the order of use go by the URLs that were handed out too`() throws {
+        let (place, manager) = try StorePlace.opened()
+        let cache: Cache<Int, Data> = try manager.cache(
+            named: "a", version: "1", maxAge: .seconds(10).sinceLastAccess, options: CacheOptions(inlineLimit: 0).steady
+        )
+        for key in 1...3 { cache[key] = Data(count: 100) }
+        for _ in 0..<3 {
+            place.time.set(place.time.now + 9)
+            #expect(cache[2] != nil)
+            #expect(try cache.fileURL(forKey: 1) != nil)
+        }
+        place.time.set(place.time.now + 9)
+        #expect(try cache.fileURL(forKey: 2) != nil)
+        #expect(try cache.fileURL(forKey: 3) == nil)
+        #expect(try cache.fileURL(forKey: 1) != nil)
+        try cache.trim(toCount: 1)
+        #expect(Array(cache.keys) == [1])
+    }
+
     // case 57, 58
     @Test func `a payload of the limit stays in its row, one byte more becomes a file`() throws {
         let cache = try blobs()

@@ -27,6 +27,35 @@ struct LimitTests {
         #expect(cache[0] == nil)
     }
 
+    @Test func `a limit of everything beside one that is exceeded is none`() throws {
+        let home = Locked<Cache<Int, Data>?>(nil)
+        let written = Told<Int>()
+        let manager = try place.manager { configuration in
+            configuration.log = { message in
+                // While what is told of here is still on its way out.
+                guard message.text.contains("was evicted"), written.all.isEmpty, let cache = home.value else { return }
+                written.add(3)
+                for key in 3...4 { cache[key] = Data(count: 10) }
+            }
+        }
+        let cache = try cache(manager, DiskLimits(countLimit: 1, sizeLimit: .max))
+        home.change { $0 = cache }
+        defer { home.change { $0 = nil } }
+        cache[1] = bytes(900)
+        cache[2] = Data([2])
+        #expect(written.all == [3])
+        #expect(Array(cache.keys) == [4])
+    }
+
+    @Test(arguments: [0, 1])
+    func `what may go at last goes with the write that unpins it`(limit: Int) async throws {
+        let cache = try cache(place.manager(), DiskLimits(countLimit: limit))
+        for key in 0..<3 { try await cache.setValue(bytes(10), forKey: key, pinned: true) }
+        #expect(Array(cache.keys).count == 3)
+        for key in 0..<3 { try await cache.setValue(bytes(10), forKey: key) }
+        #expect(Array(cache.keys).count == limit)
+    }
+
     @Test func `updates on many threads that exceed a limit end`() throws {
         let manager = try place.manager()
         let cache = try cache(manager, DiskLimits(countLimit: 20))

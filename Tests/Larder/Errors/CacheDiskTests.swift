@@ -63,6 +63,26 @@ struct CacheDiskTests {
             ])
     }
 
+    @Test(.enabled(if: getuid() == 0, "needs another user to be"))
+    func `a database that may not be opened is said to be refused by its permissions, and stays as it is`() throws {
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o700, .ownerAccountID: 65534], ofItemAtPath: folder.url.path)
+        let path = folder("store.sqlite").path
+        let child = try ChildProcess("larder-test-cache", ["open-as-nobody", path])
+        #expect(child.line() == "opened")
+        let before = try folder.names
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path)
+        for first in [try child.ask(""), child.line()] {
+            #expect(first?.hasPrefix("storageUnavailable: cannot open \(path)") == true, "\(first ?? "")")
+            #expect(first?.contains("the permissions of the file") == true, "\(first ?? "")")
+        }
+        #expect(try folder.names == before)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        #expect(try child.ask("") == "opened")
+        #expect(child.line() == "opened")
+        #expect(try child.finish().status == 0)
+    }
+
     // case 74
     @Test(.enabled(if: getuid() == 0, "needs another user to be"))
     func `a file that may not be read throws, and is there later`() throws {

@@ -15,7 +15,7 @@ final class FlightCache: Sendable {
         set {
             values.withLock { values in
                 values[key] = newValue
-                flights.noteWrite(key)
+                _ = flights.noteWrite(key)
             }
         }
     }
@@ -23,7 +23,7 @@ final class FlightCache: Sendable {
     func removeAll() {
         values.withLock { values in
             values = [:]
-            flights.noteClear()
+            _ = flights.noteClear()
         }
     }
 

@@ -109,5 +109,8 @@ struct BuildStampTests {
         #expect(CacheVersion.custom("\u{e9}") != "e\u{301}")
         #expect(Set([CacheVersion.custom("\u{e9}"), "e\u{301}", "\u{e9}"]).count == 2)
         #expect("\(CacheVersion.custom("v2"))" == "v2")
+        let schema = 4
+        let versions: [CacheVersion] = ["v\(schema)", "\(schema)-\(CacheVersion.custom("b"))"]
+        #expect(versions == [.custom("v4"), .custom("4-b")])
     }
 }

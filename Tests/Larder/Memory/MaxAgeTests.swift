@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 struct MaxAgeTests {
@@ -32,6 +33,29 @@ struct MaxAgeTests {
         #expect(MaxAge.duration(.seconds(Int64.min)) == .seconds(0))
         #expect(MaxAge.seconds(.nan) == .minutes(.nan) && MaxAge.seconds(.nan) != .unlimited)
         #expect(!MaxAge.seconds(.nan).isNumber && !MaxAge.until(Date(timeIntervalSince1970: .nan)).isNumber)
+    }
+
+    @Test(arguments: [
+        (MaxAge.days(7), "7 days"), (.days(1), "1 day"), (.hours(36), "36 hours"), (.seconds(3600), "1 hour"),
+        (.minutes(90), "90 minutes"), (.seconds(90), "90 seconds"), (.seconds(1), "1 second"),
+        (.seconds(0), "0 seconds"), (.seconds(-5), "0 seconds"), (.seconds(1.5), "1.5 seconds"),
+        (.seconds(0.001), "0.001 seconds"),
+        (.seconds(60.05), "60.05 seconds"), (.unlimited, "unlimited"), (.seconds(.nan), "not a number"),
+        (MaxAge.days(7).sinceLastAccess, "7 days since the last access"),
+        (MaxAge.seconds(.nan).sinceLastAccess, "not a number"), (MaxAge.unlimited.sinceLastAccess, "unlimited"),
+        (.until(Date(timeIntervalSince1970: 0)), "until 1970-01-01T00:00:00Z"),
+        (.until(Date(timeIntervalSince1970: 1_790_000_000.123)), "until 2026-09-21T14:13:20.123Z"),
+        (.until(Date(timeIntervalSince1970: -0.25)), "until 1969-12-31T23:59:59.75Z"),
+        (.until(Date(timeIntervalSince1970: 253_402_300_799.999)), "until 9999-12-31T23:59:59.999Z"),
+        (.until(Date(timeIntervalSince1970: -12_212_553_600)), "until 1583-01-01T00:00:00Z"),
+        (.until(.distantPast), "until -62135769600000 ms after 1970-01-01T00:00:00Z"),
+        (.until(.distantFuture), "until 4001-01-01T00:00:00Z"),
+        (.until(Date(timeIntervalSince1970: 253_402_300_800)), "until 253402300800000 ms after 1970-01-01T00:00:00Z"),
+        (.until(Date(timeIntervalSince1970: -.infinity)), "until -9223372036854775808 ms after 1970-01-01T00:00:00Z"),
+        (.until(Date(timeIntervalSince1970: .infinity)), "unlimited"),
+    ])
+    func `an age says in words what it is`(age: MaxAge, text: String) {
+        #expect(age.description == text && "\(age)" == text)
     }
 
     @Test(arguments: [
@@ -80,5 +104,32 @@ struct MaxAgeTests {
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .infinity)) == .max)
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: -.infinity)) == .min)
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .nan)) == 0)
+    }
+
+    // case 162
+    @Test func `what is over by the loosest of several rules is over by all of them, and nothing else is`() {
+        var random = Seeded()
+        let all: [AgeRule] = [
+            AgeRule(), AgeRule(maximum: 0), AgeRule(maximum: 5), AgeRule(maximum: 20), AgeRule(maximum: 40),
+            AgeRule(maximum: 10, isSliding: true), AgeRule(maximum: 30, isSliding: true), AgeRule(deadline: 50),
+            AgeRule(deadline: 150), AgeRule(maximum: 30, deadline: 99),
+        ]
+        let now: Int64 = 100
+        for _ in 0..<2000 {
+            let rules = (0..<Int.random(in: 0...4, using: &random)).compactMap { _ in all.randomElement(using: &random)
+            }
+            let (first, second) = AgeRule.loosest(rules, at: now)
+            for _ in 0..<20 {
+                let writtenAt = Int64.random(in: 40...110, using: &random)
+                let accessedAt = Int64.random(in: writtenAt...120, using: &random)
+                func isOver(_ rule: AgeRule) -> Bool {
+                    rule.isExpired(start: rule.isSliding ? accessedAt : writtenAt, now: now)
+                }
+                let isOverForAll = !rules.isEmpty && rules.allSatisfy(isOver)
+                #expect(
+                    (isOver(first) && second.map(isOver) ?? true) == isOverForAll,
+                    "seed \(random.seed), \(rules), \(writtenAt), \(accessedAt)")
+            }
+        }
     }
 }

@@ -72,6 +72,28 @@ struct MemoryCachePressureTests {
         watcher.remove(ObjectIdentifier(caches[0]))
     }
 
+    @Test func `case 50: caches that come and go in a loop make no source each`() {
+        let (started, time) = (Counter(), ManualTime())
+        let watcher = PressureWatcher(timekeeper: time.timekeeper) { _ in
+            started.increment()
+            return nil
+        }
+        let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
+        for _ in 0..<1000 {
+            watcher.add(cache)
+            watcher.remove(ObjectIdentifier(cache))
+        }
+        #expect(started.value == PressureWatcher.mostAtOnce && time.pendingCount == 1)
+        watcher.add(cache)
+        time.advance(by: .seconds(1))
+        #expect(started.value == PressureWatcher.mostAtOnce + 1, "who is still there is listened for")
+        watcher.remove(ObjectIdentifier(cache))
+        time.advance(by: .seconds(1))
+        watcher.add(cache)
+        #expect(started.value == PressureWatcher.mostAtOnce + 2 && time.pendingCount == 0)
+        watcher.remove(ObjectIdentifier(cache))
+    }
+
     @Test func `case 50: opting out means that the system is not listened to`() {
         let quiet = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         quiet[1] = 1

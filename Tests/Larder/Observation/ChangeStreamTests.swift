@@ -17,23 +17,23 @@ private final class Observed: Sendable {
                 defer { values?[key] = newValue }
                 return values?[key] != nil
             }
-            if newValue != nil { hub.noteUpdated(key) } else if wasThere { hub.noteRemoved(key) }
+            if newValue != nil { _ = hub.noteUpdated(key) } else if wasThere { _ = hub.noteRemoved(key) }
         }
     }
 
     func set(_ keys: Range<Int>) {
         values.withLock { values in for key in keys { values?[key] = "\(key)" } }
-        hub.noteUpdated(keys)
+        _ = hub.noteUpdated(keys)
     }
 
     func remove(_ keys: Range<Int>) {
         let gone = values.withLock { values in keys.filter { values?.removeValue(forKey: $0) != nil } }
-        hub.noteRemoved(gone)
+        _ = hub.noteRemoved(gone)
     }
 
     func close() {
         values.withLock { $0 = nil }
-        hub.finish()
+        _ = hub.finish()
     }
 
     func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Int, String>> {
@@ -67,7 +67,7 @@ struct ChangeStreamTests {
         cache.endInterval()
         #expect(await changes.next() == Changes(updated: [:], removed: [0, 1, 2, 3, 5], isReset: false))
         cache[6] = "six"
-        cache.hub.noteReset()
+        _ = cache.hub.noteReset()
         cache.endInterval()
         #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
     }
@@ -129,7 +129,7 @@ struct ChangeStreamTests {
         var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
             [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
         }.makeAsyncIterator()
-        hub.noteUpdated(1)
+        _ = hub.noteUpdated(1)
         #expect(await changes.next()?.updated == [1: 1])
     }
 
@@ -162,8 +162,8 @@ struct ChangeStreamTests {
         let time = ManualTime()
         var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
             .makeAsyncIterator()
-        hub.noteUpdated([1, 2])
-        hub.noteRemoved(3)
+        _ = hub.noteUpdated([1, 2])
+        _ = hub.noteRemoved(3)
         time.advance(by: .seconds(1))
         #expect(await changes.next() == Changes(updated: [2: "two"], removed: [1, 3], isReset: false))
     }
@@ -195,7 +195,7 @@ struct ChangeStreamTests {
     @Test func `case 280: an interval beyond all bounds is only long`() {
         let hub = ChangeHub<Int, Int>()
         let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
-        hub.noteUpdated(1)
+        _ = hub.noteUpdated(1)
         withExtendedLifetime(stream) {}
     }
 

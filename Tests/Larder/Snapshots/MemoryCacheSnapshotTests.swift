@@ -286,8 +286,13 @@ struct MemoryCacheSnapshotTests {
         for key in 0..<5000 { many.setValue(key, forKey: key, cost: 1) }
         try many.save(to: file)
         let few = MemoryCache<Int, Int>(countLimit: 3, clearsOnMemoryPressure: false)
-        #expect(try few.load(from: file) == 5000)
+        #expect(try few.load(from: file) == 3)
         #expect(few.orderedKeys == [4997, 4998, 4999])
+        // Those that were there before go first.
+        let mixed = MemoryCache<Int, Int>(costLimit: 5001, clearsOnMemoryPressure: false)
+        for key in 5000..<5010 { mixed.setValue(key, forKey: key, cost: 1) }
+        #expect(try mixed.load(from: file) == 5000)
+        #expect(mixed.count == 5001 && mixed.orderedKeys.first == 5009)
         let none = MemoryCache<Int, Int>(costLimit: 0, clearsOnMemoryPressure: false)
         #expect(try none.load(from: file) == 0 && none.isEmpty)
     }

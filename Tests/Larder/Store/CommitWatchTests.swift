@@ -43,8 +43,9 @@ struct CommitWatchTests {
         #expect(watch.round() == first && watch.isQuiet)
         try other.insertRow(named: "other")
         #expect(!watch.isQuiet)
-        #expect(watch.round() == first + 1)
-        #expect(watch.round() == first + 1)
+        let second = watch.round()
+        #expect(second != first)
+        #expect(watch.round() == second)
     }
 
     @Test func `what another commits after we have changed nothing is not taken for ours`() throws {
@@ -57,9 +58,10 @@ struct CommitWatchTests {
             watch.abandonCommit()
         }
         try other.insertRow(named: "other")
-        #expect(watch.round() == first + 1)
+        let second = watch.round()
+        #expect(second != first)
         watch.endCommit(isCommitted: true)
-        #expect(watch.round() == first + 1)
+        #expect(watch.round() == second)
     }
 
     @Test func `what another commits after ours has failed is not taken for ours`() throws {
@@ -73,7 +75,7 @@ struct CommitWatchTests {
         }
         try other.insertRow(named: "other")
         watch.endCommit(isCommitted: false)
-        #expect(watch.round() == first + 1)
+        #expect(watch.round() != first)
     }
 
     @Test func `writes that change nothing hide nobody else's`() throws {

@@ -65,6 +65,25 @@ extension CacheProgram {
         while readLine() != nil { say(try reading(cache)) }
     }
 
+    /// Makes a store, and opens it again for each line, as a user who is not root, to whom permissions apply.
+    static func openAsNobody(_ path: String) throws {
+        if getuid() == 0, setgid(65534) != 0 || setuid(65534) != 0 { exit(2) }
+        func opening(_ access: CacheManager.Access = .readWrite) -> String {
+            do throws(CacheError) {
+                let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .init(access: access))
+                try manager.close()
+                return "opened"
+            } catch {
+                return "\(error.code): \(error.message)"
+            }
+        }
+        say(opening())
+        while readLine() != nil {
+            say(opening())
+            say(opening(.readOnly))
+        }
+    }
+
     /// Reads key 1 while the process may open no more files, and once it may again.
     static func readWithoutDescriptors(_ path: String) throws {
         let cache = try cache(path)

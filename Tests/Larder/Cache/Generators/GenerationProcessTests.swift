@@ -18,6 +18,22 @@ struct GenerationProcessTests {
         other = try ChildProcess("larder-test-cache", ["generate", folder("store.sqlite").path, "2"])
     }
 
+    @Test(arguments: [false, true])
+    func `what is made first after another process has cleared is stored`(isBlocking: Bool) async throws {
+        let peer = try ChildProcess("larder-test-peer", [folder("store.sqlite").path, "1"])
+        let shared: Cache<String, Data> = try manager.cache(named: "shared", version: "1", maxAge: .unlimited)
+        try await shared.setValue(Data([1]), forKey: "old")
+        #expect(try peer.ask("count") == "1")
+        #expect(try peer.ask("clear") == "ok")
+        let made =
+            try isBlocking
+            ? await onThread { try shared.value(forKey: "new") { _ in Data([2]) } }
+            : await shared.value(forKey: "new") { _ in Data([2]) }
+        #expect(made == Data([2]))
+        #expect(try await shared.value(forKey: "new") == Data([2]))
+        #expect(try await shared.value(forKey: "old") == nil)
+    }
+
     enum Order: CaseIterable { case oursFirst, theirsFirst, together }
 
     /// What the other process says of an entry of one maker.

@@ -36,6 +36,16 @@ struct GenerationTests {
         #expect(cache.map(\.key) == [1, 2, 3])
     }
 
+    @Test func `a removal by an update is one, also where nothing is there`() async throws {
+        let cache = try bench.numbers()
+        let made = try await cache.value(forKey: 1) { key in
+            try cache.update(key) { $0 = nil }
+            return "late"
+        }
+        #expect(made == "late")
+        #expect(cache[1] == nil)
+    }
+
     // case 262
     @Test func `an error goes through untouched, is not stored, and the next call tries again`() async throws {
         let cache = try bench.numbers()

@@ -77,6 +77,20 @@ struct KeyListingTests {
         #expect(try !cache.contains(1) && cache.count == 0)
     }
 
+    @Test func `an entry that an opening took for one of now is not listed past the end that this gave it`() throws {
+        let cache = try cache(.seconds(3600))
+        cache[1] = "one"
+        #expect(Array(cache.keys) == [1])
+        wait(-7200)
+        let other = try self.cache(.seconds(3600))
+        wait(3600.001)
+        #expect(try !cache.contains(1))
+        // By the moment at which it was written it would be served for half an hour more.
+        wait(5399.999)
+        #expect(Array(cache.keys) == [] && Array(other.keys) == [])
+        #expect(try !cache.contains(1) && cache.isEmpty)
+    }
+
     @Test func `rows that somebody else has written count by their own moments`() throws {
         let cache = try cache(.seconds(60))
         cache[1] = "one"

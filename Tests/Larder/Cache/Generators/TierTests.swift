@@ -73,6 +73,25 @@ struct TierTests {
         #expect(try cache.count == 10)
     }
 
+    @Test func `a limit below 0 is 0, in either tier and in a memory cache`() throws {
+        let below = CacheOptions(
+            memory: MemoryLimits(countLimit: -5, costLimit: -6), disk: DiskLimits(countLimit: -7, sizeLimit: -8))
+        let cache = try bench.numbers(.hours(1), below)
+        #expect(cache.memory.countLimit == 0 && cache.memory.costLimit == 0)
+        #expect(cache.disk.limits == DiskLimits(countLimit: 0, sizeLimit: 0))
+        let words = try bench.words()
+        words.memory.countLimit = -1
+        words.memory.costLimit = .min
+        words.disk.limits = DiskLimits(countLimit: -1, sizeLimit: .min)
+        #expect(words.memory.countLimit == 0 && words.memory.costLimit == 0)
+        #expect(words.disk.limits == DiskLimits(countLimit: 0, sizeLimit: 0))
+        let memory = MemoryCache<Int, Int>(countLimit: -5, costLimit: -6, clearsOnMemoryPressure: false)
+        #expect(memory.countLimit == 0 && memory.costLimit == 0)
+        memory.countLimit = .min
+        memory.costLimit = -1
+        #expect(memory.countLimit == 0 && memory.costLimit == 0)
+    }
+
     @Test func `what is removed or trimmed on disk leaves both tiers`() throws {
         let cache = try bench.numbers()
         for number in 1...10 { cache[number] = "\(number)" }

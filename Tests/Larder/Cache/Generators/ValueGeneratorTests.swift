@@ -94,6 +94,37 @@ struct ValueGeneratorTests {
         try await settled(cache, maker, 2)
     }
 
+    // case 148
+    @Test(
+        arguments: [true, false],
+        [GenerationPolicy(staleOnError: .seconds(60)), GenerationPolicy(refreshAhead: 0.5)])
+    func `with an age of zero every call makes a value, within one moment too`(
+        isInMemory: Bool, policy: GenerationPolicy
+    ) async throws {
+        let cache = try bench.numbers(.seconds(0), CacheOptions(memory: isInMemory ? MemoryLimits() : .disabled))
+        let maker = Maker()
+        let value = cache.generator(policy) { _ in try maker.make() }
+        for number in 1...3 { #expect(try await value(1) == "\(number)") }
+        #expect(maker.calls.value == 3 && !cache.isGenerating)
+        guard policy.staleOnError > .zero else { return }
+        maker.isOnline.store(false, ordering: .relaxed)
+        bench.time.advance(by: .seconds(60))
+        #expect(try await value(1) == "3")
+        bench.time.advance(by: .milliseconds(1))
+        await #expect(throws: Offline.self) { try await value(1) }
+    }
+
+    @Test(arguments: [true, false])
+    func `with an age of zero a stale value is refreshed, within one moment too`(isInMemory: Bool) async throws {
+        let cache = try bench.numbers(.seconds(-1), CacheOptions(memory: isInMemory ? MemoryLimits() : .disabled))
+        let maker = Maker()
+        let value = cache.generator(GenerationPolicy(staleFor: .seconds(60))) { _ in try maker.make() }
+        #expect(try await value(1) == "1")
+        #expect(try await value(1) == "1")
+        try await settled(cache, maker, 2)
+        #expect(try await value(1) == "2")
+    }
+
     // case 270
     @Test func `a refresh that has begun is finished though generator and handle are dropped`() async throws {
         let (gate, begun) = (FlightGate(), Counter())

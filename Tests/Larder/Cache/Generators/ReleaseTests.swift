@@ -1,0 +1,137 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Synchronization
+import Testing
+
+/// What is released because of a write, and on which thread: one that leads the writes must run no code of the user's.
+struct ReleaseTests {
+    private let bench: Workbench
+
+    init() throws { bench = try Workbench() }
+
+    /// A key whose release runs code.
+    private final class HeavyKey: Codable, Hashable, Sendable {
+        let number: Int
+        private let onRelease: @Sendable () -> Void
+
+        init(_ number: Int, onRelease: @escaping @Sendable () -> Void = {}) {
+            self.number = number
+            self.onRelease = onRelease
+        }
+
+        init(from decoder: any Decoder) throws {
+            number = try decoder.singleValueContainer().decode(Int.self)
+            onRelease = {}
+        }
+
+        deinit { onRelease() }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(number)
+        }
+
+        static func == (left: HeavyKey, right: HeavyKey) -> Bool { left.number == right.number }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(number) }
+    }
+
+    @Test func `keys that wait to be told are not released by the thread that leads the writes`() throws {
+        let queue = try bench.manager.store().queue
+        let (released, underLead) = (Counter(), Counter())
+        let cache: Cache<HeavyKey, Int> = try bench.manager.cache(
+            named: "heavy", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled).steady)
+        let changes = cache.changes()
+        for number in 0..<100 {
+            try cache.setValue(
+                number,
+                forKey: HeavyKey(number) {
+                    released.increment()
+                    if queue.isLedHere { underLead.increment() }
+                })
+        }
+        #expect(released.value == 0)
+        try cache.removeAll()
+        #expect(released.value == 100 && underLead.value == 0)
+        withExtendedLifetime(changes) {}
+    }
+
+    @Test func `a key whose flight was overtaken is left to the caller to release`() async throws {
+        let flights = Flights<HeavyKey, String>(name: "flown")
+        let (gate, other, released) = (FlightGate(), FlightGate(), Counter())
+        // The first flight for the key: its own is the one that all are noted by.
+        let first = Task {
+            let key = HeavyKey(1) { released.increment() }
+            return try await flights.value(
+                forKey: key, find: { _ in nil },
+                generate: { _ in
+                    try await gate.pass()
+                    throw Offline()
+                }, store: { _, made, _ in made })
+        }
+        try await Waiting.until { flights.waitingCount == 1 }
+        let second = Task(executorPreference: QueueExecutor()) {
+            try flights.value(
+                forKey: HeavyKey(1), find: { _ in nil },
+                generate: { _ in
+                    other.block()
+                    return "second"
+                }, store: { _, made, _ in made })
+        }
+        try await Waiting.until { flights.waitingCount == 2 }
+        gate.open()
+        await #expect(throws: Offline.self) { try await first.value }
+        try await Waiting.until { flights.waitingCount == 1 }
+        #expect(released.value == 0)
+        var remains = flights.noteWrite(HeavyKey(1))
+        #expect(released.value == 0)
+        withExtendedLifetime(remains) {}
+        remains = nil
+        #expect(released.value == 1)
+        other.open()
+        #expect(try await second.value == "second")
+    }
+
+    /// What a stream of changes keeps alive, until it is let go of.
+    private struct Following: Sendable {
+        let manager: CacheManager
+        let cache: Cache<Int, String>
+        let changes: AsyncStream<CacheChanges<Int, String>>
+    }
+
+    @Test func `a manager that only a stream of changes holds may end while a write is told to the stream`() throws {
+        let place = try StorePlace()
+        let following = Locked<Following?>(nil)
+        let time = place.time
+        let interval = Duration.milliseconds(123)
+        weak var released: CacheManager?
+        let other: CacheManager
+        do {
+            let manager = try place.manager { configuration in
+                configuration.wake = { duration, action in
+                    // The thread that leads the write begins the interval, and goes through the streams.
+                    if duration == interval { following.change { $0 = nil } }
+                    return time.wake(after: duration, action)
+                }
+            }
+            released = manager
+            other = try place.manager()
+            let cache: Cache<Int, String> = try manager.cache(
+                named: "numbers", version: "1", maxAge: .hours(1),
+                options: CacheOptions(memory: .disabled).steady)
+            cache[0] = "zero"
+            // A use that the end of the manager writes down.
+            #expect(cache[0] == "zero")
+            let changes = cache.changes(every: interval)
+            following.change { $0 = Following(manager: manager, cache: cache, changes: changes) }
+        }
+        let cache: Cache<Int, String> = try other.cache(
+            named: "numbers", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled).steady)
+        #expect(released != nil)
+        cache[1] = "one"
+        #expect(released == nil && following.value == nil)
+        #expect(cache[1] == "one")
+        try expectInvariants(cache)
+    }
+}
