@@ -15,6 +15,7 @@ var scenarios: [Scenario] {
         diskReadScenarios,
         diskWriteScenarios,
         generationScenarios,
+        lateReadScenarios,
         expiryScenarios,
         largeValueScenarios,
         iterationScenarios,

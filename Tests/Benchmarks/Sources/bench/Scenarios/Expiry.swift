@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import Synchronization
 
 /// What sweeping costs for each of so many expired entries.
 var expiryScenarios: [Scenario] {
@@ -33,13 +32,4 @@ private final class AgedStore {
         attempt { [store] in try store.manager.maintain() }
         clock.advance(by: 3600)
     }
-}
-
-/// A clock that stands until it is moved.
-private final class Clock: Sendable {
-    private let time = Mutex(Date(timeIntervalSinceReferenceDate: 800_000_000))
-
-    var now: Date { time.withLock(\.self) }
-
-    func advance(by seconds: Double) { time.withLock { $0 += seconds } }
 }

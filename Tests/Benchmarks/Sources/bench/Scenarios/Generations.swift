@@ -1,10 +1,11 @@
 import Foundation
 import Larder
 
-/// What purging and opening cost the caller, and what the reclaiming of the rows costs those who read meanwhile.
+/// What purging and opening cost the caller.
 var generationScenarios: [Scenario] {
     let full = Lazily { makeStore(entries: manyEntries) }
     let few = Lazily { makeStore(entries: 10) }
+    let live = Lazily { RecordStore(entries: 10) }
     return [
         Scenario(
             "open-with-million", unit: "us", target: 3,
@@ -19,12 +20,11 @@ var generationScenarios: [Scenario] {
                 Variant("removeAll", needsProcess: true) { purge(clearing: true) },
             ]),
         Scenario(
-            "read-while-reclaiming", unit: "ns", target: 2,
+            "open-live-handle", unit: "us",
             [
-                Variant("p99 meanwhile", needsProcess: true) { readsWhileReclaiming().meanwhile },
-                Variant("idle median", needsProcess: true) { readsWhileReclaiming().idle },
-                // What the machine does to a read by itself.
-                Variant("idle p99", needsProcess: true) { readsWhileReclaiming().idleLate },
+                Variant("once more") { openingAgain(live.value) },
+                // What it costs once the last handle is gone: its state and its memory are made anew.
+                Variant("after the last is gone") { openingAnew(live.value) },
             ]),
     ]
 }
@@ -68,24 +68,23 @@ private func purge(clearing: Bool) -> Double {
     }
 }
 
-/// Reads of one sub-cache while the rows of another, a hundred thousand, are reclaimed.
-private func readsWhileReclaiming() -> (idle: Double, idleLate: Double, meanwhile: Double) {
-    let store = RecordStore(entries: 100_000)
-    let other: Cache<Int, Record> = attempt {
-        try store.manager.cache(
-            named: "other", version: "1", maxAge: .days(7), options: CacheOptions(memory: .disabled))
+/// Microseconds for a handle to a sub-cache that has one already.
+private func openingAgain(_ store: RecordStore) -> Double {
+    let count = 10_000
+    return nanoseconds(per: count * 1000) {
+        for _ in 0..<count { consume(openRecords(store.manager, named: "records")) }
     }
-    attempt { try other.setValues((0..<100_000).map { ($0, Record($0)) }) }
-    var generator = SeededGenerator(seed: 5)
-    func sample(_ count: Int) -> [Double] {
-        (0..<count).map { _ in
-            let key = Int.random(in: 0..<100_000, using: &generator)
-            return nanoseconds(per: 1) { consume(store.cache[key]) }
-        }
+}
+
+/// Microseconds for a handle to a sub-cache that the store knows and nobody has open.
+private func openingAnew(_ store: RecordStore) -> Double {
+    let count = 1_000
+    consume(openRecords(store.manager, named: "closed"))
+    return nanoseconds(per: count * 1000) {
+        for _ in 0..<count { consume(openRecords(store.manager, named: "closed")) }
     }
-    _ = sample(20_000)
-    let idle = sample(50_000)
-    attempt { try other.removeAll() }
-    let meanwhile = Result.quantile(0.99, sample(500_000))
-    return (Result.quantile(0.5, idle), Result.quantile(0.99, idle), meanwhile)
+}
+
+private func openRecords(_ manager: CacheManager, named name: String) -> Cache<Int, Record> {
+    attempt { try manager.cache(named: name, version: "1", maxAge: .days(7), options: CacheOptions(memory: .disabled)) }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Synchronization
 
 /// A value that comes to about 300 bytes.
 struct Record: Codable, Sendable {
@@ -114,4 +115,13 @@ func rawBlobs(entries: Int) -> RawSQLite {
         raw.transaction { for key in start..<min(start + 10_000, entries) { raw.set(key, blob(key)) } }
     }
     return raw
+}
+
+/// A clock that stands until it is moved.
+final class Clock: Sendable {
+    private let time = Mutex(Date(timeIntervalSinceReferenceDate: 800_000_000))
+
+    var now: Date { time.withLock(\.self) }
+
+    func advance(by seconds: Double) { time.withLock { $0 += seconds } }
 }
