@@ -77,6 +77,10 @@ struct Snippets {
         articles[42] = nil
         guard title == article.title, articles[42] == nil else { throw Surprise() }
 
+        let shown = articles.memory[42]
+        let stored = try articles.disk.value(forKey: 42)
+        guard shown == nil, stored == nil else { throw Surprise() }
+
         let tag = Data("etag".utf8)
         try articles.setValue(article, forKey: 7, maxAge: .hours(1), extendedData: tag, pinned: true)
         let entry = try articles.entry(forKey: 7)
