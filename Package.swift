@@ -18,7 +18,7 @@ let package = Package(
             name: "LarderMigrations",
             path: "Migrations",
             resources: [.embedInCode("0001_create-tables.sql"), .embedInCode("0002_add-cost.sql")]),
-        .target(name: "Larder", dependencies: ["LarderSQLite", "LarderMigrations"]),
+        .target(name: "Larder", dependencies: ["LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),

@@ -1,5 +1,5 @@
-// What Swift cannot import from sqlite3.h by itself: variadic functions, function-like macros, and reads of memory that
-// other processes write.
+// What Swift cannot import by itself: from sqlite3.h variadic functions, function-like macros and reads of memory that
+// other processes write, from the system a call that the C library has no function for.
 #ifndef LARDER_SQLITE_SHIM_H
 #define LARDER_SQLITE_SHIM_H
 
@@ -8,13 +8,18 @@
 #include <string.h>
 
 #if defined(__APPLE__)
+#include <fcntl.h>
 #include <mach/mach.h>
 #include <sys/mman.h>
 #elif defined(__linux__)
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#include <errno.h>
 
 // The destructor arguments of sqlite3_bind_*: the bytes stay where they are until the statement is reset, or are copied.
 static inline int larder_bind_text_static(sqlite3_stmt *statement, int index, const char *bytes, sqlite3_uint64 count) {
@@ -168,5 +173,19 @@ static inline uint32_t larder_wal_header_changes(larder_wal_header header) { ret
 static inline uint32_t larder_wal_frames(const volatile void *region) { return ((const volatile uint32_t *)region)[4]; }
 static inline uint32_t larder_wal_pages(const volatile void *region) { return ((const volatile uint32_t *)region)[5]; }
 static inline uint32_t larder_wal_moved(const volatile void *region) { return ((const volatile uint32_t *)region)[24]; }
+
+// Opens what `path` leads to in the folder `folder`, where no name on the way may be a symbolic link. -1 with ENOSYS, or
+// EPERM in some containers, where that takes more than one call.
+static inline int larder_open_within(int folder, const char *path, int flags) {
+#if defined(__APPLE__)
+    return openat(folder, path, flags | O_NOFOLLOW_ANY);
+#elif defined(SYS_openat2) && defined(RESOLVE_NO_SYMLINKS)
+    struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
 
 #endif

@@ -73,7 +73,7 @@ package final class BlobFolder: Sendable {
         _ name: BlobName, _ size: Int64, _ checksum: Int64, in folder: FileSystem.Folder
     ) throws(SystemError) -> BlobReading {
         do throws(SystemError) {
-            guard let file = try folder.folder(name.folder)?.file(name.file, .reading) else { return .missing }
+            guard let file = try folder.file(at: name.text, .reading) else { return .missing }
             let status = try file.status()
             guard status.kind == .file, status.size == size else { return .damaged }
             guard let count = Int(exactly: size), let buffer = BlobBuffer(count: count) else {

@@ -1,32 +1,31 @@
 /// The name of a payload's file: a folder of two hex digits, and the file in it.
 struct BlobName: Hashable {
-    let folder: String
-    let file: String
-
     /// As rows have it.
-    var text: String { folder + "/" + file }
+    let text: String
+
+    var folder: String { String(Substring(text.utf8.prefix(2))) }
+    var file: String { String(Substring(text.utf8.dropFirst(3))) }
 
     /// A name that nothing ever had: 96 random bits, so that neither processes nor machines need to agree.
     init(_ label: BlobLabel) {
         var generator = SystemRandomNumberGenerator()
         let digits = Self.hex(generator.next(), count: 16) + Self.hex(generator.next(), count: 8)
         // The first ones: the folders fill evenly.
-        folder = String(digits.prefix(2))
-        file =
-            (label.head.isEmpty ? "" : label.head + "-") + digits
+        text =
+            "\(digits.prefix(2))/" + (label.head.isEmpty ? "" : label.head + "-") + digits
             + (label.fileExtension.isEmpty ? "" : "." + label.fileExtension)
     }
 
     /// The name that a row has; nil if it is none of ours, as one that leads out of the folder is not.
     init?(_ text: String) {
-        let bytes = text.utf8
-        guard let slash = bytes.firstIndex(of: UInt8(ascii: "/")) else { return nil }
-        let (folder, file) = (bytes[..<slash], bytes[bytes.index(after: slash)...])
-        guard folder.count == 2, folder.allSatisfy(Self.isDigit), (1...255).contains(file.count),
-            !file.contains(where: { $0 == 0 || $0 == UInt8(ascii: "/") }), file.first != UInt8(ascii: ".")
-        else { return nil }
-        self.folder = String(Substring(folder))
-        self.file = String(Substring(file))
+        var text = text
+        let isOurs = text.withUTF8 { bytes in
+            guard (4...258).contains(bytes.count), Self.isDigit(bytes[0]), Self.isDigit(bytes[1]) else { return false }
+            return bytes[2] == UInt8(ascii: "/") && bytes[3] != UInt8(ascii: ".")
+                && !bytes[3...].contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+        }
+        guard isOurs else { return nil }
+        self.text = text
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool {

@@ -1,3 +1,5 @@
+internal import LarderCSQLite
+
 #if canImport(Glibc)
 internal import Glibc
 #elseif canImport(Musl)
@@ -69,6 +71,17 @@ extension FileSystem {
             if found >= 0 { return OpenFile(descriptor: found, folder: self, name: name) }
             if errno == ENOENT { return nil }
             throw failure("open", self / name)
+        }
+
+        /// Opens a file in a folder of this one by the names of both, with one call where the system has one.
+        package func file(at path: String, _ access: OpenFile.Access) throws(SystemError) -> OpenFile? {
+            let flags = access.flags | O_CLOEXEC | O_NONBLOCK
+            let found = retried { larder_open_within(descriptor, path, flags) }
+            if found >= 0 { return OpenFile(descriptor: found, folder: self, name: path) }
+            if errno == ENOENT { return nil }
+            guard errno == ENOSYS || errno == EPERM else { throw failure("open", self / path) }
+            let names = path.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1).map { String(Substring($0)) }
+            return try folder(names[0])?.file(names[1], access)
         }
 
         /// Makes a file in this folder, which must not be there yet.

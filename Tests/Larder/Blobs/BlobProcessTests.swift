@@ -47,6 +47,24 @@ struct BlobProcessTests {
         #expect(try child.finish().lines == ["error \(EMFILE)", "bytes 1000"])
     }
 
+    @Test(.enabled(if: Strace.isAvailable, "strace is missing"), arguments: ["ENOSYS", "EPERM"])
+    func `where a file cannot be opened with one call, two do, and neither goes through a link`(error: String) throws {
+        let reference = try blobs.write(noise(1000))
+        func readings() throws -> [String] {
+            let wrappers = [[], Strace.wrapper("-e", "trace=openat2", "-e", "inject=openat2:error=\(error)")]
+            return try wrappers.map { wrapper in
+                let child = try ChildProcess("larder-test-store", words("blob-read", reference), through: wrapper)
+                return try child.finish().lines.joined()
+            }
+        }
+        let place = blobs.path + "/" + reference.name.prefix(2)
+        #expect(try readings() == ["bytes 1000", "bytes 1000"])
+        try FileManager.default.moveItem(atPath: place, toPath: place + "-moved")
+        #expect(try readings() == ["missing", "missing"])
+        try FileManager.default.createSymbolicLink(atPath: place, withDestinationPath: place + "-moved")
+        #expect(try readings() == ["damaged", "damaged"])
+    }
+
     // case 78
     @Test(.enabled(if: !ChildProcess.isSanitized, "sanitizers need much memory"))
     func `a payload that is larger than the memory is an error`() throws {
