@@ -23,18 +23,21 @@ extension Connection {
             return try statement.step() ? statement.key(0) : nil
         }
         guard let key else { return nil }
-        let id = try with(Queries.lastID) { (statement) throws(SQLiteError) in
+        return PassEnd(key: key, id: try lastID())
+    }
+
+    private mutating func lastID() throws(SQLiteError) -> Int64 {
+        try with(Queries.lastID) { (statement) throws(SQLiteError) in
             _ = try statement.step()
             return statement.int64(0)
         }
-        return PassEnd(key: key, id: id)
     }
 
     /// The rows behind `key` in key order, until they come to so many bytes; at least one, if there is one.
     package mutating func rows(
         _ generation: Int64, after key: StoredKey?, to end: PassEnd, bytes: Int
     ) throws(SQLiteError) -> [ListedRow] {
-        try page(generation, key, end, first: Queries.firstRows, next: Queries.nextRows) {
+        try page(generation, key, end.key, end.id, first: Queries.firstRows, next: Queries.nextRows) {
             (statement) throws(SQLiteError) in try statement.listedRows(bytes: bytes)
         }
     }
@@ -43,7 +46,7 @@ extension Connection {
     package mutating func facts(
         _ generation: Int64, after key: StoredKey?, to end: PassEnd
     ) throws(SQLiteError) -> [ListedFacts] {
-        try page(generation, key, end, first: Queries.firstFacts, next: Queries.nextFacts) {
+        try page(generation, key, end.key, end.id, first: Queries.firstFacts, next: Queries.nextFacts) {
             (statement) throws(SQLiteError) in
             var rows: [ListedFacts] = []
             while rows.count < Self.rowsPerPage, try statement.step() {
@@ -58,7 +61,11 @@ extension Connection {
         _ generation: Int64, after key: StoredKey?, to end: PassEnd
     ) throws(SQLiteError) -> [StoredKey]? {
         if try number(Queries.anyOwnAge, generation) == 1 { return nil }
-        return try page(generation, key, end, first: Queries.firstKeys, next: Queries.nextKeys) {
+        let isAnyNew = try lastID() > end.id
+        let (first, next) =
+            isAnyNew
+            ? (Queries.firstKeys, Queries.nextKeys) : (Queries.firstOfAllKeys, Queries.nextOfAllKeys)
+        return try page(generation, key, end.key, isAnyNew ? end.id : nil, first: first, next: next) {
             (statement) throws(SQLiteError) in
             var keys: [StoredKey] = []
             keys.reserveCapacity(Self.rowsPerPage)
@@ -80,14 +87,14 @@ extension Connection {
     package static let rowsPerPage = 512
 
     private mutating func page<R>(
-        _ generation: Int64, _ key: StoredKey?, _ end: PassEnd, first: SQL, next: SQL,
+        _ generation: Int64, _ key: StoredKey?, _ last: StoredKey, _ lastID: Int64?, first: SQL, next: SQL,
         _ body: (borrowing Statement) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
         try with(key == nil ? first : next) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             if let key { try statement.bind(key, at: 2) }
-            try statement.bind(end.key, at: 3)
-            try statement.bind(end.id, at: 4)
+            try statement.bind(last, at: 3)
+            if let lastID { try statement.bind(lastID, at: 4) }
             return try body(statement)
         }
     }

@@ -153,6 +153,11 @@ enum Queries {
     static let nextKeys = SQL(
         "SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
+    /// The same where no row has a greater id: to compare it takes a fifth of the time.
+    static let firstOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 ORDER BY key")
+
+    static let nextOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 ORDER BY key")
+
     static let anyOwnAge = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL LIMIT 1")
 
     static let oldestWrite = SQL("SELECT min(written_at) FROM entry WHERE cache = ?1")

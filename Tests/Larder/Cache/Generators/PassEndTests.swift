@@ -112,6 +112,19 @@ struct PassEndTests {
     }
 
     @Test(arguments: Form.allCases)
+    func `what comes in half way, before the end of the pass or behind it, is not in it`(form: Form) async throws {
+        let cache = try bench.numbers()
+        try await cache.setValues((0..<2000).map { ($0 * 10, "\($0 * 10)") })
+        let seen = try await walk(cache, form) { key in
+            // In the first page, and when all pages that follow have something to leave out.
+            if key == 100 { for number in 0..<100 { cache[number * 200 + 5] = "\(number * 200 + 5)" } }
+            if key == 15_000 { cache[30_000] = "30000" }
+            return true
+        }
+        #expect(seen == (0..<2000).map { $0 * 10 })
+    }
+
+    @Test(arguments: Form.allCases)
     func `a pass ends though another thread inserts without pause, before it and behind`(form: Form) async throws {
         let cache = try bench.numbers()
         try await cache.setValues((0..<2000).map { ($0, "\($0)") })
