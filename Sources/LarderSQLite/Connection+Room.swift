@@ -24,6 +24,9 @@ extension Connection {
         larder_reserve(larder_log_file(handle), Int64(bytes)) == SQLITE_OK
     }
 
+    /// How long the main file is.
+    package var fileSize: Int64 { max(0, larder_file_size(larder_main_file(handle))) }
+
     /// How long the log's file is, whatever of it is in use.
     package var logFileSize: Int { max(0, Int(larder_file_size(larder_log_file(handle)))) }
 }

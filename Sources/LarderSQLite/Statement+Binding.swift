@@ -16,11 +16,16 @@ extension Statement {
     /// Binds a copy of `text`, whole: a NUL inside is a character like others.
     package func bind(_ text: String, at index: Int32) throws(SQLiteError) {
         var text = text
-        let code = text.withUTF8 { bytes in
-            let base = base(UnsafeRawBufferPointer(bytes)).assumingMemoryBound(to: CChar.self)
-            return larder_bind_text_copy(handle, index, base, UInt64(bytes.count))
-        }
-        try check(code)
+        try check(text.withUTF8 { bindCopy(text: UnsafeRawBufferPointer($0), at: index) })
+    }
+
+    /// Binds a copy of `bytes` as text, whether or not they are UTF-8.
+    package func bind(textBytes bytes: [UInt8], at index: Int32) throws(SQLiteError) {
+        try check(bytes.withUnsafeBytes { bindCopy(text: $0, at: index) })
+    }
+
+    private func bindCopy(text bytes: UnsafeRawBufferPointer, at index: Int32) -> Int32 {
+        larder_bind_text_copy(handle, index, base(bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count))
     }
 
     /// Binds a copy of `bytes`; none are an empty blob, not NULL.

@@ -21,12 +21,15 @@ extension Cache {
     @_disfavoredOverload
     public func removeAll(progress: ProgressHandler) throws(CacheError) {
         try checkWritable("remove everything")
-        let count = try ledger.readMoment { (c, id) throws(SQLiteError) in try c.countAll(id) } ?? 0
+        let (count, own) = try ledger.readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), id) } ?? (0, 0)
         _ = try ledger.run(ledger.clearTicket())
         let store = try manager.writableStore()
-        var told = -1
-        try store.reclaimer.finish(store) { removed in
-            told = Swift.min(removed, count)
+        var (gone, told) = (0, -1)
+        try store.reclaimer.finish(store) { removed, generation in
+            // What others have cleared goes with it.
+            guard generation == own, told < count else { return }
+            gone += removed
+            told = Swift.min(gone, count)
             progress(CacheProgress(completed: told, total: count))
         }
         if told < count { progress(CacheProgress(completed: count, total: count)) }

@@ -16,7 +16,7 @@ extension FrontState {
     mutating func look(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64, round: UInt32) -> Look {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return .absent(sequence: sequence) }
-        let number = lastUse &+ 1
+        let number = useNumber(at: SystemClock.coarseNow())
         let miss: Look? = memory.table.withValue(at: place.index) { entry in
             if entry.round != round { return .unsure(revision: entry.revision) }
             if entry.writtenAt > now { return .future(revision: entry.revision) }
@@ -87,7 +87,8 @@ extension FrontState {
 
     /// A number for a use that comes after everything here and after a write.
     mutating func nextUse(after revision: Int64) -> Int64 {
-        lastUse = max(lastUse, min(revision, RevisionSource.highest)) &+ 1
+        lastUse = max(lastUse, min(revision, RevisionSource.highest))
+        lastUse = useNumber(at: SystemClock.coarseNow())
         return lastUse
     }
 

@@ -16,6 +16,9 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// The last number given to a use or a write.
     @usableFromInline var lastUse: Int64
 
+    /// Where the numbers come from that order uses and writes over all sub-caches and processes.
+    @usableFromInline let revisions: RevisionSource
+
     /// Whether somebody was asked to write down the uses.
     @usableFromInline var isFlushScheduled = false
 
@@ -46,14 +49,15 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// How many commits are on their way here of which nothing may come in by an offer: see ``OfferPause``.
     var pauses = 0
 
-    init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, lastUse: Int64) {
+    init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource) {
         memory = Memory(
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
             costLimit: limits.effectiveCost)
         watch = present.watch
         allowsCopies = present.allowsCopies
         self.limits = limits.counted
-        self.lastUse = lastUse
+        self.revisions = revisions
+        lastUse = revisions.next()
         notedUse = lastUse
     }
 
@@ -88,7 +92,9 @@ extension FrontState {
         if place.index == 0 || !isFlushScheduled || !watch.isQuiet { return nil }
         let round = watch.knownRound
         let isUnlimited = rule.isUnlimited
-        let now = isUnlimited ? 0 : moment ?? SystemClock.coarseNow()
+        let stamp = SystemClock.coarseNow()
+        let now = isUnlimited ? 0 : moment ?? stamp
+        let used = useNumber(at: stamp)
         let latest = moment == nil ? now &+ SystemClock.coarseLag : now
         let served = memory.table.withValue(at: place.index) { entry -> Bool in
             if entry.round != round || entry.ageKind != 0 { return false }
@@ -98,15 +104,23 @@ extension FrontState {
             } else {
                 entry.accessedAt = Entry.unknown
             }
-            lastUse &+= 1
-            entry.used = lastUse
+            entry.used = used
             return true
         }
         if !served { return nil }
+        lastUse = used
         memory.table.promote(place.index)
         memoryHits &+= 1
         return memory.table.value(at: place.index).value
     }
+}
+
+// MARK: - The order of use
+
+extension FrontState {
+    /// A number for a use that comes after everything here, and after what was written elsewhere before.
+    @inlinable @inline(__always)
+    func useNumber(at stamp: Int64) -> Int64 { max(lastUse &+ 1, revisions.ofUse(at: stamp)) }
 }
 
 // MARK: - Changes, in the order of commits

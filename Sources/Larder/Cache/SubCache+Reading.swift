@@ -232,7 +232,8 @@ extension SubCache {
             for (stored, revision) in over { ledger.noteMiss(stored, expired: revision) }
             for (index, row) in zip(missing, rows) {
                 let item = wanted[index]
-                guard let judged = ledger.judged(item.stored, row, terms.age),
+                let accessedAt = front.withLock { $0.accessed(item.key, hash: item.hash) }
+                guard let judged = ledger.judged(item.stored, row, terms.age, accessedAt: accessedAt),
                     let row = try ledger.filled(item.stored, judged, terms.age)
                 else { continue }
                 let finding = taken(row, item.key, item.hash, item.stored, terms, since: sequence, watch, round: round)

@@ -103,7 +103,7 @@ extension SubCache {
     /// Puts other extended data beside an entry.
     func extendedTicket(
         _ key: Key, _ stored: StoredKey, _ data: Data?, _ terms: CacheTerms<Value>
-    ) -> WriteTicket<(Bool, WritePlace)> {
+    ) -> WriteTicket<(Int64?, WritePlace)> {
         let hash = seed.hash(key)
         return ledger.extendedTicket(stored, data, terms.age, accessedAt: accessed(key, now: terms.now())) {
             [flights] place in

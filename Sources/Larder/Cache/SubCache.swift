@@ -51,7 +51,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         let seed = HashSeed()
         self.seed = seed
         holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
-        front = Mutex(FrontState(seed: seed, limits: limits, present: present, lastUse: ledger.store.revisions.next()))
+        front = Mutex(FrontState(seed: seed, limits: limits, present: present, revisions: ledger.store.revisions))
         let link = PressureLink { [self] in relieve($0) }
         pressureLink.withLock { $0 = link }
         PressureWatcher.shared.add(link)

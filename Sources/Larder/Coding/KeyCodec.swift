@@ -77,6 +77,9 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
                 return try decoder.decode(Key.self, from: try encoder.encode(number))
             case .blob(let bytes):
                 return try decoder.decode(Key.self, from: bytes)
+            case .foreign:
+                throw DecodingError.dataCorrupted(
+                    .init(codingPath: [], debugDescription: "No key is stored as a fraction, or as text that is not UTF-8."))
             }
         } catch {
             throw CacheError(

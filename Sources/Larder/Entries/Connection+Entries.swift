@@ -165,6 +165,9 @@ extension Statement {
             return try body(self)
         case .text(let text): return try binding(text: text, at: index, body)
         case .blob(let bytes): return try binding(bytes, at: index, body)
+        case .foreign:
+            try bind(key, at: index)
+            return try body(self)
         }
     }
 
@@ -184,6 +187,8 @@ extension Statement {
         case .integer(let number): try bind(number, at: index)
         case .text(let text): try bind(text, at: index)
         case .blob(let bytes): try bind(Array(bytes), at: index)
+        case .foreign(.number(let number)): try bind(number, at: index)
+        case .foreign(.text(let bytes)): try bind(textBytes: bytes, at: index)
         }
     }
 
@@ -224,7 +229,8 @@ extension Statement {
     func key(_ column: Int32) -> StoredKey {
         switch type(of: column) {
         case .integer: .integer(int64(column))
-        case .text: .text(text(column))
+        case .text: exactText(column).map { .text($0) } ?? .foreign(.text(bytes(column)))
+        case .real: .foreign(.number(double(column)))
         default: .blob(data(column))
         }
     }

@@ -125,14 +125,14 @@ extension Connection {
 
     /// The last moment at which all entries with an age of their own are served that are at `now`; `.max` if there are none.
     package mutating func nextOwnEnd(_ generation: Int64, now: Int64) throws(SQLiteError) -> Int64 {
-        Int64(try number(Queries.nextOwnEnd, generation, AgeRule(), now))
+        try number(Queries.nextOwnEnd, generation, AgeRule(), now)
     }
 
     /// How many entries are served at `now`.
     package mutating func countLive(_ generation: Int64, _ rule: AgeRule, now: Int64) throws(SQLiteError) -> Int {
         // Where only ages of their own end entries, the index on the keys counts, and the few are looked at.
-        guard rule.isUnlimited else { return try number(Queries.countLive, generation, rule, now) }
-        return try countAll(generation) - number(Queries.countOwnExpired, generation, rule, now)
+        guard rule.isUnlimited else { return Int(try number(Queries.countLive, generation, rule, now)) }
+        return try countAll(generation) - Int(number(Queries.countOwnExpired, generation, rule, now))
     }
 
     /// Whether any entry is served at `now`.
@@ -164,10 +164,10 @@ extension Connection {
 
     private mutating func number(
         _ sql: SQL, _ generation: Int64, _ rule: AgeRule, _ now: Int64
-    ) throws(SQLiteError) -> Int {
+    ) throws(SQLiteError) -> Int64 {
         try with(sql) { (statement) throws(SQLiteError) in
             try statement.bind(generation, rule, now)
-            return try statement.step() ? Int(statement.int64(0)) : 0
+            return try statement.step() ? statement.int64(0) : 0
         }
     }
 }

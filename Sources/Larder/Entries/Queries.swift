@@ -51,6 +51,18 @@ enum Queries {
         FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2
         """)
 
+    static let dropKeyIndex = "DROP INDEX IF EXISTS entry_key"
+
+    static let makeKeyIndex = "CREATE UNIQUE INDEX entry_key ON entry (cache, key)"
+
+    /// Rows of a key that another row has too, which was written later.
+    static let deleteDoubles = SQL(
+        """
+        DELETE FROM entry WHERE id IN (SELECT id FROM (
+            SELECT id, row_number() OVER (PARTITION BY cache, key ORDER BY revision DESC, id DESC) AS place FROM entry
+        ) WHERE place > 1)
+        """)
+
     static let countRows = SQL("SELECT count(*) FROM entry")
 
     /// Over all live generations.

@@ -9,6 +9,16 @@ package enum StoredKey: Hashable, Sendable {
     case integer(Int64)
     /// Any other key, in deterministic CBOR.
     case blob(Data)
+    /// What no key is stored as, and only damage or another program leaves: passes go on behind it, and it can be removed.
+    case foreign(ForeignKey)
+}
+
+/// A key that is no one's, exactly as the row has it.
+@usableFromInline
+package enum ForeignKey: Hashable, Sendable {
+    case number(Double)
+    /// Bytes that are said to be text, and are not UTF-8.
+    case text([UInt8])
 }
 
 extension StoredKey: CustomStringConvertible {
@@ -18,6 +28,8 @@ extension StoredKey: CustomStringConvertible {
         case .text(let text): text
         case .integer(let number): String(number)
         case .blob(let bytes): bytes.map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
+        case .foreign(.number(let number)): String(number)
+        case .foreign(.text(let bytes)): String(decoding: bytes, as: UTF8.self)
         }
     }
 }

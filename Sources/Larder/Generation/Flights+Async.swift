@@ -102,8 +102,12 @@ extension Flights {
                 guard !missing.isEmpty else { return }
                 let made = try await plan.generate(missing)
                 // Threads may be waiting for this storing that the pool lacks, so it needs none of the pool's.
+                let chain = FlightChain.current
                 handOff { [self] in
-                    let result = Result { try plan.store(made, permit(for: flight)) }
+                    // A codec may ask for what is being made, too.
+                    let result = FlightChain.$current.withValue(chain) {
+                        Result { try plan.store(made, permit(for: flight)) }
+                    }
                     finish(flight, result)
                     if case .failure(let error) = result { onFailure?(error) }
                 }

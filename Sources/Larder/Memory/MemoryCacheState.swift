@@ -41,7 +41,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     private static func bound(_ limit: Int) -> Int128 { limit == .max ? .max : Int128(limit) }
 
     /// The greatest cost of one entry.
-    @inlinable static var maximumCost: Int { 1 << 53 }
+    @inlinable static var maximumCost: Int { Int(clamping: Int64(1) << 53) }
 
     @inlinable @inline(__always)
     static func clamped(_ cost: Int) -> Int { max(0, min(cost, maximumCost)) }

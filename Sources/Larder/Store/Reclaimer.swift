@@ -53,13 +53,16 @@ package final class Reclaimer: Sendable {
 
     /// Deletes everything that is retired now, on this thread.
     ///
+    /// - Parameter progress: Told how many rows of which generation have gone.
     /// - Returns: How many rows went.
     @discardableResult
-    package func finish(_ store: Store, progress: (Int) -> Void = { _ in }) throws(CacheError) -> Int {
+    package func finish(
+        _ store: Store, progress: (_ count: Int, _ generation: Int64) -> Void = { _, _ in }
+    ) throws(CacheError) -> Int {
         var count = 0
-        while let removed = try slice(store) {
-            count += removed
-            if removed > 0 { progress(count) }
+        while let slice = try slice(store) {
+            count += slice.count
+            if slice.count > 0 { progress(slice.count, slice.generation) }
         }
         return count
     }
@@ -70,7 +73,7 @@ package final class Reclaimer: Sendable {
     }
 
     /// Deletes a slice; nil if there is nothing left.
-    private func slice(_ store: Store) throws(CacheError) -> Int? {
+    private func slice(_ store: Store) throws(CacheError) -> (count: Int, generation: Int64)? {
         guard try isAnyRetired(store) else {
             rows.store(Self.rowsPerSlice, ordering: .relaxed)
             return nil
@@ -85,19 +88,19 @@ package final class Reclaimer: Sendable {
         }
     }
 
-    private func slice(_ store: Store, of limit: Int) throws(CacheError) -> Int {
-        let ticket = WriteTicket<(count: Int, files: [String])>(
+    private func slice(_ store: Store, of limit: Int) throws(CacheError) -> (count: Int, generation: Int64) {
+        let ticket = WriteTicket<(went: (count: Int, files: [String]), generation: Int64)>(
             .unheld, isCompound: true,
             perform: { (connection, _) throws(WriteFailure) in
                 do throws(SQLiteError) {
-                    guard let id = try connection.retiredGeneration() else { return (0, []) }
-                    return try connection.reclaim(id, atMost: limit)
+                    guard let id = try connection.retiredGeneration() else { return ((0, []), 0) }
+                    return (try connection.reclaim(id, atMost: limit), id)
                 } catch {
                     throw .database(error)
                 }
             })
-        let went = try store.queue.run(ticket, store)
+        let (went, generation) = try store.queue.run(ticket, store)
         store.giveUp(went.files)
-        return went.count
+        return (went.count, generation)
     }
 }

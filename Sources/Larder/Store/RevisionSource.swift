@@ -4,10 +4,11 @@ internal import Synchronization
 ///
 /// Milliseconds since 2024, then ten bits that count within one, then eleven that this store drew by lot. A clock that
 /// stands or goes back costs the order nothing, since a number is always greater than the last.
+@usableFromInline
 package final class RevisionSource: Sendable {
     /// Begins at the exact time: the coarse one may stand where it stood when a store that was closed just now wrote.
     private let last = Atomic(max(0, SystemClock.now() - start) << 10)
-    private let lot = Int64.random(in: 0..<2048)
+    private let lot = Int64.random(in: 0..<2047)
 
     private static let start: Int64 = 1_704_067_200_000
 
@@ -26,5 +27,12 @@ package final class RevisionSource: Sendable {
             if isDone { return number << 11 | lot }
             seen = current
         }
+    }
+
+    /// A number for a use at a moment by the system's clock: greater than every one given before, and than those that
+    /// other processes gave by then.
+    @usableFromInline
+    package func ofUse(at moment: Int64) -> Int64 {
+        max(last.load(ordering: .relaxed), max(0, moment - Self.start) << 10) << 11 | 2047
     }
 }

@@ -149,7 +149,11 @@ extension RowLedger {
     }
 
     /// What a row that was read is to a reader by these terms; nil counts as a miss.
-    package func judged(_ key: StoredKey, _ row: EntryRow?, _ terms: AgeTerms) -> FoundRow? {
+    ///
+    /// - Parameter accessedAt: When memory saw the key used last.
+    package func judged(
+        _ key: StoredKey, _ row: EntryRow?, _ terms: AgeTerms, accessedAt: Int64? = nil
+    ) -> FoundRow? {
         // The clock is read after the disk: the wait counts.
         let now = row.map { terms.now(toJudge: $0.facts) } ?? 0
         return watchingClock { state in
@@ -157,7 +161,8 @@ extension RowLedger {
                 state.counts.misses += 1
                 return nil
             }
-            return state.judged(key, row.facts, terms, now: now).map { FoundRow(row: row, facts: $0, moment: $1) }
+            let judged = state.judged(key, row.facts, terms, now: now, accessedAt: accessedAt)
+            return judged.map { FoundRow(row: row, facts: $0, moment: $1) }
         }
     }
 

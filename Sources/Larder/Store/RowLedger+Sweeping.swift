@@ -184,14 +184,16 @@ extension RowLedger {
         weight: (EntryFacts) -> Int64
     ) throws(CacheError) -> Int {
         try flushUsesWhereRoom()
-        let (rule, now) = (terms.rule, terms.now())
+        let now = terms.now()
+        // What another handle may serve longer is not over.
+        let rules = AgeRule.loosest(liveRules, at: now)
         var removed = 0
         while true {
             let found = try readMoment { (c, id) throws(SQLiteError) -> (Int64, [TrimCandidate])? in
                 let excess = try excess(&c, id)
                 guard excess > 0 else { return nil }
                 let limit = min(Self.candidatesPerScan, Int(clamping: excess))
-                return (excess, try c.leastUsed(id, rule, now: now, limit: limit))
+                return (excess, try c.leastUsed(id, rules.first, and: rules.second, now: now, limit: limit))
             }
             guard let (excess, candidates) = found ?? nil else { return removed }
             var rest = excess

@@ -123,31 +123,36 @@ extension RowLedger {
             })
     }
 
-    /// Puts other extended data beside an entry that is served; false if there is none.
+    /// Puts other extended data beside an entry that is served; the new revision, or nil if there is none.
     package func extendedTicket(
         _ key: StoredKey, _ data: Data?, _ terms: AgeTerms, accessedAt: Int64?,
         decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable () -> (any Sendable)?
-    ) -> WriteTicket<(Bool, WritePlace)> {
+    ) -> WriteTicket<(Int64?, WritePlace)> {
         let now = terms.now()
         return ticket(
             .key(HeldKey(identity, key)), isCompound: true, adding: .max,
-            perform: { (connection, place) throws(WriteFailure) in
+            perform: { (connection, place) throws(WriteFailure) -> Int64? in
                 try connection.failing { (c) throws(SQLiteError) in
                     guard let facts = try c.facts(place.generation, key),
                         let seen = self.seen(key, facts, now: now, accessedAt: accessedAt),
                         !seen.isExpired(terms.rule, now: now)
-                    else { return false }
+                    else { return nil }
                     decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
                     try c.setExtended(place.generation, key, data, seen: facts.revision, next: next)
                     if place.looks, let now = try c.burden(place.generation, key) {
                         place.noteResized(by: now.size - facts.size)
                     }
-                    return true
+                    return next
                 }
             },
-            apply: { isSet, _ in isSet ? apply() : nil })
+            apply: { revision, _ in
+                guard let revision else { return nil }
+                // Limits spare it, as any entry that was just written.
+                self.state.withLock { $0.newest = max($0.newest, revision) }
+                return apply()
+            })
     }
 
     /// Puts a new generation in the place of this one.

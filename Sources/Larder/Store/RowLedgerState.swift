@@ -94,14 +94,17 @@ struct RowLedgerState: Sendable {
 
     /// What a row says to a reader by these terms, and when it was judged; nil counts as a miss.
     ///
-    /// - Parameter isPlain: Whether nobody asks when it was used, unless its age runs from there.
+    /// - Parameters:
+    ///   - accessedAt: When memory saw it used last.
+    ///   - isPlain: Whether nobody asks when it was used, unless its age runs from there.
     mutating func judged(
-        _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64, isPlain: Bool = false
+        _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64, accessedAt: Int64? = nil,
+        isPlain: Bool = false
     ) -> (facts: EntryFacts, moment: Int64)? {
         // A row that was corrected is older than it says, by which the clock was chosen.
         let now = corrections.isEmpty || !terms.isOfSystem ? now : SystemClock.now()
         let needsUse = !isPlain || facts.isSliding(else: terms.rule)
-        guard let facts = seen(key, facts, now: now, needsUse: needsUse) else {
+        guard let facts = seen(key, facts, now: now, accessedAt: accessedAt, needsUse: needsUse) else {
             counts.misses += 1
             return nil
         }

@@ -47,13 +47,20 @@ extension Store {
     private func inUse(_ body: (RowLedger) throws(CacheError) -> Int) throws(CacheError) -> Int {
         var count = 0
         for ledger in live.all where !ledger.isSuperseded {
-            do throws(CacheError) {
-                count += try body(ledger)
-            } catch {
-                if error.code != .superseded { throw error }
-            }
+            count += try unlessSuperseded { () throws(CacheError) in try body(ledger) }
         }
         return count
+    }
+
+    /// Does something for a sub-cache; where another one takes its place meanwhile, here or in another process, there is
+    /// nothing left to be done for it.
+    func unlessSuperseded(_ body: () throws(CacheError) -> Int) throws(CacheError) -> Int {
+        do throws(CacheError) {
+            return try body()
+        } catch {
+            if error.code != .superseded { throw error }
+            return 0
+        }
     }
 
     /// Removes what is over from sub-caches that nobody uses, by the age that was declared last.
@@ -69,9 +76,11 @@ extension Store {
             let ledger = RowLedger(generation, present: present, binding: binding, store: self)
             let rule = generation.age.rule
             let grace = max(generation.keepsExpired, rule.isSliding ? RowLedger.longestNote : 0)
-            count += try ledger.removeExpired(now: timekeeper.now()) { () throws(CacheError) in
-                // Since somebody has opened it, its handles say what they may still serve.
-                live[generation.name].map { !$0.isSuperseded } == true ? ([], 0) : ([rule], grace)
+            count += try unlessSuperseded { () throws(CacheError) in
+                try ledger.removeExpired(now: timekeeper.now()) { () throws(CacheError) in
+                    // Since somebody has opened it, its handles say what they may still serve.
+                    live[generation.name].map { !$0.isSuperseded } == true ? ([], 0) : ([rule], grace)
+                }
             }
         }
         return count
@@ -96,7 +105,7 @@ extension Store {
     ///
     /// - Returns: How many bytes.
     package func vacuum() throws(CacheError) -> Int64 {
-        var freed = 0
+        var freed: Int64 = 0
         var slice = Self.pagesPerSlice
         while true {
             let atMost = slice
@@ -111,8 +120,8 @@ extension Store {
                 })
             do throws(CacheError) {
                 let pages = try queue.run(ticket, self)
-                if pages <= 0 { return Int64(freed * Connection.pageSize) }
-                freed += pages
+                if pages <= 0 { return freed * Int64(Connection.pageSize) }
+                freed += Int64(pages)
             } catch {
                 slice = try smaller(atMost, after: error)
             }
@@ -149,6 +158,8 @@ extension Store {
     }
 
     /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
+    ///
+    /// What has gone and is not given back yet, since somebody stands in the log, counts as free.
     func holdFreeSpace() throws(CacheError) -> Int {
         guard let floor = policy.freeSpaceFloor, let blobs = try present().blobs else { return 0 }
         writtenOnVolume.store(0, ordering: .relaxed)
@@ -159,17 +170,27 @@ extension Store {
                 try blobs.space().free
             }
             guard free < floor else { return removed }
-            // What is over goes first of all.
-            var gone = hasSwept ? 0 : try sweepAll()
-            hasSwept = true
-            if gone == 0 { gone = try evictOfAll(bytes: max(floor - free, 1 << 20), .freeSpace) }
+            let owed = try onDatabase("cannot look at") { (database) throws(SQLiteError) in try database.owedBytes() }
+            let missing = floor - free.addingSaturated(owed)
+            var gone = 0
+            if missing > 0 {
+                // What is over goes first of all.
+                gone = hasSwept ? 0 : try sweepAll()
+                hasSwept = true
+                if gone == 0 { gone = try evictOfAll(bytes: max(missing, 1 << 20), .freeSpace) }
+                removed += gone
+            }
+            try giveBackSpace()
             if gone == 0 { return removed }
-            removed += gone
-            try checkpoint()
-            _ = try vacuum()
-            try emptyPool()
-            try checkpoint()
         }
+    }
+
+    /// Gives what is empty back to the volume.
+    private func giveBackSpace() throws(CacheError) {
+        try checkpoint()
+        _ = try vacuum()
+        try emptyPool()
+        try tidyLog()
     }
 
     /// Removes the least recently used entries that come to so many bytes.
@@ -193,7 +214,9 @@ extension Store {
                     RowVictim(candidate.key, candidate.facts, used: candidate.used))
             }
             var gone = 0
-            for (generation, victims) in victims { gone += try remove(victims, of: generation, cause) }
+            for (generation, victims) in victims {
+                gone += try unlessSuperseded { () throws(CacheError) in try remove(victims, of: generation, cause) }
+            }
             if gone == 0 { return removed }
             removed += gone
         }
@@ -228,7 +251,9 @@ extension Store {
             return written.compareExchange(expected: total, desired: 0, ordering: .relaxed).exchanged
         }
         let isFloorDue = policy.freeSpaceFloor.map { _ in
-            writtenOnVolume.wrappingAdd(bytes, ordering: .relaxed).newValue > 4 << 20
+            let total = writtenOnVolume.wrappingAdd(bytes, ordering: .relaxed).newValue
+            return total > 4 << 20
+                && writtenOnVolume.compareExchange(expected: total, desired: 0, ordering: .relaxed).exchanged
         }
         do throws(CacheError) {
             if isLimitDue == true { try holdLimitsAfterWrites() }

@@ -49,6 +49,7 @@ extension Store {
     private func problem(of row: CheckedRow) throws(CacheError) -> String? {
         let name = "The entry of key \(row.key) in generation \(row.generation)"
         if !row.isOwned { return "\(name) belongs to no sub-cache." }
+        if case .foreign = row.key { return "\(name) has a key that none is stored as." }
         guard let file = row.facts.file else {
             guard let size = row.payloadSize else { return "\(name) has neither a payload nor a file." }
             return size + row.extendedSize == row.facts.size
@@ -78,14 +79,16 @@ extension Store {
         let ticket = WriteTicket<Void>(
             .unheld, isCompound: true, isAlone: true,
             perform: { (connection, _) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in try c.execute("REINDEX") }
+                try connection.failing { (c) throws(SQLiteError) in try c.makeIndexesAnew() }
             })
         try queue.run(ticket, self)
     }
 
     private func delete(_ row: CheckedRow) throws(CacheError) {
         if let ledger = live.all.first(where: { $0.generation == row.generation }) {
-            _ = try ledger.remove([RowVictim(row.key, row.facts)], .call)
+            _ = try unlessSuperseded { () throws(CacheError) in
+                try ledger.remove([RowVictim(row.key, row.facts)], .call).count
+            }
             return
         }
         let facts = row.facts

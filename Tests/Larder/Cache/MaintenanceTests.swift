@@ -130,6 +130,54 @@ struct MaintenanceTests {
         #expect(try self.cache(again).map(\.key) == [1, 3, 9])
     }
 
+    @Test func `of two rows of one key, which an index that had lost one let in, repairing keeps the later`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager, options: CacheOptions(memory: .disabled))
+        for key in 1...3 { cache[key] = bytes(key) }
+        try Intruder.hideIndex(at: place.url) {
+            // As an index does that has lost it, the hidden one knows nothing of the row.
+            try $0.execute(
+                """
+                INSERT INTO entry SELECT 100, cache, key, 4, written_at, accessed_at, age_rule, age, is_pinned, revision - 1,
+                    used, file, checksum, extended, x'00000000', cost FROM entry WHERE key = 2
+                """)
+        }
+        let again = try place.manager()
+        #expect(try !again.verify(repairing: true).isHealthy)
+        #expect(try again.verify().isHealthy)
+        #expect(try self.cache(again).map(\.value.count) == [1, 2, 3])
+        try expectInvariants(try self.cache(again))
+    }
+
+    @Test func `a sub-cache that is replaced while maintenance is at it does not end maintenance`() throws {
+        let hasReplaced = Counter()
+        do {
+            let manager = try place.manager()
+            for name in ["a", "b"] { try cache(manager, name).setValues((0..<2000).map { ($0, bytes(10)) }) }
+            try manager.close()
+        }
+        place.time.advance(by: .seconds(7200))
+        // As by another process: of this one's handles maintenance knows.
+        let other = place.url
+        let manager = try place.manager { configuration in
+            configuration.log = { message in
+                guard message.text.contains("was over"), hasReplaced.value == 0 else { return }
+                hasReplaced.increment()
+                do {
+                    var intruder = try Intruder(other)
+                    try intruder.execute("UPDATE cache SET is_retired = 1 WHERE name = 'a'")
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        let report = try manager.maintain()
+        #expect(hasReplaced.value == 1)
+        #expect(report.expired >= 2000 && report.expired < 4000)
+        #expect(report.expired + report.reclaimed == 4000)
+        #expect(try manager.store().entryCount() == 0)
+    }
+
     @Test func `the small commit of maintenance is our own, so that memory goes on serving without a look at the disk`()
         throws
     {

@@ -39,6 +39,16 @@ struct CacheDiskTests {
             ])
     }
 
+    // case 89
+    @Test(.enabled(if: SmallVolume.isAvailable, "this system does not let us make a small volume"))
+    func `below the floor no more goes than has to, though somebody stands in the log`() throws {
+        let child = try ChildProcess(
+            "larder-test-cache", ["sink-pinned", folder.url.path],
+            through: SmallVolume.wrapper(folder.url.path, kibibytes: 40_000, ballast: 4000))
+        let maintained = Array(repeating: "maintained nothing", count: 5)
+        #expect(try child.finish().lines == maintained + ["kept true", "above true true true"])
+    }
+
     // case 88
     @Test(.enabled(if: SmallVolume.isAvailable, "this system does not let us make a small volume"))
     func `without a floor nothing goes for the sake of the volume`() throws {

@@ -72,7 +72,7 @@ struct ReclaimerTests {
         #expect(try store.entryCount() == 5000)
         #expect(first[1] == nil)
         var counts: [Int] = []
-        try store.reclaimer.finish(store) { counts.append($0) }
+        try store.reclaimer.finish(store) { count, _ in counts.append((counts.last ?? 0) + count) }
         #expect(counts.count >= 10 && counts.last == 5000, "\(counts)")
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 500 })
         #expect(store.queue.transactions >= before + 1 + counts.count)

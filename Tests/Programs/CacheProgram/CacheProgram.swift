@@ -40,6 +40,7 @@ struct CacheProgram {
             case "reopen-full": try reopenFull(arguments[1], durability: arguments[2])
             case "die-full": try dieFull(arguments[1])
             case "sink": try sink(arguments[1], floor: arguments.dropFirst(2).first.flatMap(Int64.init))
+            case "sink-pinned": try sinkPinned(arguments[1])
             case "leave-open": try leaveOpen(arguments[1], isHeld: arguments[2] == "true")
             case "save-and-wait": try saveAndWait(arguments[1])
             case "read-as-nobody": try readAsNobody(arguments[1])
