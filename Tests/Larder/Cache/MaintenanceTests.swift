@@ -149,35 +149,6 @@ struct MaintenanceTests {
         try expectInvariants(try self.cache(again))
     }
 
-    @Test func `a sub-cache that is replaced while maintenance is at it does not end maintenance`() throws {
-        let hasReplaced = Counter()
-        do {
-            let manager = try place.manager()
-            for name in ["a", "b"] { try cache(manager, name).setValues((0..<2000).map { ($0, bytes(10)) }) }
-            try manager.close()
-        }
-        place.time.advance(by: .seconds(7200))
-        // As by another process: of this one's handles maintenance knows.
-        let other = place.url
-        let manager = try place.manager { configuration in
-            configuration.log = { message in
-                guard message.text.contains("was over"), hasReplaced.value == 0 else { return }
-                hasReplaced.increment()
-                do {
-                    var intruder = try Intruder(other)
-                    try intruder.execute("UPDATE cache SET is_retired = 1 WHERE name = 'a'")
-                } catch {
-                    Issue.record(error)
-                }
-            }
-        }
-        let report = try manager.maintain()
-        #expect(hasReplaced.value == 1)
-        #expect(report.expired >= 2000 && report.expired < 4000)
-        #expect(report.expired + report.reclaimed == 4000)
-        #expect(try manager.store().entryCount() == 0)
-    }
-
     @Test func `the small commit of maintenance is our own, so that memory goes on serving without a look at the disk`()
         throws
     {

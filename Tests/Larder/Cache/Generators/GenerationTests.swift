@@ -211,6 +211,30 @@ struct GenerationTests {
         #expect(!cache.isGenerating)
     }
 
+    @Test func `a codec that asks for what is being made is told so, in either form`() async throws {
+        let home = Locked<Cache<Int, String>?>(nil)
+        let codec = ValueCodec<String>(
+            identifier: "asking",
+            encode: { value in
+                if value == "x", let cache = home.value { _ = try cache.value(forKey: 1) { _ in "y" } }
+                return Data(value.utf8)
+            }, decode: { String(decoding: $0, as: UTF8.self) })
+        let place = try StorePlace()
+        let cache: Cache<Int, String> = try place.manager().cache(
+            named: "asking", version: "1", maxAge: .days(1), codec: codec)
+        home.change { $0 = cache }
+        defer { home.change { $0 = nil } }
+        var errors: [(any Error)?] = []
+        do { _ = try await onThread { try cache.value(forKey: 1) { _ in "x" } } } catch { errors.append(error) }
+        do { _ = try await cache.value(forKey: 1) { _ async in "x" } } catch { errors.append(error) }
+        #expect(errors.count == 2)
+        for error in errors {
+            #expect((error as? CacheError)?.code == .encodingFailed)
+            #expect(((error as? CacheError)?.underlying as? CacheError)?.code == .recursiveGeneration)
+        }
+        #expect(try await !cache.contains(1))
+    }
+
     @Test func `many keys: one call makes what is missing`() async throws {
         let cache = try bench.numbers()
         cache[1] = "there"
