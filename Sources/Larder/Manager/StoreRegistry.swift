@@ -44,6 +44,7 @@ final class StoreRegistry: Sendable {
                 state.writers += 1
                 if state.writers == 1 { _ = state.store!.setWritable(true) }
                 _ = ExitFlush.isArranged
+                state.store!.followIntoBackground()
                 return state.store!
             }
             return StoreLease(store: store) { [self] in leave(key, place, closing: true, writer: true) }

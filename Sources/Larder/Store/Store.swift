@@ -52,6 +52,9 @@ package final class Store: Sendable {
     /// What holds for all of it.
     package let policy: StorePolicy
 
+    /// Follows the app into the background.
+    let background = Mutex<BackgroundWatcher?>(nil)
+
     /// The bytes written since the limit of the whole was looked after, and how many may be before it is again.
     let written = Atomic(0)
     let room = Atomic(0)

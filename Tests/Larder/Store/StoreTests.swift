@@ -66,6 +66,26 @@ struct StoreTests {
         #expect(try store.rowCount() == 2)
     }
 
+    @Test func `an app that goes into the background holds nothing that others wait for, and has its uses written down`()
+        throws
+    {
+        let manager = try place.manager()
+        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        cache[1] = 1
+        place.time.advance(by: .seconds(1))
+        for _ in 0..<2 { #expect(try cache[1] == 1 && cache.count == 1) }
+        let store = try manager.store()
+        var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+        var guardian = try Connection.open(.file(url.path), .init(role: .guardian, busyMilliseconds: 0))
+        try other.execute("UPDATE cache SET latest_at = latest_at + 1")
+        #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == false)
+        // Time stands still, as it does for a process that is suspended.
+        store.enterBackground()
+        try Waiting.until { try other.number(.countUsed) == 1 }
+        store.enterBackground()
+        try Waiting.until { try other.checkpoint(guardedBy: &guardian)?.isComplete == true }
+    }
+
     /// The locks on the log's index that keep others from something: SQLite's bytes 120 to 127.
     private func logLocks() throws -> [String] {
         let path = url.path + "-shm"
@@ -190,4 +210,8 @@ struct StoreTests {
         #expect(errors == [])
         #expect(try store.rowCount() == 300)
     }
+}
+
+extension SQL {
+    fileprivate static let countUsed = SQL("SELECT count(*) FROM entry WHERE used IS NOT NULL")
 }

@@ -1,0 +1,18 @@
+internal import Synchronization
+
+/// What an app does when it goes into the background, where it may be suspended at any moment.
+extension Store {
+    /// Sees to it that nothing is held that others wait for while the app is suspended.
+    func followIntoBackground() {
+        background.withLock { watcher in
+            if watcher == nil { watcher = BackgroundWatcher { [weak self] in self?.enterBackground() } }
+        }
+    }
+
+    /// Lets go of the file's locks, and has what was used written down.
+    package func enterBackground() {
+        database?.letGoOfReaders()
+        guard !isReadOnly else { return }
+        for ledger in live.all { ledger.flushNow() }
+    }
+}
