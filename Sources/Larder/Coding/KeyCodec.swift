@@ -79,7 +79,7 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
                 return try decoder.decode(Key.self, from: bytes)
             case .foreign:
                 throw DecodingError.dataCorrupted(
-                    .init(codingPath: [], debugDescription: "No key is stored as a fraction, or as text that is not UTF-8."))
+                    .init(codingPath: [], debugDescription: "No key is stored as a fraction, or as broken text."))
             }
         } catch {
             throw CacheError(
