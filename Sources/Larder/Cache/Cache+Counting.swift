@@ -33,8 +33,8 @@ extension Cache {
     @discardableResult
     public func removeExpired() throws(CacheError) -> Int {
         try checkCurrent("remove what is expired")
-        return try ledger.removeExpired(now: terms.now()) { () throws(CacheError) in
-            (try ledger.sweepTerms().rules, 0)
+        return try ledger.removeExpired { () throws(CacheError) in
+            (try ledger.sweepTerms().rules, 0, terms.now())
         }
     }
 

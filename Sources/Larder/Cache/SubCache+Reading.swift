@@ -35,7 +35,8 @@ extension SubCache {
             case .future(let revision):
                 // The clock was set back, now or before somebody else has met this row; the ledger writes that down.
                 let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
-                let moment = min(facts?.writtenAt ?? now, now)
+                // By the clock as it is now: it may have been written since this call looked at it.
+                let moment = min(facts?.writtenAt ?? .max, terms.now())
                 front.withLock { $0.correct(key, hash: hash, revision: revision, now: moment) }
             case .unsure(let revision):
                 let facts = try ledger.facts(stored, terms.age, accessedAt: nil)

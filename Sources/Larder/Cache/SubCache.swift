@@ -104,7 +104,16 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
 
     package func end() -> (any Sendable)? { changes.finish() }
 
-    package func end(for manager: ObjectIdentifier) { changes.finish(for: manager) }
+    package func end(for manager: ObjectIdentifier, _ reporter: AnyObject) {
+        changes.finish(for: manager)
+        let ended = reporters.withLock { reporters in
+            let ended = reporters.filter { $0 === reporter }
+            reporters.removeAll { $0 === reporter }
+            return ended
+        }
+        // Its log is the user's, and what that holds.
+        _ = consume ended
+    }
 
     package func limitIsUnmet() {
         report(

@@ -106,7 +106,7 @@ public final class CacheManager: Sendable {
 
     private func end() {
         if !closed.exchange(true, ordering: .relaxed) { flushBeforeEnd() }
-        for ledger in liveLedgers ?? [] { ledger.front?.end(for: ObjectIdentifier(self)) }
+        for ledger in liveLedgers ?? [] { ledger.front?.end(for: ObjectIdentifier(self), reporter) }
         let stop = stopListening.withLock { $0.take() }
         let lease = lease.withLock { $0.take() }
         if let notice = lease?.end() { Self.tell(notice, hub, configuration.log) }

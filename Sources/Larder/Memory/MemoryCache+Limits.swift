@@ -48,10 +48,11 @@ extension MemoryCache {
     @discardableResult
     public func removeExpired() -> Int {
         if rule.isUnlimited { return 0 }
-        let now = exactNow()
         var next: UInt32? = 1
         var count = 0
         while let first = next {
+            // For each slice: what was set since the last one is not of the future.
+            let now = exactNow()
             var discards: [LRUTable<Key, Value>.Node] = []
             next = state.withLock { state in
                 state.removeExpired(from: first, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)

@@ -209,6 +209,20 @@ extension RowLedger {
         watchingClock { $0.seen(key, facts, now: now, accessedAt: accessedAt) }
     }
 
+    /// The same in a turn among the writes, for which it waited since a moment: what was written or used meanwhile tells of
+    /// a later one, and not of a clock that was set back.
+    ///
+    /// - Returns: With the moment by which to judge it.
+    func seenInTurn(
+        _ key: StoredKey, _ facts: EntryFacts, since moment: Int64, accessedAt: Int64?
+    ) -> (facts: EntryFacts, moment: Int64)? {
+        watchingClock { state in
+            let used = max(accessedAt ?? .min, state.uses[key]?.accessedAt ?? .min)
+            let now = max(moment, facts.writtenAt, facts.accessedAt, used)
+            return state.seen(key, facts, now: now, accessedAt: accessedAt).map { ($0, now) }
+        }
+    }
+
     /// The same of a row that a pass comes to; nil also if it is over.
     @usableFromInline
     package func served(

@@ -57,7 +57,12 @@ extension RowLedger {
             // The front's keys are the user's code, and made before anything is held.
             let front = front
             let removal = front?.removal(of: slice, cause) ?? .none
-            let went = try run(removalTicket(slice, cause, removal)).map { slice[$0] }
+            let gone = try run(removalTicket(slice, cause, removal))
+            // One that was opened meanwhile may have a copy since before that.
+            if let late = store.live[name]?.front, late !== front {
+                store.release(late.removal(of: slice, cause).apply(gone))
+            }
+            let went = gone.map { slice[$0] }
             front?.wentAway(went, cause)
             removed += went
         }
@@ -105,20 +110,19 @@ extension RowLedger {
 
     /// Removes every entry that is over by all rules, and has been for a time of grace.
     ///
-    /// - Parameters:
-    ///   - now: The moment by which entries are over.
-    ///   - terms: The rules, and the grace in milliseconds; asked for each page, since a handle may have been opened that
-    ///     serves more. The sweep ends where there are no rules.
+    /// - Parameter terms: The rules, the grace in milliseconds, and the moment by which entries are over; asked for each page
+    ///   once it is read, since a handle may have been opened that serves more, or an entry written. The sweep ends where
+    ///   there are no rules.
     /// - Returns: How many went.
     package func removeExpired(
-        now: Int64, _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64)
+        _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64, now: Int64)
     ) throws(CacheError) -> Int {
         try flushUsesWhereRoom()
         var count = 0
         var pass = RowPass()
         while true {
             let page = try pass.nextFacts(of: self)
-            let (rules, grace) = try terms()
+            let (rules, grace, now) = try terms()
             if page.isEmpty || rules.isEmpty {
                 // Moments in the future that were met.
                 if !isSettled { try flushUsesWhereRoom() }
@@ -148,10 +152,11 @@ extension RowLedger {
     ///
     /// Where its last handle is gone it is one that nobody uses once it is settled.
     package func sweep() throws(CacheError) -> Int {
-        try removeExpired(now: store.timekeeper.now()) { () throws(CacheError) in
+        try removeExpired { () throws(CacheError) in
             let (rules, keeping) = try sweepTerms()
             // Another process may have read a sliding entry, and not written that down yet.
-            return (rules, rules.contains(where: \.isSliding) ? max(keeping, Self.longestNote) : keeping)
+            let grace = rules.contains(where: \.isSliding) ? max(keeping, Self.longestNote) : keeping
+            return (rules, grace, store.timekeeper.now())
         }
     }
 

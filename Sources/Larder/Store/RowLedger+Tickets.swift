@@ -108,9 +108,9 @@ extension RowLedger {
                         return TakenRow(row: nil, isRemoved: false)
                     }
                     place.noteGone(row.facts.file, row.facts.size)
-                    let seen = self.seen(key, row.facts, now: now, accessedAt: accessedAt)
+                    let seen = self.seenInTurn(key, row.facts, since: now, accessedAt: accessedAt)
                     _ = try c.delete(place.generation, key)
-                    let isServed = seen.map { !$0.isExpired(terms.rule, now: now) } ?? false
+                    let isServed = seen.map { !$0.facts.isExpired(terms.rule, now: $0.moment) } ?? false
                     return TakenRow(row: isServed ? row : nil, isRemoved: true)
                 }
             },
@@ -135,8 +135,8 @@ extension RowLedger {
             perform: { (connection, place) throws(WriteFailure) -> Int64? in
                 try connection.failing { (c) throws(SQLiteError) in
                     guard let facts = try c.facts(place.generation, key),
-                        let seen = self.seen(key, facts, now: now, accessedAt: accessedAt),
-                        !seen.isExpired(terms.rule, now: now)
+                        let seen = self.seenInTurn(key, facts, since: now, accessedAt: accessedAt),
+                        !seen.facts.isExpired(terms.rule, now: seen.moment)
                     else { return nil }
                     decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)

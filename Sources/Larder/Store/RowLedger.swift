@@ -219,8 +219,9 @@ package protocol LedgerFront: AnyObject, Sendable {
     /// - Returns: What is to be released when nothing is held.
     func end() -> (any Sendable)?
 
-    /// A manager is closed: those who follow the changes through it learn no more.
-    func end(for manager: ObjectIdentifier)
+    /// A manager is closed: those who follow the changes through it learn no more, and nothing is told to what reports
+    /// for it.
+    func end(for manager: ObjectIdentifier, _ reporter: AnyObject)
 
     /// What takes the copies of these entries out of memory, in the order of commits.
     func removal(of victims: [RowVictim], _ cause: RemovalCause) -> FrontRemoval

@@ -77,9 +77,10 @@ extension Store {
             let rule = generation.age.rule
             let grace = max(generation.keepsExpired, rule.isSliding ? RowLedger.longestNote : 0)
             count += try unlessSuperseded { () throws(CacheError) in
-                try ledger.removeExpired(now: timekeeper.now()) { () throws(CacheError) in
+                try ledger.removeExpired { () throws(CacheError) in
                     // Since somebody has opened it, its handles say what they may still serve.
-                    live[generation.name].map { !$0.isSuperseded } == true ? ([], 0) : ([rule], grace)
+                    let isInUse = live[generation.name].map { !$0.isSuperseded } == true
+                    return (isInUse ? [] : [rule], grace, timekeeper.now())
                 }
             }
         }

@@ -27,6 +27,43 @@ struct CBORDecodingContainerTests {
             [Backwards].self, from: Data(hex: "82 a3616101 6162f6 616303 bf616101 6162f6 616303ff"))
     }
 
+    @Test(arguments: ["82 a1616101 a1616202", "9f a1616101 a1616202 ff"])
+    func `a copy of an array's container looks ahead, and has a place of its own`(bytes: String) throws {
+        struct Pair: Decodable {
+            let a: Int?
+            let b: Int?
+        }
+        struct Kinds: Decodable {
+            init(from decoder: any Decoder) throws {
+                var probe = try decoder.unkeyedContainer()
+                var items = probe
+                var kinds: [String] = []
+                while !probe.isAtEnd {
+                    let index = probe.currentIndex
+                    #expect(items.currentIndex == index && items.count == 2 && probe.count == 2)
+                    kinds += try probe.nestedContainer(keyedBy: Key.self).allKeys.map(\.rawValue)
+                    #expect(probe.currentIndex == index + 1 && items.currentIndex == index)
+                    let pair = try items.decode(Pair.self)
+                    #expect(pair.a == (index == 0 ? 1 : nil) && pair.b == (index == 0 ? nil : 2))
+                }
+                #expect(kinds == ["a", "b"])
+                #expect(items.isAtEnd)
+                var late = try decoder.unkeyedContainer()
+                let start = late
+                #expect(try late.decode([String: Int].self) == ["a": 1])
+                late = start
+                do {
+                    _ = try late.decode(Int.self)
+                    Issue.record("a map is no number")
+                } catch DecodingError.typeMismatch(_, let context) {
+                    #expect(context.codingPath.last?.intValue == 0)
+                }
+                #expect(try late.decode([String: Int].self) == ["a": 1])
+            }
+        }
+        _ = try CBORDecoder().decode([Kinds].self, from: Data(hex: "82 \(bytes) \(bytes)"))
+    }
+
     @Test func `integer keys of other encoders are found by their number`() throws {
         enum Numbered: Int, CodingKey { case first = 1, second = 2, large = 1000 }
         struct Value: Codable, Equatable {

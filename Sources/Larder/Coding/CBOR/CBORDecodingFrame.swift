@@ -303,6 +303,14 @@ final class CBORDecodingFrame: CBORContainerBoxes {
         element &-= 1  // the complement of the next index
     }
 
+    /// So many elements were read, up to `end`, by whichever container is furthest.
+    @inline(__always)
+    func noteRead(_ index: Int, to end: Int) {
+        if end <= cursor { return }
+        cursor = end
+        if count >= 0 { remaining = count &- index }
+    }
+
     func endOfArray() throws(CBORFault) -> Int {
         var reader = input.pointee.at(cursor)
         if remaining < 0 {

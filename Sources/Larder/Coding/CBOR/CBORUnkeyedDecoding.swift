@@ -1,84 +1,25 @@
 /// The container of an array.
+///
+/// A copy has a place of its own, as programs expect that look ahead. Three words: more would take a box in each `any`.
 struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
-    let frame: CBORDecodingFrame
+    private let frame: CBORDecodingFrame
+    /// Where the next element begins.
+    private var cursor: Int
+    private(set) var currentIndex = 0
+
+    /// - Parameter frame: One for an array of which nothing was read.
+    init(frame: CBORDecodingFrame) {
+        self.frame = frame
+        cursor = frame.cursor
+    }
 
     var codingPath: [any CodingKey] { frame.codingPath }
-    var count: Int? { frame.elementCount }
-    var isAtEnd: Bool { frame.isAtEnd }
-    var currentIndex: Int { ~frame.element }
 
-    func decodeNil() throws -> Bool {
-        try frame.checkElement(Never?.self)
-        guard let end = frame.endOfNull(at: frame.cursor) else { return false }
-        frame.advance(to: end)
-        return true
-    }
-
-    @inline(__always)
-    func decode<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
-        try read(type)
-    }
-
-    func decode(_ type: Int128.Type) throws -> Int128 { try read(type) }
-    func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) }
-
-    func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        try frame.checkElement(type)
-        let value = try frame.state.decode(type, at: frame.cursor, in: frame)
-        frame.advance(to: frame.state.end)
-        return value
-    }
-
-    func nestedContainer<NestedKey: CodingKey>(
-        keyedBy type: NestedKey.Type
-    ) throws -> KeyedDecodingContainer<NestedKey> {
-        try nested { try frame.state.push(at: frame.cursor, in: frame).keyedContainer(type) }
-    }
-
-    func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try nested { try frame.state.push(at: frame.cursor, in: frame).unkeyedContainer(nil) }
-    }
-
-    func superDecoder() throws -> any Decoder {
-        try nested { try frame.superDecoder(at: frame.cursor) }
-    }
-
-    /// What `open` makes of the element at the cursor, which counts as read, whatever is read from it.
-    private func nested<Inner>(_ open: () throws -> Inner) throws -> Inner {
-        try frame.checkElement(Inner.self)
-        let end = try endOfElement()
-        let opened = try open()
-        frame.advance(to: end)
-        return opened
-    }
-
-    private func endOfElement() throws -> Int {
-        try frame.state.checkDepth(Any.self, at: frame.cursor, in: frame)
-        var reader = frame.input.pointee.at(frame.cursor)
-        do throws(CBORFault) { try reader.skip() } catch { throw frame.state.failure(error, Any.self, in: frame) }
-        return reader.offset
-    }
-
-    @inline(__always)
-    private func read<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
-        try frame.checkElement(type)
-        var reader = frame.input.pointee.at(frame.cursor)
-        do throws(CBORFault) {
-            let value = try type.decoded(from: &reader)
-            frame.advance(to: reader.offset)
-            return value
-        } catch {
-            throw frame.state.failure(error, type, in: frame)
-        }
-    }
-}
-
-extension CBORDecodingFrame {
     /// How many elements this array has; counted where its head does not tell.
-    fileprivate var elementCount: Int? {
-        if count >= 0 { return count }
-        var reader = input.pointee.at(cursor)
-        var total = ~element
+    var count: Int? {
+        if frame.count >= 0 { return frame.count }
+        var reader = frame.input.pointee.at(cursor)
+        var total = currentIndex
         do throws(CBORFault) {
             while try !reader.skipStop() {
                 try reader.skip()
@@ -90,8 +31,80 @@ extension CBORDecodingFrame {
         return total
     }
 
+    var isAtEnd: Bool {
+        if frame.count >= 0 { return currentIndex == frame.count }
+        return frame.input.pointee.at(cursor).isAtStop
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        try checkElement(Never?.self)
+        guard let end = frame.endOfNull(at: cursor) else { return false }
+        advance(to: end)
+        return true
+    }
+
     @inline(__always)
-    func checkElement(_ type: Any.Type) throws {
+    mutating func decode<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
+        try read(type)
+    }
+
+    mutating func decode(_ type: Int128.Type) throws -> Int128 { try read(type) }
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) }
+
+    mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        try checkElement(type)
+        let value = try frame.state.decode(type, at: cursor, in: frame)
+        advance(to: frame.state.end)
+        return value
+    }
+
+    mutating func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try nested { frame, cursor in try frame.state.push(at: cursor, in: frame).keyedContainer(type) }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try nested { frame, cursor in try frame.state.push(at: cursor, in: frame).unkeyedContainer(nil) }
+    }
+
+    mutating func superDecoder() throws -> any Decoder {
+        try nested { frame, cursor in try frame.superDecoder(at: cursor) }
+    }
+
+    /// What `open` makes of the element at the cursor, which counts as read, whatever is read from it.
+    private mutating func nested<Inner>(_ open: (CBORDecodingFrame, Int) throws -> Inner) throws -> Inner {
+        try checkElement(Inner.self)
+        let end = try endOfElement()
+        let opened = try open(frame, cursor)
+        advance(to: end)
+        return opened
+    }
+
+    private func endOfElement() throws -> Int {
+        try frame.state.checkDepth(Any.self, at: cursor, in: frame)
+        var reader = frame.input.pointee.at(cursor)
+        do throws(CBORFault) { try reader.skip() } catch { throw frame.state.failure(error, Any.self, in: frame) }
+        return reader.offset
+    }
+
+    @inline(__always)
+    private mutating func read<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
+        try checkElement(type)
+        var reader = frame.input.pointee.at(cursor)
+        do throws(CBORFault) {
+            let value = try type.decoded(from: &reader)
+            advance(to: reader.offset)
+            return value
+        } catch {
+            throw frame.state.failure(error, type, in: frame)
+        }
+    }
+
+    /// Before an element is read, which is then a step of the path.
+    @inline(__always)
+    private func checkElement(_ type: Any.Type) throws {
+        frame.element = ~currentIndex
         if isAtEnd { throw pastEnd(type) }
     }
 
@@ -99,7 +112,15 @@ extension CBORDecodingFrame {
         .valueNotFound(
             type,
             DecodingError.Context(
-                codingPath: codingPath + elementPath,
-                debugDescription: "The array at byte \(item) has no more elements."))
+                codingPath: codingPath + frame.elementPath,
+                debugDescription: "The array at byte \(frame.item) has no more elements."))
+    }
+
+    /// The element at the cursor was read, and ends at `end`.
+    @inline(__always)
+    private mutating func advance(to end: Int) {
+        cursor = end
+        currentIndex &+= 1
+        frame.noteRead(currentIndex, to: end)
     }
 }

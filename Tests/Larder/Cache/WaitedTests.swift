@@ -1,0 +1,94 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Calls that have waited while time went on, and managers that are gone.
+struct WaitedTests {
+    private let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private func cache(
+        _ manager: CacheManager, _ maxAge: MaxAge = .seconds(1), _ options: CacheOptions = CacheOptions()
+    ) throws -> Cache<Int, String> {
+        try manager.cache(named: "a", version: "1", maxAge: maxAge, options: options.steady)
+    }
+
+    enum Call: CaseIterable { case setExtendedData, removeValue }
+
+    // cases 158, 164
+    @Test(arguments: Call.allCases, [MaxAge.seconds(1), .seconds(1).sinceLastAccess])
+    func `a write that waited while time went on takes what was written meanwhile for no set-back of the clock`(
+        call: Call, maxAge: MaxAge
+    ) throws {
+        let manager = try place.manager()
+        let cache = try cache(manager, maxAge)
+        cache[1] = "old"
+        let store = try manager.writableStore()
+        var waiting: SideThread<Void>?
+        try cache.update(1) { value in
+            waiting = SideThread {
+                switch call {
+                case .setExtendedData: try cache.setExtendedData(Data([1]), forKey: 1)
+                case .removeValue: _ = try cache.removeValue(forKey: 1)
+                }
+            }
+            try Waiting.until { store.queue.waitingCount > 0 }
+            place.time.advance(by: .seconds(30))
+            try SideThread { cache[2] = "two" }.value()
+            value = "new"
+        }
+        try waiting?.value()
+        place.time.advance(by: .milliseconds(900))
+        #expect(cache[2] == "two")
+        #expect(cache[1] == (call == .removeValue ? nil : "new"))
+        try manager.flush()
+        #expect(try cache.metadata(forKey: 2)?.writtenAt == place.time.now.addingTimeInterval(-0.9))
+    }
+
+    @Test func `a sweep that takes long takes nothing of the age of what is written meanwhile`() throws {
+        let home = Locked<Cache<Int, String>?>(nil)
+        let told = Counter()
+        let manager = try place.manager { configuration in
+            configuration.log = { [place] message in
+                guard message.text.contains("was over"), told.value == 0, let cache = home.value else { return }
+                told.increment()
+                place.time.advance(by: .seconds(5))
+                cache[1999] = "fresh"
+            }
+        }
+        let cache = try cache(manager, .seconds(10))
+        home.change { $0 = cache }
+        defer { home.change { $0 = nil } }
+        try cache.setValues((0..<1000).map { ($0, "old") })
+        place.time.advance(by: .seconds(8))
+        try cache.setValue("kept", forKey: 1999)
+        place.time.advance(by: .seconds(3))
+        #expect(try cache.removeExpired() == 1000)
+        #expect(told.value == 1)
+        place.time.advance(by: .milliseconds(9_900))
+        #expect(cache[1999] == "fresh")
+        place.time.advance(by: .milliseconds(200))
+        #expect(cache[1999] == nil)
+    }
+
+    @Test func `a manager that is closed is told nothing more, and kept by nobody`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        let told = Counter()
+        weak var seen: Counter?
+        do {
+            let held = Counter()
+            seen = held
+            let other = try place.manager { $0.log = { _ in held.increment(); told.increment() } }
+            _ = try self.cache(other)
+            try other.close()
+        }
+        #expect(seen == nil)
+        cache[1] = "one"
+        place.time.advance(by: .seconds(2))
+        #expect(try cache.removeExpired() == 1)
+        #expect(told.value == 0)
+    }
+}
