@@ -158,10 +158,12 @@ extension Store {
         return expired + (try evictOfAll(bytes: rest - limit, .size, sparing: spared))
     }
 
-    /// Removes the least recently used entries until enough of the volume is free, or nothing is left.
+    /// Removes the least recently used entries until enough of the volume is free, or nothing is left that may go.
     ///
     /// What has gone and is not given back yet, since somebody stands in the log, counts as free.
-    func holdFreeSpace() throws(CacheError) -> Int {
+    ///
+    /// - Parameter sparesNewest: Whether the entry that was written last stays, as after a write.
+    func holdFreeSpace(sparesNewest: Bool = false) throws(CacheError) -> Int {
         guard let floor = policy.freeSpaceFloor, let blobs = try present().blobs else { return 0 }
         writtenOnVolume.store(0, ordering: .relaxed)
         var removed = 0
@@ -178,7 +180,10 @@ extension Store {
                 // What is over goes first of all.
                 gone = hasSwept ? 0 : try sweepAll()
                 hasSwept = true
-                if gone == 0 { gone = try evictOfAll(bytes: max(missing, 1 << 20), .freeSpace) }
+                if gone == 0 {
+                    let spared = sparesNewest ? live.all.map(\.newestWritten).max() : nil
+                    gone = try evictOfAll(bytes: max(missing, 1 << 20), .freeSpace, sparing: spared)
+                }
                 removed += gone
             }
             try giveBackSpace()
@@ -258,7 +263,7 @@ extension Store {
         }
         do throws(CacheError) {
             if isLimitDue == true { try holdLimitsAfterWrites() }
-            if isFloorDue == true { _ = try holdFreeSpace() }
+            if isFloorDue == true { _ = try holdFreeSpace(sparesNewest: true) }
         } catch {
             if error.code != .closed { notify(.backgroundFailure(error)) }
         }

@@ -151,4 +151,21 @@ struct EvictionTests {
         }
         #expect(keys == order.map(String.init))
     }
+
+    // case 89
+    @Test func `a floor that cannot be met leaves the entry just written, and those that are pinned`() throws {
+        let manager = try place.manager { $0.freeSpaceFloor = .max }
+        let cache = try cache(manager)
+        try cache.setValue(Data(count: 10), forKey: -1, pinned: true)
+        for key in 0..<12 {
+            cache[key] = Data(count: 1 << 20)
+            #expect(try cache.contains(key) && cache.contains(-1))
+        }
+        #expect(try cache.count < 8)
+        #expect(try cache.statistics.spaceEvictions == 13 - cache.count)
+        // Maintenance makes no exception.
+        try manager.maintain()
+        #expect(Array(cache.keys) == [-1])
+        #expect(try manager.fileProblems() == [])
+    }
 }
