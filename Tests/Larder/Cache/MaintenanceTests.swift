@@ -306,21 +306,39 @@ struct MaintenanceTests {
     }
 
     // case 281
-    @Test func `closing during maintenance ends it, and leaves the store whole`() throws {
-        let manager = try place.manager()
+    @Test(arguments: [false, true])
+    func `closing during maintenance, there or on another thread, ends it, and leaves the store whole`(
+        isElsewhere: Bool
+    ) throws {
+        let home = Locked<CacheManager?>(nil)
+        let closing = Locked<SideThread<Void>?>(nil)
+        let manager = try place.manager { configuration in
+            configuration.log = { message in
+                // In its middle: a slice is gone, the others are not.
+                guard message.text.contains("was over"), let manager = home.change({ $0.take() }) else { return }
+                do {
+                    if isElsewhere {
+                        let thread = SideThread { try manager.close() }
+                        closing.change { $0 = thread }
+                        try Waiting.until { thread.result != nil }
+                    } else {
+                        try manager.close()
+                    }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        home.change { $0 = manager }
         let cache = try self.cache(manager, maxAge: .seconds(60))
         try cache.setValues((0..<5000).map { ($0, bytes(100)) })
         place.time.advance(by: .seconds(61))
-        let begins = DispatchSemaphore(value: 0)
-        let maintenance = SideThread {
-            begins.signal()
-            // It comes to its end, or learns that the store was closed.
-            return Result { try manager.maintain() }
-        }
-        begins.wait()
-        try manager.close()
-        try maintenance.value()
+        expectError(.closed) { try manager.maintain() }
+        #expect(home.value == nil)
+        try closing.value?.value()
         let again = try place.manager()
+        let left = try again.store().entryCount()
+        #expect((1..<5000).contains(left), "\(left)")
         #expect(try again.verify().isHealthy)
         try again.maintain()
         #expect(try again.store().entryCount() == 0)
