@@ -102,4 +102,26 @@ struct CacheProcessesTests {
         #expect(after - before < 20_000, "\(before) kB, then \(after) kB")
         #expect(try other.finish().status == 0)
     }
+
+    // case 320
+    @Test(
+        .enabled(
+            if: FileManager.default.fileExists(atPath: "/proc/self/statm") && !ChildProcess.isSanitized,
+            "the system does not say how much memory is resident, or a sanitizer keeps it"))
+    func `a row of 50 MB comes and goes, and no statement keeps it in memory`() throws {
+        let other = try ChildProcess("larder-test-peer", [folder("store.sqlite").path, "1", "rows"])
+        func memory() throws -> Int { try #require(Int(try other.ask("memory"))) }
+        #expect(try other.ask("set a 1000000 1") == "ok")
+        for question in ["get a", "many a", "pass", "take a"] { #expect(try other.ask(question) == "1000000 1") }
+        let before = try memory()
+        for (round, question) in ["get a", "many a", "pass", "take a"].enumerated() {
+            #expect(try other.ask("set a 50000000 \(round)") == "ok")
+            #expect(try other.ask(question) == "50000000 \(round)")
+            let after = try memory()
+            #expect(after - before < 20_000, "\(question): \(before) kB, then \(after) kB")
+        }
+        #expect(try other.ask("maintain") == "ok")
+        #expect(try memory() - before < 20_000)
+        #expect(try other.finish().status == 0)
+    }
 }

@@ -3,8 +3,8 @@ import Larder
 
 /// Another process on a store: does what each line of its input says, and answers with a line.
 ///
-/// Usage: `larder-test-peer PATH VERSION`; then `set KEY SIZE BYTE`, `get KEY`, `remove KEY`, `count`, `clear`,
-/// `open VERSION`, `maintain`, `memory`.
+/// Usage: `larder-test-peer PATH VERSION [rows]`, with `rows` for no files; then `set KEY SIZE BYTE`, `get KEY`, `many KEY`,
+/// `pass`, `take KEY`, `remove KEY`, `count`, `clear`, `open VERSION`, `maintain`, `memory`.
 @main
 struct PeerProgram {
     static func main() throws {
@@ -38,7 +38,8 @@ struct PeerProgram {
 
     private static func open(_ manager: CacheManager, _ version: String) throws -> Cache<String, Data> {
         try manager.cache(
-            named: "shared", version: .custom(version), maxAge: .unlimited, options: CacheOptions(inlineLimit: 1000))
+            named: "shared", version: .custom(version), maxAge: .unlimited,
+            options: CacheOptions(inlineLimit: CommandLine.arguments.last == "rows" ? .max : 1000))
     }
 
     private static func answer(_ words: [String], _ cache: Cache<String, Data>) throws -> String {
@@ -47,9 +48,10 @@ struct PeerProgram {
             try cache.setValue(
                 Data(repeating: UInt8(words[3]) ?? 0, count: Int(words[2]) ?? 0), forKey: words[1])
         case "get":
-            guard let value = try cache.value(forKey: words[1]) else { return "nil" }
-            let isWhole = value.allSatisfy { $0 == value.first }
-            return "\(value.count) \(isWhole ? String(value.first ?? 0) : "torn")"
+            return description(try cache.value(forKey: words[1]))
+        case "many": return description(try cache.values(forKeys: [words[1]])[words[1]])
+        case "pass": return cache.map { description($0.value) }.joined(separator: ", ")
+        case "take": return description(try cache.removeValue(forKey: words[1]))
         case "remove": try cache.remove(words[1])
         case "count": return String(try cache.count)
         case "clear": try cache.removeAll()
@@ -58,6 +60,13 @@ struct PeerProgram {
         default: return "what?"
         }
         return "ok"
+    }
+
+    /// A value's length and its byte.
+    private static func description(_ value: Data?) -> String {
+        guard let value else { return "nil" }
+        let isWhole = value.allSatisfy { $0 == value.first }
+        return "\(value.count) \(isWhole ? String(value.first ?? 0) : "torn")"
     }
 
     /// The resident memory in kilobytes.
