@@ -46,6 +46,39 @@ struct CacheProcessTests {
         #expect(try child.finish().lines == ["one thread true", "written 3 0", "read 3 0"])
     }
 
+    // case 269
+    @Test(.enabled(if: OneProcessor.isAvailable, "this system does not let us say that there is one processor"))
+    func `no read of a task waits for a reader, or looks for a file, on the pool's one thread`() throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["hold-up-reads", folder("store.sqlite").path], through: OneProcessor.wrapper)
+        #expect(
+            try child.finish().lines == ["one thread true", "held up 0 0", "done 14 true", "told 11 []"])
+    }
+
+    // case 121
+    @Test(.enabled(if: Strace.isAvailable, "strace is missing"))
+    func `a store in memory makes no file, whatever it holds and whatever is done with it`() throws {
+        let (folder, log) = (try TemporaryFolder(), try TemporaryFolder())
+        let child = try ChildProcess(
+            "larder-test-cache", ["in-memory", folder.url.path],
+            through: Strace.wrapper(
+                "-s", "200", "-e", "trace=open,openat,openat2,creat,mkdir,mkdirat,mknod,mknodat,memfd_create,write",
+                log: log("trace")),
+            environment: ["TMPDIR": folder.url.path, "SQLITE_TMPDIR": folder.url.path])
+        #expect(
+            try child.finish().lines == [
+                "begin", "true", "true", "true", "true true", "1000000", "true true", "end true",
+            ])
+        let calls = try String(contentsOf: log("trace"), encoding: .utf8).split(separator: "\n")
+        let begin = try #require(calls.firstIndex { $0.contains("\"begin\\n\"") })
+        let end = try #require(calls.firstIndex { $0.contains("\"end true\\n\"") })
+        let making = calls[begin..<end].filter { call in
+            ["O_CREAT", "O_TMPFILE", "creat(", "mkdir", "mknod", "memfd"].contains { call.contains($0) }
+        }
+        #expect(making == [], "\(making)")
+    }
+
     @Test(arguments: [false, true])
     func `what was read by a process that ends with its manager open is written down, where that goes`(
         isHeld: Bool

@@ -62,6 +62,19 @@ struct CacheDiskTests {
             ])
     }
 
+    // cases 88, 89
+    @Test(.enabled(if: SmallVolume.isAvailable, "this system does not let us make a small volume"))
+    func `the floor is held while several times the volume is set, value by value, expired ones first`() throws {
+        let child = try ChildProcess(
+            "larder-test-cache", ["hold-floor", folder.url.path, "16000000"],
+            through: SmallVolume.wrapper(folder.url.path, kibibytes: 32 << 10, ballast: 0))
+        let lines = try child.finish().lines
+        #expect(
+            lines == [
+                "above true 40", "first 10 true", "left 1 true 0", "pinned [0] [] true",
+            ])
+    }
+
     // case 74
     @Test func `a file that cannot be opened for want of descriptors throws, and is there later`() throws {
         let child = try ChildProcess("larder-test-cache", ["read-without-descriptors", folder("store.sqlite").path])

@@ -135,6 +135,52 @@ extension CacheProgram {
             named: "rows", version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: .max))
     }
 
+    /// Sets several times as much as the volume holds, value by value, and says what was wrong after any of that.
+    static func holdFloor(_ folder: String, floor: Int64) throws {
+        let seconds = Counter()
+        var configuration = configuration { _ in }
+        configuration.clock = { Date(timeIntervalSince1970: 2_000_000_000 + Double(seconds.value)) }
+        configuration.freeSpaceFloor = floor
+        let manager = try CacheManager(
+            url: URL(fileURLWithPath: folder + "/store.sqlite"), configuration: configuration)
+        func cache(_ name: String) throws -> Cache<Int, Data> {
+            try manager.cache(
+                named: name, version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: 1000)
+            )
+        }
+        let size = 200_000
+        do {
+            let forgotten = try cache("forgotten")
+            for key in 0..<10 { try forgotten.setValue(Data(count: size), forKey: key, pinned: key == 0) }
+            for key in 10..<40 { try forgotten.setValue(Data(count: size), forKey: key, maxAge: .seconds(10)) }
+        }
+        try manager.flush()
+        for _ in 0..<20 { seconds.increment() }
+        let current = try cache("current")
+        try current.setValue(Data(count: size), forKey: -1, pinned: true)
+        func left() throws -> Int64 {
+            try (manager.cacheInfo().first { $0.name == "forgotten" }?.sizeOnDisk ?? 0) / Int64(size)
+        }
+        say("above", try free(folder) > floor, try left())
+        // What is written between two looks, and what the log takes meanwhile.
+        let slack = Int64(4 << 20 + size + 1 << 20)
+        var isFirst = true
+        for key in 0..<400 {
+            try current.setValue(Data(count: size), forKey: key)
+            if try !current.contains(key) || !current.contains(-1) { say("missing after", key) }
+            let free = try free(folder)
+            if free < floor - slack { say("too little after", key, free) }
+            if isFirst, try left() < 40 {
+                isFirst = false
+                say("first", try left(), try current.count == key + 2)
+            }
+        }
+        say("left", try left(), try current.count > 10, current.statistics.failures)
+        let forgotten = try cache("forgotten")
+        say("pinned", Array(forgotten.keys), try manager.fileProblems(), try manager.verify().isHealthy)
+        try manager.close()
+    }
+
     /// The files that hold values.
     private static func files(_ folder: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: folder + "/store.files").filter { name in
