@@ -129,20 +129,22 @@ extension CacheProgram {
         DispatchQueue.global().sync {}
         say("begin")
         let manager = try CacheManager.inMemory(configuration: configuration)
-        let cache: Cache<Int, Data> = try manager.cache(
+        let cache: Cache<String, Data> = try manager.cache(
             named: "a", version: "1", maxAge: .days(1),
             options: CacheOptions(
                 memory: .disabled, disk: DiskLimits(countLimit: 3000, sizeLimit: 30_000_000), inlineLimit: 0,
                 fileName: { "name \($0)" }))
-        for key in 0..<4000 { try cache.setValue(Data(count: 5000), forKey: key) }
-        try cache.setValues((0..<20).map { ($0, Data(count: 1_000_000)) })
+        // So long that the keys alone are much to sort.
+        func key(_ number: Int) -> String { "\(number) " + String(repeating: "k", count: 2000) }
+        for number in 0..<4000 { try cache.setValue(Data(count: 5000), forKey: key(number)) }
+        try cache.setValues((0..<20).map { (key($0), Data(count: 1_000_000)) })
         for order in [EntryOrder.written, .accessed, .size] {
             say(cache.entries(orderedBy: order).count { _ in true } > 0)
         }
-        say(try cache.snapshot().count > 0, try cache.fileURL(forKey: 19) == nil)
-        say(try cache.value(forKey: 19)?.count ?? 0)
-        try cache.update(19) { $0 = Data(count: 2_000_000) }
-        try manager.transaction { try $0.setValue(Data(count: 100_000), forKey: 1, in: cache) }
+        say(try cache.snapshot().count > 0, try cache.fileURL(forKey: key(19)) == nil)
+        say(try cache.value(forKey: key(19))?.count ?? 0)
+        try cache.update(key(19)) { $0 = Data(count: 2_000_000) }
+        try manager.transaction { try $0.setValue(Data(count: 100_000), forKey: key(1), in: cache) }
         try cache.trim(toCount: 10)
         try manager.flush()
         try manager.maintain()
