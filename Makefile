@@ -38,9 +38,13 @@ debug:
 release:
 	@.ci/tests --configuration release --scratch-path .build/release-tests
 
+# The second run of the main example finds what the first one left.
 examples:
 	swift build --package-path Examples
-	swift run --package-path Examples --skip-build QuickStart
+	folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; for found in "Nothing is there yet" "left 3 articles"; do \
+		TMPDIR=$$folder swift run --package-path Examples --skip-build QuickStart | tee "$$folder/said"; \
+		grep -q "$$found" "$$folder/said"; \
+	done
 	swift run --package-path Examples --skip-build Snippets
 
 ## make sanitize  all tests under the thread and the address sanitizer
