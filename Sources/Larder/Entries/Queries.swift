@@ -14,13 +14,15 @@ enum Queries {
     private static let isLive = isLive(kind: "?3", age: "?4")
 
     private static func isLive(kind: String, age: String) -> String {
-        """
-        CASE ifnull(age_rule, \(kind))
-            WHEN 1 THEN ifnull(age, \(age)) > 0 AND ?2 - written_at <= ifnull(age, \(age))
-            WHEN 2 THEN ifnull(age, \(age)) > 0 AND ?2 - accessed_at <= ifnull(age, \(age))
-            WHEN 3 THEN ?2 <= ifnull(age, \(age))
-            ELSE 1 END
-        """
+        // Whoever wrote a row in the shell may have given it one of the two columns alone.
+        let age = "iif(age_rule IS NULL, \(age), ifnull(age, 0))"
+        return """
+            CASE ifnull(age_rule, \(kind))
+                WHEN 1 THEN \(age) > 0 AND ?2 - written_at <= \(age)
+                WHEN 2 THEN \(age) > 0 AND ?2 - accessed_at <= \(age)
+                WHEN 3 THEN ?2 <= \(age)
+                ELSE 1 END
+            """
     }
 
     // MARK: One entry
