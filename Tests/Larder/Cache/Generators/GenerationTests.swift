@@ -95,38 +95,6 @@ struct GenerationTests {
         #expect(try await entry.value == "shared")
     }
 
-    @Test(arguments: ["set", "remove", "update", "bulk", "transaction", "clear", "removeAll(where:)"])
-    func `a late result does not overwrite what happened meanwhile`(change: String) async throws {
-        let cache = try bench.numbers(.hours(1), CacheOptions(memory: .disabled))
-        if change == "removeAll(where:)" {
-            // Over for the generating handle, and there still for another.
-            try await cache.setValue("first", forKey: 1)
-        }
-        let short = try bench.numbers(change == "removeAll(where:)" ? .seconds(0) : .hours(1))
-        let gate = FlightGate()
-        let begun = Counter()
-        async let made = short.value(forKey: 1) { _ in
-            begun.increment()
-            try await gate.pass()
-            return "late"
-        }
-        try await Waiting.until { begun.value == 1 }
-        switch change {
-        case "set": cache[1] = "newer"
-        case "remove": cache[1] = nil
-        case "update": try cache.update(1) { $0 = "newer" }
-        case "bulk": try await cache.setValues([1: "newer", 2: "other"])
-        case "transaction":
-            try bench.manager.transaction { try $0.setValue("newer", forKey: 1, in: cache) }
-        case "clear": try await cache.removeAll()
-        default: #expect(try cache.removeAll { _ in true } == 1)
-        }
-        gate.open()
-        #expect(try await made == "late")
-        let isGone = ["remove", "clear", "removeAll(where:)"].contains(change)
-        #expect(cache[1] == (isGone ? nil : "newer"))
-    }
-
     @Test(arguments: ["set", "clear"]) func `another key's write does not hinder a result`(change: String) async throws
     {
         let cache = try bench.numbers()
