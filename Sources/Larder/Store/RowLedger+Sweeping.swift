@@ -110,12 +110,14 @@ extension RowLedger {
 
     /// Removes every entry that is over by all rules, and has been for a time of grace.
     ///
-    /// - Parameter terms: The rules, the grace in milliseconds, and the moment by which entries are over; asked for each page
-    ///   once it is read, since a handle may have been opened that serves more, or an entry written. The sweep ends where
-    ///   there are no rules.
+    /// - Parameters:
+    ///   - graceOfUse: The least grace, in milliseconds, of entries whose age runs from the last use.
+    ///   - terms: The rules, the grace in milliseconds, and the moment by which entries are over; asked for each page once it
+    ///     is read, since a handle may have been opened that serves more, or an entry written. The sweep ends where there
+    ///     are no rules.
     /// - Returns: How many went.
     package func removeExpired(
-        _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64, now: Int64)
+        graceOfUse: Int64 = 0, _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64, now: Int64)
     ) throws(CacheError) -> Int {
         try flushUsesWhereRoom()
         var count = 0
@@ -130,7 +132,11 @@ extension RowLedger {
             }
             let victims = page.compactMap { item -> RowVictim? in
                 guard let facts = seen(item.key, item.facts, now: now) else { return nil }
-                guard rules.allSatisfy({ facts.isExpired($0, now: now, grace: grace) }) else { return nil }
+                let isVictim = rules.allSatisfy { rule in
+                    let isOfUse = facts.isSliding(else: rule)
+                    return facts.isExpired(rule, now: now, grace: isOfUse ? max(grace, graceOfUse) : grace)
+                }
+                guard isVictim else { return nil }
                 return RowVictim(item.key, item.facts, isExpired: true)
             }
             count += try remove(victims, .call).count
@@ -152,11 +158,10 @@ extension RowLedger {
     ///
     /// Where its last handle is gone it is one that nobody uses once it is settled.
     package func sweep() throws(CacheError) -> Int {
-        try removeExpired { () throws(CacheError) in
+        // Another process may have read a sliding entry, and not written that down yet.
+        try removeExpired(graceOfUse: Self.longestNote) { () throws(CacheError) in
             let (rules, keeping) = try sweepTerms()
-            // Another process may have read a sliding entry, and not written that down yet.
-            let grace = rules.contains(where: \.isSliding) ? max(keeping, Self.longestNote) : keeping
-            return (rules, grace, store.timekeeper.now())
+            return (rules, keeping, store.timekeeper.now())
         }
     }
 

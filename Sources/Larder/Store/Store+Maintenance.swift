@@ -75,9 +75,9 @@ extension Store {
                 database: present.database, id: generation.id, root: generation.root, round: present.watch.round())
             let ledger = RowLedger(generation, present: present, binding: binding, store: self)
             let rule = generation.age.rule
-            let grace = max(generation.keepsExpired, rule.isSliding ? RowLedger.longestNote : 0)
+            let grace = generation.keepsExpired
             count += try unlessSuperseded { () throws(CacheError) in
-                try ledger.removeExpired { () throws(CacheError) in
+                try ledger.removeExpired(graceOfUse: RowLedger.longestNote) { () throws(CacheError) in
                     // Since somebody has opened it, its handles say what they may still serve.
                     let isInUse = live[generation.name].map { !$0.isSuperseded } == true
                     return (isInUse ? [] : [rule], grace, timekeeper.now())
