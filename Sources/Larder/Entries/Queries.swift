@@ -1,9 +1,9 @@
-internal import LarderSQLite
+package import LarderSQLite
 
 /// Every statement on the two tables.
 ///
 /// A query on entries names the generation first (`?1`), so none can see the rows of a retired one.
-enum Queries {
+package enum Queries {
     /// What `EntryFacts` is read from, in its order.
     private static let facts =
         "id, revision, size, written_at, accessed_at, age_rule, age, is_pinned, file, checksum"
@@ -162,21 +162,21 @@ enum Queries {
         "SELECT \(facts), key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
     /// From the index alone.
-    static let firstKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key")
+    package static let firstKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
-    static let nextKeys = SQL(
+    package static let nextKeys = SQL(
         "SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key")
 
     /// The same where no row has a greater id: to compare it takes a fifth of the time.
-    static let firstOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 ORDER BY key")
+    package static let firstOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 ORDER BY key")
 
-    static let nextOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 ORDER BY key")
+    package static let nextOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 ORDER BY key")
 
     static let anyOwnAge = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL LIMIT 1")
 
     static let oldestWrite = SQL("SELECT min(written_at) FROM entry WHERE cache = ?1")
 
-    static let lastKey = SQL("SELECT key FROM entry WHERE cache = ?1 ORDER BY key DESC LIMIT 1")
+    package static let lastKey = SQL("SELECT key FROM entry WHERE cache = ?1 ORDER BY key DESC LIMIT 1")
 
     static let lastID = SQL("SELECT max(id) FROM entry")
 
