@@ -9,9 +9,9 @@ import Testing
 struct FlightInterleavingTests {
     private typealias Manner = FlightCallerManner
 
-    private func explore(_ manners: [FlightCallerManner]) -> Int {
-        var seen: Set<FlightModel.Facts> = []
-        var open = [FlightModel(manners)]
+    private func explore(_ manners: [FlightCallerManner], _ budget: FlightModel.Budget = .init()) -> Int {
+        var seen: Set<[Int]> = []
+        var open = [FlightModel(manners, budget)]
         var endings = 0
         while let model = open.popLast() {
             let events = model.events
@@ -22,7 +22,7 @@ struct FlightInterleavingTests {
             for event in events {
                 var next = model
                 next.apply(event)
-                guard seen.insert(next.facts).inserted else { continue }
+                guard seen.insert(next.essence).inserted else { continue }
                 next.expectConsistency()
                 open.append(next)
             }
@@ -36,26 +36,51 @@ struct FlightInterleavingTests {
         #expect(count > 10_000, "\(count)")
     }
 
-    @Test(arguments: [
-        [FlightCallerManner.suspends, .blocksPool, .blocks, .suspends], [.suspends, .blocksPool, .blocksPool, .blocks],
-    ])
-    func `four callers of several manners`(manners: [FlightCallerManner]) {
-        let count = explore(manners)
+    @Test func `four callers of several manners, one of whose values is set meanwhile`() {
+        let count = explore([.suspends, .blocksPool, .blocks, .suspends], .init(sets: 1, removals: 0))
         #expect(count > 1000, "\(count)")
     }
 
+    @Test func `four callers of several manners, one of whose values is removed meanwhile`() {
+        let count = explore([.suspends, .blocksPool, .blocksPool, .blocks], .init(sets: 0, removals: 1))
+        #expect(count > 1000, "\(count)")
+    }
+
+    /// In whatever order they come, which the model tries.
     @Test func `three callers of all manners`() {
         let all: [FlightCallerManner] = [.suspends, .blocks, .blocksPool]
-        for first in all {
-            for second in all { for third in all { #expect(explore([first, second, third]) > 100) } }
+        for (index, first) in all.enumerated() {
+            for (last, second) in all[...index].enumerated() {
+                for third in all[...last] {
+                    let isMixed = first != second && second != third
+                    let count = explore([first, second, third], .init(sets: 1, removals: isMixed ? 1 : 0))
+                    #expect(count > 100, "\(count)")
+                }
+            }
         }
+    }
+
+    @Test(arguments: [
+        [FlightCallerManner.suspends, .suspends], [.suspends, .blocks], [.suspends, .blocksPool],
+        [.blocks, .blocksPool],
+    ])
+    func `two callers, whose value is set and removed twice`(manners: [FlightCallerManner]) {
+        let count = explore(manners, .init(sets: 2, removals: 2))
+        #expect(count > 500, "\(count)")
+    }
+
+    @Test(arguments: [[FlightCallerManner.suspends, .suspends], [.suspends, .blocksPool]])
+    func `callers, a refresh in the background, and a generator that makes nothing`(manners: [FlightCallerManner]) {
+        let count = explore(manners, .init(sets: 1, removals: 1, refreshes: 1, nothings: 1))
+        #expect(count > 1000, "\(count)")
     }
 
     @Test func `long random orders, where no state is left out`() {
         var random = Seeded()
-        for _ in 0..<3_000 {
+        for _ in 0..<2_000 {
             let manners: [FlightCallerManner] = [.suspends, .blocks, .blocksPool, .suspends]
-            var model = FlightModel(manners.shuffled(using: &random), seed: random.seed)
+            let budget = FlightModel.Budget(sets: 2, removals: 2, refreshes: 2, nothings: 2)
+            var model = FlightModel(manners.shuffled(using: &random), budget, seed: random.seed)
             while let event = model.events.randomElement(using: &random) {
                 model.apply(event)
                 model.expectConsistency()

@@ -3,44 +3,10 @@ import Testing
 
 /// What single flight promises for one key, told in a second way, and a machine that is held to it.
 struct FlightModel {
-    enum CallerFact: Hashable {
-        case away, departed, waiting, got(Int), failed, cancelled
-    }
-
-    enum Phase: Hashable {
-        case finding, making, granted(commits: Bool), refused, over
-    }
-
-    struct FlightFact: Hashable {
-        let isAsync: Bool
-        var phase = Phase.finding
-        /// Who waits for it.
-        var callers: Set<Int>
-        var isOvertaken = false
-        /// Whether its work is of no use any more, though its code may still run.
-        var isEnded = false
-        /// Whether it waits, having done its own, for another's storing.
-        var isDeferred = false
-    }
-
-    /// Everything that decides what may happen next.
-    struct Facts: Hashable {
-        var callers: [CallerFact]
-        var flights: [FlightFact] = []
-        /// A flight's number plus one, 100 for what was set, nil for nothing.
-        var stored: Int?
-        var hasSet = false
-        var hasRemoved = false
-    }
-
-    enum Event {
-        case arrive(Int), cancel(Int), step(Int), fail(Int), claimInVain(Int), set, remove
-    }
-
     private struct Failure: Error {}
 
     private(set) var facts: Facts
-    private let manners: [FlightCallerManner]
+    let manners: [FlightCallerManner]
     /// What its events are drawn with, if they are drawn.
     private let seed: UInt64?
     private var ids: [FlightID] = []
@@ -48,10 +14,10 @@ struct FlightModel {
     private var graph = FlightGraph()
     private let key = "key"
 
-    init(_ manners: [FlightCallerManner], seed: UInt64? = nil) {
+    init(_ manners: [FlightCallerManner], _ budget: Budget = Budget(), seed: UInt64? = nil) {
         self.manners = manners
         self.seed = seed
-        facts = Facts(callers: manners.map { _ in .away })
+        facts = Facts(callers: manners.map { _ in .away }, budget: budget)
     }
 
     /// As `#expect`, which is too dear for millions of states.
@@ -65,7 +31,10 @@ struct FlightModel {
     var events: [Event] {
         var events: [Event] = []
         for (caller, fact) in facts.callers.enumerated() {
-            let isNext = facts.callers[..<caller].allSatisfy { $0 != .away && $0 != .departed }
+            // Who comes first matters where manners differ.
+            let isNext = (0..<caller).allSatisfy { earlier in
+                manners[earlier] != manners[caller] || ![.away, .departed].contains(facts.callers[earlier])
+            }
             if isNext, fact == .away || fact == .departed { events.append(.arrive(caller)) }
             let mayLeave = fact == .waiting || isNext && fact == .away
             if manners[caller] == .suspends, mayLeave { events.append(.cancel(caller)) }
@@ -73,10 +42,13 @@ struct FlightModel {
         for (flight, fact) in facts.flights.enumerated() where fact.phase != .over && !fact.isDeferred {
             events.append(.step(flight))
             if fact.isEnded { continue }
-            if fact.phase == .making { events += [.fail(flight), .claimInVain(flight)] }
+            guard fact.phase == .making else { continue }
+            events += [.fail(flight), .claimInVain(flight)]
+            if facts.budget.nothings > 0 { events.append(.makeNothing(flight)) }
         }
-        if !facts.hasSet { events.append(.set) }
-        if !facts.hasRemoved { events.append(.remove) }
+        if facts.budget.sets > 0 { events.append(.set) }
+        if facts.budget.removals > 0 { events.append(.remove) }
+        if facts.budget.refreshes > 0 { events.append(.refresh) }
         return events
     }
 
@@ -87,12 +59,16 @@ struct FlightModel {
         case .step(let flight): step(flight)
         case .fail(let flight): fail(flight)
         case .claimInVain(let flight): claim(flight, commits: false)
+        case .makeNothing(let flight): makeNothing(flight)
         case .set:
-            (facts.stored, facts.hasSet) = (100, true)
+            facts.stored = 100
+            facts.budget.sets -= 1
             overtake(machine.noteWrite(key, &graph))
         case .remove:
-            (facts.stored, facts.hasRemoved) = (nil, true)
+            facts.stored = nil
+            facts.budget.removals -= 1
             overtake(machine.noteClear(&graph))
+        case .refresh: refresh()
         }
     }
 
@@ -114,6 +90,10 @@ struct FlightModel {
         facts.flights.indices.filter { !facts.flights[$0].isEnded && !facts.flights[$0].isOvertaken }
     }
 
+    private var isBeingStored: Bool {
+        contenders.contains { if case .granted = facts.flights[$0].phase { true } else { false } }
+    }
+
     private mutating func arrive(_ caller: Int) {
         let choice = contenders.first { manners[caller] != .blocksPool || !facts.flights[$0].isAsync }
         let wasDeparted = facts.callers[caller] == .departed
@@ -129,7 +109,8 @@ struct FlightModel {
                 facts.flights[choice].callers.insert(caller)
             } else if let led {
                 ids.append(led)
-                facts.flights.append(FlightFact(isAsync: manners[caller] == .suspends, callers: [caller]))
+                let isAsync = manners[caller] == .suspends
+                facts.flights.append(FlightFact(isAsync: isAsync, leader: caller, callers: [caller]))
             }
         }
     }
@@ -144,7 +125,7 @@ struct FlightModel {
         expect(effects, [caller: .cancelled])
         for flight in facts.flights.indices where facts.flights[flight].callers.remove(caller) != nil {
             let fact = facts.flights[flight]
-            guard fact.callers.isEmpty, fact.isAsync else { continue }
+            guard fact.callers.isEmpty, fact.isAsync, fact.leader != nil else { continue }
             if case .granted = fact.phase { continue }
             end(flight)
             check(effects.ended == [ids[flight]])
@@ -154,34 +135,63 @@ struct FlightModel {
     private mutating func step(_ flight: Int) {
         if facts.flights[flight].isEnded { return late(flight) }
         switch facts.flights[flight].phase {
-        case .finding:
-            facts.flights[flight].phase = .making
-            guard let stored = facts.stored else { return }
-            facts.flights[flight].phase = .over
-            let expected = landing(flight, .got(stored))
-            expect(machine.found([key: stored], by: ids[flight], &graph), expected)
+        case .finding: find(flight, otherwise: .resuming)
+        case .resuming:
+            // Where another flight has begun since, that one stores.
+            let resumes = facts.flights[flight].isOvertaken && contenders.isEmpty
+            check(machine.resume(ids[flight]) == (resumes ? [key] : []))
+            facts.flights[flight].phase = resumes ? .findingAgain : .making
+            if resumes { facts.flights[flight].isOvertaken = false }
+        case .findingAgain: find(flight, otherwise: .making)
         case .making:
             claim(flight, commits: true)
         case .granted(let commits): finishStoring(flight, commits)
-        case .refused:
-            facts.flights[flight].phase = .over
-            let isWaiting =
-                contenders.contains(flight)
-                && contenders.contains { if case .granted = facts.flights[$0].phase { true } else { false } }
-            if isWaiting {
-                facts.flights[flight].isDeferred = true
-                expect(machine.finish(ids[flight], with: [key: flight + 1], &graph), [:])
-            } else {
-                let expected = landing(flight, .got(flight + 1))
-                expect(machine.finish(ids[flight], with: [key: flight + 1], &graph), expected)
-            }
+        case .refused: finishUnstored(flight, with: [key: flight + 1])
         case .over: Issue.record("it is over")
         }
+    }
+
+    private mutating func find(_ flight: Int, otherwise next: Phase) {
+        facts.flights[flight].phase = next
+        guard let stored = facts.stored else { return }
+        facts.flights[flight].phase = .over
+        let expected = landing(flight, .got(stored))
+        expect(machine.found([key: stored], by: ids[flight], &graph), expected)
+        check(machine.openKeys(of: ids[flight]).isEmpty && machine.resume(ids[flight]).isEmpty)
+    }
+
+    /// The flight has done its own, and stored nothing.
+    private mutating func finishUnstored(_ flight: Int, with values: [String: Int]) {
+        facts.flights[flight].phase = .over
+        if contenders.contains(flight) && isBeingStored {
+            facts.flights[flight].isDeferred = true
+            expect(machine.finish(ids[flight], with: values, &graph), [:])
+        } else {
+            let expected = landing(flight)
+            expect(machine.finish(ids[flight], with: values, &graph), expected)
+        }
+    }
+
+    private mutating func makeNothing(_ flight: Int) {
+        facts.budget.nothings -= 1
+        facts.flights[flight].isEmpty = true
+        finishUnstored(flight, with: [:])
+    }
+
+    /// A flight in the background begins, unless one is underway.
+    private mutating func refresh() {
+        facts.budget.refreshes -= 1
+        let isUnderway = !contenders.isEmpty
+        guard let (flight, keys) = machine.begin([key], &graph) else { return check(isUnderway) }
+        check(!isUnderway && keys == [key])
+        ids.append(flight)
+        facts.flights.append(FlightFact(isAsync: true, leader: nil, callers: []))
     }
 
     /// The code of a flight that has ended goes on to its end, and nothing comes of it.
     private mutating func late(_ flight: Int) {
         check(!machine.openKeys(of: ids[flight]).contains(key) && !machine.mayStore(key, of: ids[flight]))
+        check(machine.resume(ids[flight]).isEmpty)
         expect(machine.found([key: flight + 1], by: ids[flight], &graph), [:])
         expect(machine.finish(ids[flight], throwing: Failure(), &graph), [:])
         expect(machine.finish(ids[flight], with: [key: flight + 1], &graph), [:])
@@ -200,7 +210,7 @@ struct FlightModel {
         } else {
             var expected = landing(flight, .failed)
             for other in others where facts.flights[other].isDeferred {
-                expected.merge(landing(other, .got(other + 1))) { first, _ in first }
+                expected.merge(landing(other)) { first, _ in first }
             }
             expect(machine.finish(ids[flight], throwing: Failure(), &graph), expected)
         }
@@ -208,7 +218,7 @@ struct FlightModel {
 
     /// The flight comes to the place where writes are ordered, and its write will succeed or fail there.
     private mutating func claim(_ flight: Int, commits: Bool) {
-        let isFree = !contenders.contains { if case .granted = facts.flights[$0].phase { true } else { false } }
+        let isFree = !isBeingStored
         let mayStore = machine.mayStore(key, of: ids[flight])
         check(mayStore == (contenders.contains(flight) && isFree))
         facts.flights[flight].phase = mayStore ? .granted(commits: commits) : .refused
@@ -227,7 +237,7 @@ struct FlightModel {
         for flight in contenders {
             facts.flights[flight].isOvertaken = true
             if facts.flights[flight].isDeferred {
-                expected.merge(landing(flight, .got(flight + 1))) { first, _ in first }
+                expected.merge(landing(flight)) { first, _ in first }
             }
         }
         expect(effects, expected)
@@ -239,6 +249,15 @@ struct FlightModel {
         if facts.flights[flight].phase != .over { facts.flights[flight].phase = .making }
         facts.flights[flight].isDeferred = false
         facts.flights[flight].callers = []
+    }
+
+    /// Ends a flight with its own, and says what its callers have to be told.
+    private mutating func landing(_ flight: Int) -> [Int: CallerFact] {
+        guard facts.flights[flight].isEmpty else { return landing(flight, .got(flight + 1)) }
+        let leader = facts.flights[flight].leader
+        let callers = landing(flight, .unanswered).keys.map { ($0, $0 == leader ? CallerFact.nothing : .unanswered) }
+        for (caller, fact) in callers { facts.callers[caller] = fact }
+        return Dictionary(uniqueKeysWithValues: callers)
     }
 
     /// Ends a flight, and says what its callers have to be told.
@@ -255,7 +274,9 @@ struct FlightModel {
             let fact = expected.first { FlightCallerID($0.key) == id }?.value
             switch result {
             case .success(let landing):
-                check(landing.unanswered.isEmpty && fact == landing.values[key].map(CallerFact.got))
+                let isNothing = landing.unanswered.isEmpty ? CallerFact.nothing : .unanswered
+                check(fact == landing.values[key].map(CallerFact.got) ?? isNothing)
+                check(landing.unanswered.isEmpty || landing.unanswered == [key] && landing.values.isEmpty)
             case .failure(let error):
                 check(fact == (error is CancellationError ? .cancelled : .failed))
             }
