@@ -170,7 +170,8 @@ package enum Queries {
     /// The same where no row has a greater id: to compare it takes a fifth of the time.
     package static let firstOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key <= ?3 ORDER BY key")
 
-    package static let nextOfAllKeys = SQL("SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 ORDER BY key")
+    package static let nextOfAllKeys = SQL(
+        "SELECT key FROM entry WHERE cache = ?1 AND key > ?2 AND key <= ?3 ORDER BY key")
 
     static let anyOwnAge = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL LIMIT 1")
 

@@ -20,8 +20,8 @@ struct ValuelessTests {
             return String(decoding: data, as: UTF8.self)
         }
         return try manager.cache(
-            named: "counted", version: "1", maxAge: maxAge, options: CacheOptions(memory: .disabled, inlineLimit: inline),
-            codec: codec)
+            named: "counted", version: "1", maxAge: maxAge,
+            options: CacheOptions(memory: .disabled, inlineLimit: inline), codec: codec)
     }
 
     @Test(arguments: [0, Int.max], [MaxAge.hours(1), .unlimited])
