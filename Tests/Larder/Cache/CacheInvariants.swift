@@ -8,6 +8,14 @@ import Testing
 func expectInvariants<Key, Value: Equatable>(
     _ cache: Cache<Key, Value>, sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
+    try expectAgreement(cache, sourceLocation: sourceLocation)
+    #expect(try cache.manager.store().isIdle, sourceLocation: sourceLocation)
+}
+
+/// Expects that everything that can be asked of a sub-cache says the same; lets go of nothing.
+func expectAgreement<Key, Value: Equatable>(
+    _ cache: Cache<Key, Value>, sourceLocation: SourceLocation = #_sourceLocation
+) throws {
     let listed = cache.map { ($0.key, $0.value) }
     #expect(try cache.count == listed.count, sourceLocation: sourceLocation)
     #expect(try cache.isEmpty == listed.isEmpty, sourceLocation: sourceLocation)
@@ -27,7 +35,21 @@ func expectInvariants<Key, Value: Equatable>(
     #expect(rows.count >= listed.count, sourceLocation: sourceLocation)
     #expect(try cache.sizeOnDisk == rows.size, sourceLocation: sourceLocation)
     #expect(rows.unsound == 0, "size is not that of the bytes", sourceLocation: sourceLocation)
-    #expect(store.isIdle, sourceLocation: sourceLocation)
+}
+
+/// Expects that a store in `time` holds nobody up for longer than it may.
+///
+/// Whoever asks the store itself, whether it is idle or to copy its log, makes it let go first. Another process cannot ask:
+/// once the readers' time is over, it copies all of the log, what was committed after their reads too.
+func expectNothingHeld(
+    at url: URL, _ time: ManualTime, sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    time.advance(by: .seconds(1))
+    var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+    var guardian = try Connection.open(.file(url.path), .init(role: .guardian, busyMilliseconds: 0))
+    // A copy is complete beside a reader that has seen the last commit.
+    try other.execute("UPDATE cache SET opened_at = opened_at")
+    #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == true, sourceLocation: sourceLocation)
 }
 
 /// What the tables say of a sub-cache.

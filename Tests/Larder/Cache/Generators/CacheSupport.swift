@@ -2,12 +2,22 @@ import Foundation
 import Larder
 import LarderTestSupport
 
+/// Where a store is: in memory it has one connection for all that reads and writes.
+enum StoreKind: CaseIterable { case file, memory }
+
 /// A store of its own in a time of its own.
 struct Workbench {
     let manager: CacheManager
     private let place: StorePlace
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init(_ kind: StoreKind = .file) throws {
+        place = try StorePlace()
+        manager =
+            switch kind {
+            case .file: try place.manager()
+            case .memory: try CacheManager.inMemory(configuration: place.time.configuration)
+            }
+    }
 
     var time: ManualTime { place.time }
 

@@ -4,15 +4,9 @@ import LarderTestSupport
 import Testing
 
 struct ChangesTests {
-    private let bench: Workbench
-
-    init() throws {
-        bench = try Workbench()
-    }
-
     /// What came of `body` in one interval.
     private func batch(
-        _ cache: Cache<Int, String>, _ body: () throws -> Void
+        _ bench: Workbench, _ cache: Cache<Int, String>, _ body: () throws -> Void
     ) async throws -> CacheChanges<Int, String>? {
         var stream = cache.changes().makeAsyncIterator()
         try body()
@@ -21,9 +15,11 @@ struct ChangesTests {
     }
 
     // case 216, 233
-    @Test func `a bulk write and a single one come as one batch`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a bulk write and a single one come as one batch`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             try cache.setValues([1: "a", 2: "b"])
             cache[3] = "c"
             cache[2] = "B"
@@ -32,10 +28,12 @@ struct ChangesTests {
     }
 
     // case 217 to 220, 222
-    @Test func `removals are net, and one of nothing is none`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `removals are net, and one of nothing is none`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try await cache.setValues((1...9).map { ($0, "\($0)") })
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             try cache.removeValues(forKeys: [1, 2, 77])
             try cache.removeValue(forKey: 3)
             try cache.removeValue(forKey: 78)
@@ -56,12 +54,14 @@ struct ChangesTests {
     }
 
     // case 229
-    @Test func `expiry and eviction from disk are removals, and leaving memory is none`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `expiry and eviction from disk are removals, and leaving memory is none`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.minutes(1))
         cache[1] = "old"
         bench.time.advance(by: .seconds(90))
         for number in 2...6 { cache[number] = "\(number)" }
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             cache.memory.removeAll()
             try bench.manager.maintain()
             try cache.trim(toCount: 4)
@@ -71,19 +71,23 @@ struct ChangesTests {
         #expect(changes?.updated == [:])
     }
 
-    @Test func `a clear is a reset`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a clear is a reset`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         cache[1] = "a"
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             try cache.removeAll()
             cache[2] = "b"
         }
         #expect(changes == CacheChanges(updated: [:], removed: [], isReset: true))
-        let again = try await batch(cache) { try bench.manager.removeAll() }
+        let again = try await batch(bench, cache) { try bench.manager.removeAll() }
         #expect(again?.isReset == true)
     }
 
-    @Test func `a purge is a reset, and the end`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a purge is a reset, and the end`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         var stream = cache.changes().makeAsyncIterator()
         _ = try bench.numbers(version: "2")
@@ -93,14 +97,18 @@ struct ChangesTests {
         #expect(await late.next() == nil)
     }
 
-    @Test func `more than ten thousand pending keys are a reset`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `more than ten thousand pending keys are a reset`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
-        let changes = try await batch(cache) { try cache.setValues((0...10_000).map { ($0, "") }) }
+        let changes = try await batch(bench, cache) { try cache.setValues((0...10_000).map { ($0, "") }) }
         #expect(changes?.isReset == true)
     }
 
     // case 221, 225
-    @Test func `nothing changed: nothing is sent, and no timer runs`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `nothing changed: nothing is sent, and no timer runs`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         cache[0] = "before"
         try await bench.manager.flush()
@@ -121,10 +129,12 @@ struct ChangesTests {
         #expect(await iterator.next()?.updated == [2: "b"])
     }
 
-    @Test func `a change through another handle is seen, and a made value is one`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a change through another handle is seen, and a made value is one`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         let other = try bench.numbers(.minutes(5))
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             other[1] = "a"
             _ = try other.value(forKey: 2) { _ in "made" }
         }
@@ -132,7 +142,9 @@ struct ChangesTests {
     }
 
     // case 226
-    @Test func `closing the manager ends the stream behind what is pending`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `closing the manager ends the stream behind what is pending`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         cache[1] = "a"
         let stream = cache.changes(every: .seconds(3600))
@@ -145,12 +157,14 @@ struct ChangesTests {
         #expect(batches.count == 1)
     }
 
-    @Test func `reading a batch is no use of what it holds`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `reading a batch is no use of what it holds`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         for number in 1...3 { cache[number] = "\(number)" }
         _ = cache[1]
         let hits = cache.statistics
-        let changes = try await batch(cache) {
+        let changes = try await batch(bench, cache) {
             try cache.setExtendedData(Data([1]), forKey: 9); cache[2] = "new"
         }
         #expect(changes?.updated == [2: "new"])

@@ -5,15 +5,11 @@ import Synchronization
 import Testing
 
 struct DeciderTests {
-    private let bench: Workbench
-
-    init() throws {
-        bench = try Workbench()
-    }
-
     // case 244, 245, 254
-    @Test(arguments: [true, false]) func `a decider evicts what it picks, after each interval`(readsValues: Bool) throws
-    {
+    @Test(arguments: [true, false], StoreKind.allCases) func `a decider evicts what it picks, after each interval`(
+        readsValues: Bool, kind: StoreKind
+    ) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         for number in 1...6 { cache[number] = "\(number)" }
         let task =
@@ -37,7 +33,9 @@ struct DeciderTests {
         #expect(cache[9] == "9")
     }
 
-    @Test func `the metadata form reads no value`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `the metadata form reads no value`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let calls = Counter()
         let codec = ValueCodec<String>(identifier: "counted", encode: { Data($0.utf8) }) { data in
             calls.increment()
@@ -54,7 +52,9 @@ struct DeciderTests {
     }
 
     // case 246
-    @Test func `a decider is not called for nothing`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a decider is not called for nothing`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.minutes(1))
         cache[1] = "over"
         bench.time.advance(by: .seconds(100))
@@ -66,7 +66,9 @@ struct DeciderTests {
     }
 
     // case 252
-    @Test func `a decider may use the cache, and what was replaced meanwhile stays`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a decider may use the cache, and what was replaced meanwhile stays`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         for number in 1...4 { cache[number] = "\(number)" }
         let task = cache.evict(every: .seconds(1)) { entry in
@@ -81,7 +83,9 @@ struct DeciderTests {
     }
 
     // case 252
-    @Test func `what was replaced meanwhile stays, where the metadata decide too`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `what was replaced meanwhile stays, where the metadata decide too`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         for number in 1...4 { cache[number] = "\(number)" }
         let task = cache.evict(
@@ -96,7 +100,9 @@ struct DeciderTests {
         task.cancel()
     }
 
-    @Test func `dropping the task cancels it`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `dropping the task cancels it`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         cache[1] = "1"
         do {
@@ -107,7 +113,9 @@ struct DeciderTests {
         #expect(cache[1] == "1")
     }
 
-    @Test func `a task that is cancelled from its own closure stops there`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a task that is cancelled from its own closure stops there`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         for number in 1...10 { cache[number] = "\(number)" }
         let held = Mutex<EvictionTask?>(nil)
@@ -123,8 +131,11 @@ struct DeciderTests {
         held.withLock { $0 = nil }
     }
 
-    @Test(arguments: [Duration.zero, .seconds(-1)])
-    func `an interval of nothing is refused, told of, and evicts nothing`(interval: Duration) async throws {
+    @Test(arguments: [Duration.zero, .seconds(-1)], StoreKind.allCases)
+    func `an interval of nothing is refused, told of, and evicts nothing`(interval: Duration, kind: StoreKind)
+        async throws
+    {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         var events = bench.manager.events.makeAsyncIterator()
         cache[1] = "1"
@@ -137,7 +148,9 @@ struct DeciderTests {
         task.cancel()
     }
 
-    @Test func `an eviction is told of as a decider's, and ends with the manager`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `an eviction is told of as a decider's, and ends with the manager`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
         cache[1] = "1"
         let stream = bench.manager.events

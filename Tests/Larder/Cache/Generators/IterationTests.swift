@@ -5,14 +5,10 @@ import Synchronization
 import Testing
 
 struct IterationTests {
-    private let bench: Workbench
-
-    init() throws {
-        bench = try Workbench()
-    }
-
     // case 168
-    @Test func `two nested loops over three entries give nine pairs`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `two nested loops over three entries give nine pairs`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         for number in 1...3 { cache[number] = "\(number)" }
         var pairs: [[Int]] = []
@@ -23,7 +19,9 @@ struct IterationTests {
     }
 
     // case 166, 167, 171
-    @Test func `the sequence operations of the standard library work, in key order`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `the sequence operations of the standard library work, in key order`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         for number in [30, -1, 200, 7] { cache[number] = "\(number)" }
         #expect(cache.map(\.key) == [-1, 7, 30, 200])
@@ -49,6 +47,7 @@ struct IterationTests {
     @Test func `a pass of a task reads the files of a page with the page, where it does not hold up the pool`()
         async throws
     {
+        let bench = try Workbench()
         let cache = try bench.numbers(.hours(1), CacheOptions(memory: .disabled, inlineLimit: 0))
         try await cache.setValues((1...5).map { ($0, "\($0)") })
         let files = try (2...4).map { try #require(try cache.fileURL(forKey: $0)) }
@@ -65,7 +64,9 @@ struct IterationTests {
     }
 
     // case 178
-    @Test func `a loop that is left early leaves no statement`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a loop that is left early leaves no statement`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try cache.setValues((0..<2000).map { ($0, "\($0)") })
         for (key, _) in cache where key == 700 { break }
@@ -80,7 +81,9 @@ struct IterationTests {
     }
 
     // case 174
-    @Test func `the loop's body may write and remove what it walks over`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `the loop's body may write and remove what it walks over`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try cache.setValues((0..<2000).map { ($0, "\($0)") })
         var seen: [Int] = []
@@ -94,7 +97,9 @@ struct IterationTests {
     }
 
     // case 170
-    @Test func `a pass fills no memory and is no use of an entry`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a pass fills no memory and is no use of an entry`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         for number in 1...3 { cache[number] = "\(number)" }
         _ = cache[1]
@@ -110,7 +115,9 @@ struct IterationTests {
     }
 
     // case 172, 173
-    @Test func `what is over or does not decode is skipped, and keys read no value`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `what is over or does not decode is skipped, and keys read no value`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         struct Picky: Codable, Sendable { var text: String }
         let calls = Counter()
         let codec = ValueCodec<String>(identifier: "counted", encode: { Data($0.utf8) }) { data in
@@ -130,7 +137,9 @@ struct IterationTests {
         #expect(cache.entries(orderedBy: .written).map(\.key) == [2, 4])
     }
 
-    @Test func `a pass ends though writers insert without pause`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a pass ends though writers insert without pause`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try cache.setValues((0..<1500).map { ($0, "\($0)") })
         var seen = 0
@@ -150,7 +159,9 @@ struct IterationTests {
         #expect(seen == 3000)
     }
 
-    @Test func `a pass over a sub-cache that is superseded half way ends`() throws {
+    @Test(arguments: StoreKind.allCases)
+    func `a pass over a sub-cache that is superseded half way ends`(kind: StoreKind) throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try cache.setValues((0..<1500).map { ($0, "\($0)") })
         var seen = 0
@@ -164,7 +175,9 @@ struct IterationTests {
     }
 
     // case 169
-    @Test func `two threads each see a complete pass of their own`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `two threads each see a complete pass of their own`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try await cache.setValues((0..<3000).map { ($0, "\($0)") })
         async let first = onThread { cache.map(\.key) }
@@ -174,7 +187,9 @@ struct IterationTests {
     }
 
     // case 181
-    @Test func `the asynchronous form gives the same, and can be cancelled`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `the asynchronous form gives the same, and can be cancelled`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try await cache.setValues((0..<1200).map { ($0, "\($0)") })
         var keys: [Int] = []
@@ -193,7 +208,9 @@ struct IterationTests {
         #expect(try bench.isIdle)
     }
 
-    @Test func `an asynchronous pass over a closed cache throws`() async throws {
+    @Test(arguments: StoreKind.allCases)
+    func `an asynchronous pass over a closed cache throws`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
         let cache = try bench.numbers()
         cache[1] = "1"
         try await bench.manager.close()
