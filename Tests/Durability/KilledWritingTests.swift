@@ -20,7 +20,10 @@ struct KilledWritingTests {
         var total = 0
         for round in 0..<Self.kills {
             let workSeed = random.next()
-            let child = try ChildProcess("larder-test-cache", ["work", url.path, "\(workSeed)", "\(state.version)"])
+            // Each opening of the store chooses anew, and what the other kind has left is as good.
+            let durability: CacheManager.Durability = round % 4 == 1 ? .powerLoss : .processCrash
+            let child = try ChildProcess(
+                "larder-test-cache", ["work", url.path, "\(workSeed)", "\(state.version)", "\(durability)"])
             var acknowledged = 0
             func take(_ line: String) {
                 #expect(Int(line) != nil, "seed \(seed), round \(round): \(line)")

@@ -17,13 +17,31 @@ package struct MixedWork {
         case bump
         case sweep
         case maintain
+        /// Bytes beside a text, which say whose they are.
+        case setExtended(Int, String)
+        /// Reads that are no uses: what is used is written down later, and lost with a process that is killed.
+        case read([Int])
+        case removeOthers
     }
+
+    /// What is stored for a key.
+    package struct Item: Equatable {
+        package var text: String
+        package var extended: String?
+        package var isPinned = false
+    }
+
+    /// What is stored beside a text: a row with the one and another's is half written.
+    package static func extended(of text: String) -> String { "of " + text.prefix { $0 != "x" } }
+
+    /// Whether the entry of a key is pinned, where that is said with the write.
+    package static func isPinned(_ key: Int) -> Bool { key % 3 == 0 }
 
     /// What is in the store, with the order of use of the first sub-cache.
     package struct State: Equatable {
         package var version = 1
-        package var values: [Int: String] = [:]
-        package var others: [Int: String] = [:]
+        package var values: [Int: Item] = [:]
+        package var others: [Int: Item] = [:]
         var order: [Int] = []
 
         package init() {}
@@ -77,7 +95,7 @@ package struct MixedWork {
     }
 
     package mutating func next() -> Step {
-        switch Int.random(in: 0..<48, using: &random) {
+        switch Int.random(in: 0..<56, using: &random) {
         case 0..<15: .set(key(), text())
         case 15..<19: .setOther(key(), text())
         case 19..<23: .remove(key())
@@ -91,14 +109,17 @@ package struct MixedWork {
         case 43 where place == nil: .clear
         case 44...45 where place == nil: .trim(Int.random(in: 0..<30, using: &random))
         case 46...47 where place == nil: .bump
+        case 48..<51: .setExtended(key(), text())
+        case 51..<54: .read((0..<5).map { _ in key() })
+        case 54 where place == nil: .removeOthers
         default: .set(key(), text())
         }
     }
 }
 
 extension MixedWork.State {
-    private mutating func set(_ key: Int, _ text: String) {
-        values[key] = text
+    private mutating func set(_ key: Int, _ item: MixedWork.Item) {
+        values[key] = item
         order.removeAll { $0 == key }
         order.append(key)
     }
@@ -108,28 +129,50 @@ extension MixedWork.State {
         order.removeAll { $0 == key }
     }
 
+    /// Takes the least recently used until so many are left, or nothing but what is pinned.
+    private mutating func trim(to count: Int) {
+        let free = order.filter { values[$0]?.isPinned == false }
+        for key in free.prefix(max(0, order.count - count)) { remove(key) }
+    }
+
     /// What the store holds after a step.
     package func after(_ step: MixedWork.Step) -> Self {
         var state = self
         switch step {
-        case .set(let key, let text): state.set(key, text)
+        case .set(let key, let text): state.set(key, MixedWork.item(key, text))
         case .setOver(let key, _): state.remove(key)
-        case .setOther(let key, let text): state.others[key] = text
+        case .setOther(let key, let text): state.others[key] = MixedWork.item(key, text)
         case .remove(let key): state.remove(key)
-        case .bulk(let texts): for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, text) }
+        case .bulk(let texts):
+            for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, MixedWork.Item(text: text)) }
         case .removeMany(let keys): for key in keys { state.remove(key) }
-        case .update(let key, let text): state.set(key, text + (values[key]?.prefix(5) ?? "new"))
+        case .update(let key, let text):
+            // Of what was there, all but the text stays.
+            let item = values[key] ?? MixedWork.Item(text: "new")
+            state.set(
+                key,
+                MixedWork.Item(
+                    text: text + item.text.prefix(5), extended: item.extended, isPinned: item.isPinned))
         case .transaction(let texts, let removed, let other, let text):
-            for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, text) }
+            for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, MixedWork.item(key, text)) }
             state.others[removed] = nil
-            state.others[other] = text
+            state.others[other] = MixedWork.item(other, text)
         case .clear: (state.values, state.order) = ([:], [])
-        case .trim(let count): for key in state.order.dropLast(count) { state.remove(key) }
+        case .trim(let count): state.trim(to: count)
         case .bump:
             (state.values, state.order) = ([:], [])
             state.version += 1
-        case .sweep, .maintain: break
+        case .setExtended(let key, let text): state.values[key]?.extended = MixedWork.extended(of: text)
+        case .removeOthers: state.others = [:]
+        case .sweep, .maintain, .read: break
         }
         return state
+    }
+}
+
+extension MixedWork {
+    /// What is stored by a write of one text.
+    fileprivate static func item(_ key: Int, _ text: String) -> Item {
+        Item(text: text, extended: extended(of: text), isPinned: isPinned(key))
     }
 }

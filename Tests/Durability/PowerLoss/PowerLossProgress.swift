@@ -42,13 +42,15 @@ struct PowerLossProgress {
 
     /// How many are not there that may be lost; nil if there is another difference.
     private func lost(
-        _ found: MixedWork.State, _ state: MixedWork.State, _ part: KeyPath<MixedWork.State, [Int: String]>
+        _ found: MixedWork.State, _ state: MixedWork.State, _ part: KeyPath<MixedWork.State, [Int: MixedWork.Item]>
     ) -> Int? {
         guard found[keyPath: part].allSatisfy({ state[keyPath: part][$0.key] == $0.value }) else { return nil }
         let missing = state[keyPath: part].filter { found[keyPath: part][$0.key] == nil }
-        let mayBeLost = missing.allSatisfy { key, text in
-            text.utf8.count + 3 > MixedWork.inlineLimit
-                && states[copied...].contains { $0[keyPath: part][key] != states[copied][keyPath: part][key] }
+        let mayBeLost = missing.allSatisfy { key, item in
+            item.text.utf8.count + 3 > MixedWork.inlineLimit
+                && states[copied...].contains { later in
+                    later[keyPath: part][key]?.text != states[copied][keyPath: part][key]?.text
+                }
         }
         return mayBeLost ? missing.count : nil
     }

@@ -15,7 +15,8 @@ struct CacheProgram {
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {
-            case "work": try work(arguments[1], seed: arguments[2], version: arguments[3])
+            case "work":
+                try work(arguments[1], seed: arguments[2], version: arguments[3], durability: arguments[4])
             case "share": try share(arguments[1], seed: arguments[2], place: arguments[3])
             case "record": try record(arguments[1], seed: arguments[2], durability: arguments[3], steps: arguments[4])
             case "make-for-damage": try DamageRig.make(arguments[1])
@@ -28,6 +29,7 @@ struct CacheProgram {
                     URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2]) ?? 1, reads: arguments[3] == "true")
                 try mixture.run()
                 say("mixed")
+            case "pass": try await pass(arguments[1])
             case "count": try count(arguments[1], threads: 6)
             case "hit": try hit(arguments[1])
             case "hold-up": try await holdUp(arguments[1])
@@ -56,9 +58,15 @@ struct CacheProgram {
         }
     }
 
+    private static func configuration(_ durability: String) -> CacheManager.Configuration {
+        var configuration = CacheManager.Configuration()
+        configuration.durability = durability == "powerLoss" ? .powerLoss : .processCrash
+        return configuration
+    }
+
     /// Does seeded work, and says the number of each step that was acknowledged.
-    private static func work(_ path: String, seed: String, version: String) throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path))
+    private static func work(_ path: String, seed: String, version: String, durability: String) throws {
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration(durability))
         var caches = try MixedCaches(manager, version: Int(version) ?? 1)
         var work = MixedWork(seed: UInt64(seed) ?? 1)
         for number in 1...100_000 {
@@ -86,9 +94,7 @@ struct CacheProgram {
     /// Does so many steps of seeded work under a tracer, copies the log now and then, says the number of each step that was
     /// acknowledged, and closes.
     private static func record(_ path: String, seed: String, durability: String, steps: String) throws {
-        var configuration = CacheManager.Configuration()
-        configuration.durability = durability == "powerLoss" ? .powerLoss : .processCrash
-        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration(durability))
         var caches = try MixedCaches(manager, version: 1)
         var work = MixedWork(seed: UInt64(seed) ?? 1)
         for number in 1...(Int(steps) ?? 1) {

@@ -1,0 +1,16 @@
+import Dispatch
+
+/// Runs `body` in a task, and waits for it on this thread, which must be none of the pool's.
+package func waiting<R: Sendable>(for body: @escaping @Sendable () async throws -> R) throws -> R {
+    let isOver = DispatchSemaphore(value: 0)
+    let outcome = Locked<Result<R, any Error>?>(nil)
+    Task.detached {
+        let result: Result<R, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        outcome.change { $0 = result }
+        isOver.signal()
+    }
+    isOver.wait()
+    guard let result = outcome.value else { preconditionFailure("A task ended without a result.") }
+    return try result.get()
+}
