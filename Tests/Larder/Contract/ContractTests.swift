@@ -20,7 +20,7 @@ struct ContractTests {
             let manager = try contract.manager(folder, time)
             let cache = try contract.cache(manager, start: start)
             try body(cache)
-            try expectContract(cache)
+            try expectContract(cache, time)
             contents = try cache.snapshot()
             try manager.close()
         }
@@ -31,7 +31,7 @@ struct ContractTests {
             let manager = try contract.manager(folder, time)
             let cache = try contract.cache(manager, memory: .disabled, start: start)
             #expect(try cache.snapshot() == contents)
-            try expectContract(cache)
+            try expectContract(cache, time)
             try manager.close()
         }
         let path = folder.url.path
