@@ -81,7 +81,11 @@ struct WaitedTests {
         do {
             let held = Counter()
             seen = held
-            let other = try place.manager { $0.log = { _ in held.increment(); told.increment() } }
+            let other = try place.manager {
+                $0.log = { _ in
+                    held.increment(); told.increment()
+                }
+            }
             _ = try self.cache(other)
             try other.close()
         }
