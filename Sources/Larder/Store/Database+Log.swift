@@ -59,8 +59,7 @@ extension Database {
         guard logPages.load(ordering: .relaxed) > 0 || writtenPages > 0, isInPlace else { return }
         guard let result = try checkpoint(), result.isComplete else { return }
         // What is in it costs the next opening time, and its file room on the disk.
-        let longest = room.logBytes + Self.longLog / 4 * Connection.pageSize
-        guard result.logPages > Self.longLog || logFileSize > longest else { return }
+        guard result.logPages > Self.longLog || logFileSize > longestKeptLog else { return }
         do throws(SQLiteError) {
             try startLogAnew()
         } catch {
@@ -68,6 +67,9 @@ extension Database {
             if !error.isAboutRoom { throw error }
         }
     }
+
+    /// The bytes of a log's file that is not worth a commit to cut it.
+    var longestKeptLog: Int { room.logBytes + Self.longLog / 4 * Connection.pageSize }
 
     /// Makes a commit that changes nothing, which starts the log anew after a complete checkpoint, and cuts its file.
     func startLogAnew() throws(SQLiteError) {

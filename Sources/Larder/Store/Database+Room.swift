@@ -166,14 +166,15 @@ extension Database {
     private var isInTransaction: Bool { writer.withLock { $0 == nil || $0!.exclusive != nil } }
 
     /// The bytes that come back to the volume once the log is copied and nobody stands in it: those of empty pages, also
-    /// of such as are cut off already, and those of a log that is longer than it stays.
+    /// of such as are cut off already, and those of a log that is so long that it is cut.
     func owedBytes() throws(SQLiteError) -> Int64 {
         try writer.withLock { writer throws(SQLiteError) -> Int64 in
             guard writer != nil else { return 0 }
             let kept = try writer!.connection.pageCount() - (try writer!.connection.freePages())
             let length = (kept + DatabaseRoom.sparePages + DatabaseRoom.stepPages) * Connection.pageSize
             let file = max(0, writer!.connection.fileSize - Int64(length))
-            return file + Int64(max(0, writer!.connection.logFileSize - room.logBytes))
+            let log = writer!.connection.logFileSize
+            return file + Int64(log > longestKeptLog ? log - room.logBytes : 0)
         }
     }
 

@@ -168,11 +168,14 @@ extension Store {
         writtenOnVolume.store(0, ordering: .relaxed)
         var removed = 0
         var hasSwept = false
+        // What was free before nothing but what is owed was given back.
+        var before: Int64?
         while true {
             let free = try CacheError.translating("cannot look how much room there is for \(name)") {
                 try blobs.space().free
             }
-            guard free < floor else { return removed }
+            // Nothing went, and nothing came back: somebody stands in the log.
+            guard free < floor, before.map({ free > $0 }) != false else { return removed }
             let owed = try onDatabase("cannot look at") { (database) throws(SQLiteError) in try database.owedBytes() }
             let missing = floor - free.addingSaturated(owed)
             var gone = 0
@@ -186,8 +189,8 @@ extension Store {
                 }
                 removed += gone
             }
+            before = gone == 0 ? free : nil
             try giveBackSpace()
-            if gone == 0 { return removed }
         }
     }
 
