@@ -118,6 +118,76 @@ struct CBORContainerTests {
         #expect(result == ["a": 3, "b": "new", "z": false])
     }
 
+    private static let openedTwice: [Custom] = [
+        Custom { encoder in
+            var outer = encoder.container(keyedBy: Key.self)
+            var one = outer.nestedContainer(keyedBy: Key.self, forKey: .a)
+            try one.encode(1, forKey: .a)
+            try outer.encode("between", forKey: .b)
+            var two = outer.nestedContainer(keyedBy: CBORValue.Key.self, forKey: .a)
+            try two.encode(2, forKey: "b")
+            try one.encode(3, forKey: .c)
+            try two.encode(4, forKey: "a")
+            try outer.encode("behind", forKey: .c)
+        },
+        Custom { encoder in
+            var outer = encoder.container(keyedBy: CBORValue.Key.self)
+            for round in 0..<3 {
+                for key in 0..<100 {
+                    var list = outer.nestedUnkeyedContainer(forKey: .init(stringLiteral: "\(key)"))
+                    try list.encode(round)
+                    if round == 1 { try list.encode(contentsOf: Array(repeating: "x", count: 30)) }
+                }
+            }
+        },
+        Custom { encoder in
+            var outer = encoder.container(keyedBy: Key.self)
+            for number in 0..<3 {
+                var one = outer.nestedContainer(keyedBy: Key.self, forKey: .a)
+                var two = one.nestedContainer(keyedBy: Key.self, forKey: .b)
+                var three = two.nestedUnkeyedContainer(forKey: .c)
+                try three.encode(number)
+                var four = three.nestedContainer(keyedBy: Key.self)
+                try four.encode(number, forKey: .d)
+            }
+        },
+        // As a class and its superclass do.
+        Custom { encoder in
+            enum Other: String, CodingKey { case d, c, b, a }
+            var mine = encoder.container(keyedBy: Key.self)
+            var one = mine.nestedContainer(keyedBy: Key.self, forKey: .a)
+            try one.encode(1, forKey: .a)
+            var theirs = encoder.container(keyedBy: Other.self)
+            var two = theirs.nestedContainer(keyedBy: Other.self, forKey: .a)
+            try two.encode(2, forKey: .b)
+            var again = mine.nestedContainer(keyedBy: Key.self, forKey: .a)
+            try again.encode(3, forKey: .c)
+        },
+        Custom { encoder in
+            var outer = encoder.container(keyedBy: Key.self)
+            _ = outer.nestedUnkeyedContainer(forKey: .b)
+            try outer.encode(6, forKey: .b)
+        },
+        Custom { encoder in
+            var outer = encoder.unkeyedContainer()
+            var first = outer.nestedContainer(keyedBy: Key.self)
+            try outer.encode(0)
+            // It has ended, and still takes what it is given.
+            for number in 0..<3 {
+                var one = first.nestedContainer(keyedBy: CBORValue.Key.self, forKey: .a)
+                try one.encode(number, forKey: .init(stringLiteral: "\(number)"))
+                var two = first.nestedUnkeyedContainer(forKey: .b)
+                try two.encode(number)
+            }
+        },
+    ]
+
+    @Test(arguments: 0..<6)
+    func `a container that is opened twice is one, as with the encoders of Foundation`(number: Int) throws {
+        let body = Self.openedTwice[number]
+        #expect(try value(body.body) == JSONDecoder().decode(CBORValue.self, from: JSONEncoder().encode(body)))
+    }
+
     @Test func `what fails is not written, and the rest is`() throws {
         struct Failure: Error {}
         let result = try value { encoder in

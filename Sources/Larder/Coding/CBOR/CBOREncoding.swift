@@ -17,6 +17,7 @@ struct CBOREncoding: Encoder {
             if frame.keyType != ObjectIdentifier(type) {
                 // A class and its superclass: which keys they share is looked at when everything is written.
                 frame.writer.pointee.mayHaveDuplicates = true
+                frame.openedKeys = .max
             }
         case .single, .array:
             return refusing()

@@ -37,6 +37,12 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     /// The keys written so far, a bit for each: exactly for enums of up to 64 cases, else a guess that may err towards
     /// "written before".
     var seenKeys: UInt64 = 0
+    /// The same for the keys of nested containers; all of them once there are several types of keys.
+    var openedKeys: UInt64 = 0
+    /// The keys of nested containers that no bit stands for.
+    private var openedNames: Set<String> = []
+    /// The use of the frame that they belong to.
+    private var namesSerial: UInt32 = 0
     var keyType: ObjectIdentifier?
     /// The type of the latest element that wrote itself: most often the next one is of that type, too.
     var customType: ObjectIdentifier?
@@ -91,7 +97,27 @@ final class CBOREncodingFrame: CBORContainerBoxes {
     func beginMap() {
         begin(.map, CBORFormat.emptyMap)
         seenKeys = 0
+        openedKeys = 0
         keyType = nil
+    }
+
+    /// Notes that a nested container is opened under `key`, or just not.
+    ///
+    /// - Returns: Whether one may have been opened under it before.
+    func noteOpening<Key: CodingKey>(_ key: Key, _ text: String) -> Bool {
+        if MemoryLayout<Key>.size == 1 {
+            let number = unsafeBitCast(key, to: UInt8.self)
+            if number < 64 {
+                let bit: UInt64 = 1 << UInt64(number)
+                defer { openedKeys |= bit }
+                return openedKeys & bit != 0
+            }
+        }
+        if namesSerial != serial {
+            namesSerial = serial
+            openedNames.removeAll()
+        }
+        return !openedNames.insert(text).inserted || openedKeys == .max
     }
 
     func beginArray() {

@@ -28,9 +28,10 @@ extension CBOREncodingState {
     }
 
     /// Opens a container inside one that is not the innermost, or not open at all.
-    func openAside(_ frame: CBOREncodingFrame, key: String?) -> CBOREncodingFrame {
+    func openAside(_ frame: CBOREncodingFrame, key: String?, as form: CBOREncodingFrame.Form) -> CBOREncodingFrame {
         let child = CBOREncodingFrame(state: self, slot: -1)
         guard frame.isDetached else { return child }
+        if let key, form != .undecided, let earlier = reopen(in: frame, key: key, as: form) { return earlier }
         let path = frame.detachedPath + [key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)]
         do {
             try insert(into: frame, key: key) { $0.writer.pointee.write(byte: CBORFormat.emptyMap) }
@@ -38,13 +39,45 @@ extension CBOREncodingState {
             // A byte can always be written.
             return child
         }
-        child.header = frame.end - 1
-        child.end = frame.end
-        child.isDetached = true
-        child.isShared = true
-        child.detachedPath = path
-        detached.append(child)
+        detach(child, frame.end - 1..<frame.end, path)
         return child
+    }
+
+    /// Opens the nested container that `frame` has under `key` once more, if it is of `form`.
+    ///
+    /// What it gets now is added to what it has, as with the encoders of Foundation.
+    func reopen(in frame: CBOREncodingFrame, key: String, as form: CBOREncodingFrame.Form) -> CBOREncodingFrame? {
+        guard frame.form == .map else { return nil }
+        let wanted = count
+        writer.pointee.write(key)
+        defer { count = wanted }
+        var offset = frame.header + (frame.isDetached ? CBORWriter.headLength(frame.count) : 1)
+        var found: Range<Int>?
+        for _ in 0..<frame.count {
+            let value = CBORMapSorter.end(self, of: offset)
+            let end = CBORMapSorter.end(self, of: value)
+            if CBORMapSorter.areEqual(self, offset..<value, wanted..<count) { found = value..<end }
+            offset = end
+        }
+        guard let place = found else { return nil }
+        let (major, number, _) = CBORMapSorter.head(self, at: place.lowerBound)
+        guard major == (form == .map ? CBORFormat.Major.map : CBORFormat.Major.array) else { return nil }
+        if let kept = detached.first(where: { $0.header == place.lowerBound }) { return kept.form == form ? kept : nil }
+        let child = CBOREncodingFrame(state: self, slot: -1)
+        child.form = form
+        child.count = Int(number)
+        detach(child, place, frame.codingPath + [CBORPathKey(text: key)])
+        return child
+    }
+
+    /// Makes a frame that of a container which stands in `place`, closed.
+    private func detach(_ frame: CBOREncodingFrame, _ place: Range<Int>, _ path: [any CodingKey]) {
+        frame.header = place.lowerBound
+        frame.end = place.upperBound
+        frame.isDetached = true
+        frame.isShared = true
+        frame.detachedPath = path
+        detached.append(frame)
     }
 
     /// Gives a detached super encoder its one value, in the place of the empty map that stood for it.

@@ -30,8 +30,8 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy keyType: NestedKey.Type, forKey key: Key
     ) -> KeyedEncodingContainer<NestedKey> {
-        let child = frame.openNested(key: key.stringValue, noting: key)
-        if child.isOpen {
+        let child = frame.openNested(key: key.stringValue, noting: key, as: .map)
+        if child.isOpen, child.form == .undecided {
             child.beginMap()
             child.keyType = ObjectIdentifier(keyType)
         }
@@ -39,7 +39,7 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
 
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-        let child = frame.openNested(key: key.stringValue, noting: key)
+        let child = frame.openNested(key: key.stringValue, noting: key, as: .array)
         return CBORUnkeyedEncoding(nested: child)
     }
 
@@ -129,11 +129,20 @@ extension CBOREncodingFrame {
     }
 
     /// Opens a container inside this one, under `key`.
-    func openNested<Key: CodingKey>(key text: String?, noting key: Key) -> CBOREncodingFrame {
+    ///
+    /// - Parameter form: What it is known to become; a container of this form that is there already is opened again.
+    func openNested<Key: CodingKey>(
+        key text: String?, noting key: Key, as form: Form = .undecided
+    ) -> CBOREncodingFrame {
         let state = state
         guard openSlot == writer.pointee.top &- 1 || state.makeInnermost(self) else {
             writer.pointee.mayHaveDuplicates = true
-            return state.openAside(self, key: text)
+            return state.openAside(self, key: text, as: form)
+        }
+        if let text, form != .undecided, noteOpening(key, text),
+            let earlier = state.reopen(in: self, key: text, as: form)
+        {
+            return earlier
         }
         element = writer.pointee.count
         count &+= 1

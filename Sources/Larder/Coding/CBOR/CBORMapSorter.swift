@@ -106,7 +106,28 @@ struct CBORMapSorter {
         return order == 0 ? left.count - right.count : order
     }
 
-    private static func head(_ state: CBOREncodingState, at offset: Int) -> (major: UInt8, number: UInt64, start: Int) {
+    static func areEqual(_ state: CBOREncodingState, _ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        compare(state, left, right) == 0
+    }
+
+    /// Where the item at `offset` ends.
+    static func end(_ state: CBOREncodingState, of offset: Int) -> Int {
+        var (offset, left) = (offset, 1)
+        while left > 0 {
+            let (major, number, start) = head(state, at: offset)
+            (offset, left) = (start, left - 1)
+            switch major {
+            case CBORFormat.Major.bytes, CBORFormat.Major.text: offset += Int(number)
+            case CBORFormat.Major.array: left += Int(number)
+            case CBORFormat.Major.map: left += 2 * Int(number)
+            case CBORFormat.Major.tag: left += 1
+            default: break
+            }
+        }
+        return offset
+    }
+
+    static func head(_ state: CBOREncodingState, at offset: Int) -> (major: UInt8, number: UInt64, start: Int) {
         let first = state.base.load(fromByteOffset: offset, as: UInt8.self)
         let info = Int(first & 0x1F)
         if info < 24 { return (first & 0xE0, UInt64(info), offset + 1) }

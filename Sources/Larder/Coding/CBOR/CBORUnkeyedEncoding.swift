@@ -11,7 +11,7 @@ struct CBORUnkeyedEncoding: UnkeyedEncodingContainer {
     /// A container inside another one.
     init(nested frame: CBOREncodingFrame) {
         if frame.isOpen {
-            frame.beginArray()
+            if frame.form == .undecided { frame.beginArray() }
             frame.isShared = true
         }
         self.init(frame: frame, serial: frame.serial)
