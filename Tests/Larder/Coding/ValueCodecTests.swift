@@ -127,6 +127,7 @@ struct ValueCodecTests {
         refused([try #require(URL(string: "x", relativeTo: base))], .json)
         refused("$null", .propertyList)
         refused(["$null"], .propertyList)
+        refused(["deep": [["a": [1, 2], "$null": [3]]]], .propertyList)
         // And these they do hold.
         #expect(try roundTrip(Deep(a: .some(3)), .json).a == 3)
         #expect(try roundTrip([Double.infinity, -0.5], .propertyList) == [.infinity, -0.5])

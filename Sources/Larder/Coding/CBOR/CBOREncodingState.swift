@@ -71,6 +71,10 @@ final class CBOREncodingState: CBORReusableState {
             if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
                 try CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
             }
+            // Texts that are values are refused where they are met.
+            if rules.contains(.likePropertyList), CBORMapSorter.holds(self, text: "$null") {
+                throw CBORRefusal("$null", "A property list cannot hold this text, which stands for nil there, as a key.")
+            }
         } catch {
             throw converted(error)
         }

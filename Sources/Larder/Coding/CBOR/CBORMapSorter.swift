@@ -110,6 +110,23 @@ struct CBORMapSorter {
         compare(state, left, right) == 0
     }
 
+    /// Whether anything that was written, values and keys, is this text.
+    static func holds(_ state: CBOREncodingState, text: StaticString) -> Bool {
+        var offset = 0
+        while offset < state.count {
+            let (major, number, start) = head(state, at: offset)
+            offset = start
+            guard major == CBORFormat.Major.bytes || major == CBORFormat.Major.text else { continue }
+            offset += Int(number)
+            if major == CBORFormat.Major.text, Int(number) == text.utf8CodeUnitCount,
+                memcmp(state.base + start, text.utf8Start, Int(number)) == 0
+            {
+                return true
+            }
+        }
+        return false
+    }
+
     /// Where the item at `offset` ends.
     static func end(_ state: CBOREncodingState, of offset: Int) -> Int {
         var (offset, left) = (offset, 1)
