@@ -9,6 +9,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     let options: CacheOptions
     let rule: AgeRule
     let openedAt: Int64
+    /// The clock by which it is, read again where others may have been waited for.
+    let clock: @Sendable () -> Int64
     let store: Store
     let isReadOnly: Bool
     let reporter: Reporter
@@ -92,7 +94,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
             _ = try ledger.run(ledger.declareTicket(new))
         }
-        try ledger.noteClock(openedAt)
+        try ledger.noteClock(clock())
     }
 
     private var limits: RowLimits { RowLimits(count: options.disk.countLimit, size: options.disk.sizeLimit) }
@@ -164,7 +166,10 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         }
         if found.isAnyRetired { store.reclaimer.begin(store) }
         do throws(CacheError) {
-            try tolerant { () throws(CacheError) in try opened.core.ledger.setLimits(limits) }
+            try tolerant { () throws(CacheError) in
+                try opened.core.ledger.noteClock(clock())
+                try opened.core.ledger.setLimits(limits)
+            }
         } catch {
             opened.core.ledger.detach(opened.handle)
             throw error
@@ -188,12 +193,6 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
             if live.isOf(version: version.description, codec: codec) {
                 try connection.declare(
                     live.id, age: StoredAge(rule), keepsExpired: keepsExpired, openedAt: openedAt)
-                // Something was written later than now: the clock was set back, and ages begin anew.
-                if live.latestAt > openedAt.addingSaturated(RowLedger.latestStep) {
-                    try connection.correctAll(live.id, now: openedAt)
-                    try connection.setLatest(live.id, openedAt)
-                    live.latestAt = openedAt
-                }
                 live.age = StoredAge(rule)
                 live.keepsExpired = keepsExpired
                 live.openedAt = openedAt

@@ -106,9 +106,12 @@ extension FrontState {
 
     /// Keeps the use of an entry that leaves memory.
     @usableFromInline
-    mutating func noteUse(of node: Node) {
-        guard isUnnoted(node.value) else { return }
-        evictedUses.append((node.key, NotedUse(accessedAt: node.value.accessedAt, used: node.value.used)))
+    mutating func noteUse(of node: Node) { noteUse(node.key, node.value) }
+
+    /// The same before it has left.
+    mutating func noteUse(_ key: Key, _ entry: Entry) {
+        guard isUnnoted(entry) else { return }
+        evictedUses.append((key, NotedUse(accessedAt: entry.accessedAt, used: entry.used)))
     }
 
     /// Whether an entry was read since the uses were handed over last.

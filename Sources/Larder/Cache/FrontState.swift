@@ -10,6 +10,10 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
 
     @usableFromInline var memory: Memory
     @usableFromInline var watch: CommitWatch
+
+    /// The number of the database that it watches.
+    var database: Int
+
     @usableFromInline var memoryHits = 0
     @usableFromInline var memoryEvictions = 0
 
@@ -54,6 +58,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
             costLimit: limits.effectiveCost)
         watch = present.watch
+        database = present.database
         allowsCopies = present.allowsCopies
         self.limits = limits.counted
         self.revisions = revisions
@@ -169,6 +174,18 @@ extension FrontState {
         cleared = sequence
         takenUses += evictedUses.count
         evictedUses = []
+        return EmptiedTable(memory.removeAll())
+    }
+
+    /// Lets go of all copies, which the disk still has.
+    mutating func letGoOfAll() -> any Sendable {
+        sequence += 1
+        cleared = sequence
+        var index = memory.table.mostRecent
+        while index != 0 {
+            noteUse(memory.table.key(at: index), memory.table.value(at: index))
+            index = memory.table.older(than: index)
+        }
         return EmptiedTable(memory.removeAll())
     }
 

@@ -169,7 +169,7 @@ extension SubCache {
             _ = consume displaced
         } catch {
             // Which one it is, a key that does not decode cannot tell.
-            let displaced = front.withLock { $0.clear() }
+            let displaced = front.withLock { $0.letGoOfAll() }
             _ = consume displaced
         }
     }

@@ -87,7 +87,10 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     }
 
     package func moved(to present: StorePresent) -> (any Sendable)? {
-        let displaced = front.withLock { front in
+        let displaced = front.withLock { front -> (any Sendable)? in
+            // Another one may have come since.
+            guard present.database >= front.database else { return nil }
+            front.database = present.database
             front.watch = present.watch
             return front.clear()
         }
@@ -124,7 +127,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
 
     package var lastUse: Int64 { front.withLock { $0.lastUse } }
 
-    package func removal(of victims: [RowVictim], _ cause: RemovalCause) -> FrontRemoval {
+    package func removal(of victims: [RowVictim], _ cause: RemovalCause, isLate: Bool) -> FrontRemoval {
         var copies: [(key: Key, hash: UInt64)?] = []
         for victim in victims {
             do throws(CacheError) {
@@ -144,12 +147,13 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
             // Which copy is that of a row whose key does not decode, nobody can tell.
             let isOneUnknown = gone.count < indices.count
             let displaced = front.withLock { front -> any Sendable in
-                isOneUnknown ? front.clear() : gone.map { front.remove($0.key, hash: $0.hash) }
+                isOneUnknown ? front.letGoOfAll() : gone.map { front.remove($0.key, hash: $0.hash) }
             }
             let flown = ReleasedLater.all(
                 indices.compactMap { index in overtaken[index].flatMap { flights.noteWrite($0) } })
             guard changes.isObserved else { return ReleasedLater.both(displaced, flown) }
-            let told = isOneUnknown ? changes.noteReset() : changes.noteRemoved(gone.map(\.key))
+            // A late one comes after sets of these keys, perhaps.
+            let told = isOneUnknown || isLate ? changes.noteReset() : changes.noteRemoved(gone.map(\.key))
             return ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
         }
     }

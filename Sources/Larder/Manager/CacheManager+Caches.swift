@@ -45,7 +45,7 @@ extension CacheManager {
             rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)
         let opening = CacheOpening<Key, Value>(
             name: name, version: version, codec: codec.identifier, options: options, rule: maxAge.rule,
-            openedAt: terms.now(), store: store, isReadOnly: isReadOnly, reporter: reporter)
+            openedAt: terms.now(), clock: terms.now, store: store, isReadOnly: isReadOnly, reporter: reporter)
         let (core, handle) = try opening.open()
         return Cache(core, handle: handle, terms, maxAge, self)
     }

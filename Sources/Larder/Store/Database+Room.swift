@@ -171,8 +171,8 @@ extension Database {
         try writer.withLock { writer throws(SQLiteError) -> Int64 in
             guard writer != nil else { return 0 }
             let kept = try writer!.connection.pageCount() - (try writer!.connection.freePages())
-            let length = (kept + DatabaseRoom.sparePages + DatabaseRoom.stepPages) * Connection.pageSize
-            let file = max(0, writer!.connection.fileSize - Int64(length))
+            let pages = Int64(kept + DatabaseRoom.sparePages + DatabaseRoom.stepPages)
+            let file = max(0, writer!.connection.fileSize - pages * Int64(Connection.pageSize))
             let log = writer!.connection.logFileSize
             return file + Int64(log > longestKeptLog ? log - room.logBytes : 0)
         }

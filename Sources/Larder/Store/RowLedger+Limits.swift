@@ -86,6 +86,9 @@ extension RowLedger {
         }
     }
 
+    /// Others have removed rows, of which it was not told: they are counted anew when it matters.
+    func forgetTally() { state.withLock { $0.tally = nil } }
+
     /// What may be there before something has to go.
     static func allowed(_ limit: Int64, slack: Bool) -> Int64 {
         slack ? limit.addingSaturated(limit / 20) : limit

@@ -214,12 +214,14 @@ extension RowLedger {
     ///
     /// - Returns: With the moment by which to judge it.
     func seenInTurn(
-        _ key: StoredKey, _ facts: EntryFacts, since moment: Int64, accessedAt: Int64?
+        _ key: StoredKey, _ facts: EntryFacts, _ rule: AgeRule, since moment: Int64, accessedAt: Int64?
     ) -> (facts: EntryFacts, moment: Int64)? {
         watchingClock { state in
-            let used = max(accessedAt ?? .min, state.uses[key]?.accessedAt ?? .min)
-            let now = max(moment, facts.writtenAt, facts.accessedAt, used)
-            return state.seen(key, facts, now: now, accessedAt: accessedAt).map { ($0, now) }
+            let written = max(moment, facts.writtenAt)
+            let used = max(written, facts.accessedAt, accessedAt ?? .min, state.uses[key]?.accessedAt ?? .min)
+            // An age that runs from the write has nothing to do with a use, which may be from before the clock was set back.
+            let judged = facts.isSliding(else: rule) ? used : written
+            return state.seen(key, facts, now: used, accessedAt: accessedAt).map { ($0, judged) }
         }
     }
 

@@ -56,11 +56,14 @@ extension RowLedger {
         try inSlices(victims, of: Self.rowsPerSlice) { (slice) throws(CacheError) in
             // The front's keys are the user's code, and made before anything is held.
             let front = front
-            let removal = front?.removal(of: slice, cause) ?? .none
+            let removal = front?.removal(of: slice, cause, isLate: false) ?? .none
             let gone = try run(removalTicket(slice, cause, removal))
-            // One that was opened meanwhile may have a copy since before that.
-            if let late = store.live[name]?.front, late !== front {
-                store.release(late.removal(of: slice, cause).apply(gone))
+            // One that was opened meanwhile may have a copy since before that, and have counted the rows.
+            if let current = store.live[name] {
+                if current !== self { current.forgetTally() }
+                if let late = current.front, late !== front {
+                    store.release(late.removal(of: slice, cause, isLate: true).apply(gone))
+                }
             }
             let went = gone.map { slice[$0] }
             front?.wentAway(went, cause)

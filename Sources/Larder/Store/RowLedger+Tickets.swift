@@ -108,7 +108,7 @@ extension RowLedger {
                         return TakenRow(row: nil, isRemoved: false)
                     }
                     place.noteGone(row.facts.file, row.facts.size)
-                    let seen = self.seenInTurn(key, row.facts, since: now, accessedAt: accessedAt)
+                    let seen = self.seenInTurn(key, row.facts, terms.rule, since: now, accessedAt: accessedAt)
                     _ = try c.delete(place.generation, key)
                     let isServed = seen.map { !$0.facts.isExpired(terms.rule, now: $0.moment) } ?? false
                     return TakenRow(row: isServed ? row : nil, isRemoved: true)
@@ -135,7 +135,7 @@ extension RowLedger {
             perform: { (connection, place) throws(WriteFailure) -> Int64? in
                 try connection.failing { (c) throws(SQLiteError) in
                     guard let facts = try c.facts(place.generation, key),
-                        let seen = self.seenInTurn(key, facts, since: now, accessedAt: accessedAt),
+                        let seen = self.seenInTurn(key, facts, terms.rule, since: now, accessedAt: accessedAt),
                         !seen.facts.isExpired(terms.rule, now: seen.moment)
                     else { return nil }
                     decide(&place)
@@ -227,7 +227,7 @@ extension RowLedger {
         _ key: StoredKey, _ content: WrittenContent, _ revision: Int64, _ connection: inout Connection,
         _ place: inout WritePlace
     ) throws(SQLiteError) {
-        try place.noteOld(key, &connection)
+        try place.noteOld(key, &connection, isUnpinning: !content.row.isPinned)
         place.noteNew(content.row.size)
         var file: StoredFile?
         if let spilled = content.spilled, let blobs = place.blobs {

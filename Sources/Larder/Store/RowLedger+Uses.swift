@@ -65,11 +65,6 @@ extension RowLedger {
         offloadInBackground { [self] in flushInBackground() }
     }
 
-    /// Writes the notes down as soon as may be, without waiting for that.
-    func flushNow() {
-        if !isSettled || front != nil { flushSoon() }
-    }
-
     private func flushInBackground() {
         do throws(CacheError) {
             try flushUses()

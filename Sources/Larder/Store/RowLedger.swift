@@ -223,8 +223,8 @@ package protocol LedgerFront: AnyObject, Sendable {
     /// for it.
     func end(for manager: ObjectIdentifier, _ reporter: AnyObject)
 
-    /// What takes the copies of these entries out of memory, in the order of commits.
-    func removal(of victims: [RowVictim], _ cause: RemovalCause) -> FrontRemoval
+    /// What takes the copies of these entries out of memory, in the order of commits, or late, behind others.
+    func removal(of victims: [RowVictim], _ cause: RemovalCause, isLate: Bool) -> FrontRemoval
 
     /// There is more than the limits allow, and nothing that may go.
     func limitIsUnmet()

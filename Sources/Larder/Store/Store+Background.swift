@@ -9,10 +9,8 @@ extension Store {
         }
     }
 
-    /// Lets go of the file's locks, and has what was used written down.
-    package func enterBackground() {
-        database?.letGoOfReaders()
-        guard !isReadOnly else { return }
-        for ledger in live.all { ledger.flushNow() }
-    }
+    /// Lets go of the file's locks.
+    ///
+    /// What was used is not written down: in the middle of that the app might be suspended with the lock of all writers.
+    package func enterBackground() { database?.letGoOfReaders() }
 }

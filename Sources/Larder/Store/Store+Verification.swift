@@ -77,11 +77,13 @@ extension Store {
     /// Makes the indexes anew, of which some of what is wrong may have been: the rows are what counts.
     private func makeIndexesAnew() throws(CacheError) {
         let ticket = WriteTicket<Void>(
-            .unheld, isCompound: true, isAlone: true,
+            .unheld, isCompound: true, isAlone: true, adding: .max,
             perform: { (connection, _) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in try c.makeIndexesAnew() }
             })
         try queue.run(ticket, self)
+        // Some of what was counted may have been there twice.
+        for ledger in live.all { ledger.forgetTally() }
     }
 
     private func delete(_ row: CheckedRow) throws(CacheError) {

@@ -34,9 +34,13 @@ package struct TakenRow: Sendable {
 
 extension WritePlace {
     /// Notes what the row of a key takes, which is about to be written over or deleted.
-    mutating func noteOld(_ key: StoredKey, _ connection: inout Connection) throws(SQLiteError) {
+    ///
+    /// - Parameter isUnpinning: Whether a row that is not pinned comes in its place.
+    mutating func noteOld(
+        _ key: StoredKey, _ connection: inout Connection, isUnpinning: Bool = false
+    ) throws(SQLiteError) {
         guard looks, let old = try connection.burden(generation, key) else { return }
-        if old.isPinned { mayUnpin = true }
+        if old.isPinned, isUnpinning { mayUnpin = true }
         noteGone(old.file, old.size)
     }
 

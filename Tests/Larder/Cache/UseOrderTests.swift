@@ -91,6 +91,38 @@ struct UseOrderTests {
         #expect(try cache.extendedData(forKey: 0)?.count == 200)
     }
 
+    @Test func `a key that does not decode makes nobody forget what was used`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager, "a", .seconds(5).sinceLastAccess)
+        for key in 1...3 { cache[key] = Self.value }
+        var intruder = try Intruder(place.url)
+        try intruder.execute("UPDATE entry SET key = 1.5 WHERE key = 2")
+        #expect(cache[1] != nil && cache[3] != nil)
+        place.time.advance(by: .seconds(4))
+        #expect(cache[1] != nil && cache[3] != nil && cache.statistics.memoryHits > 0)
+        // Which copy in memory is that of the row, nobody can tell.
+        #expect(cache.map(\.key) == [1, 3])
+        place.time.advance(by: .seconds(3))
+        #expect(cache[1] != nil && cache[3] != nil)
+        #expect(cache.statistics.expirations == 0)
+    }
+
+    @Test func `how long ago an entry was written has nothing to do with a use before the clock was set back`() throws {
+        let manager = try place.manager()
+        let options = CacheOptions(memory: .disabled)
+        let (long, short) = (
+            try cache(manager, "a", .hours(1), options), try cache(manager, "a", .minutes(30), options)
+        )
+        for key in 1...3 { long[key] = Self.value }
+        place.time.advance(by: .seconds(44 * 60))
+        for key in 1...3 { #expect(long[key] != nil) }
+        place.time.advance(by: .seconds(-34 * 60))
+        try short.setExtendedData(Data([1]), forKey: 2)
+        #expect(try short.removeValue(forKey: 1) != nil)
+        #expect(try short.extendedData(forKey: 2) == Data([1]))
+        #expect(short[3] != nil)
+    }
+
     // case 162
     @Test func `a trim by a handle of a short age takes what a longer one serves in its turn`() throws {
         let manager = try place.manager()

@@ -81,16 +81,6 @@ struct StoreTests {
         #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == true)
     }
 
-    @Test func `an app that goes into the background has its uses written down`() async throws {
-        let manager = try place.manager()
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
-        cache[1] = 1
-        for _ in 0..<2 { #expect(cache[1] == 1) }
-        let store = try manager.store()
-        store.enterBackground()
-        try await Waiting.until { try store.read { (c, _) throws(SQLiteError) in try c.number(.countUsed) } == 1 }
-    }
-
     /// The locks on the log's index that keep others from something: SQLite's bytes 120 to 127.
     private func logLocks() throws -> [String] {
         let path = url.path + "-shm"
@@ -215,8 +205,4 @@ struct StoreTests {
         #expect(errors == [])
         #expect(try store.rowCount() == 300)
     }
-}
-
-extension SQL {
-    fileprivate static let countUsed = SQL("SELECT count(*) FROM entry WHERE used IS NOT NULL")
 }
