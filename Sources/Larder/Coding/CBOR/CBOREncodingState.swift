@@ -73,7 +73,7 @@ final class CBOREncodingState: CBORReusableState {
             }
             // Texts that are values are refused where they are met.
             if rules.contains(.likePropertyList), CBORMapSorter.holds(self, text: "$null") {
-                throw CBORRefusal("$null", "A property list cannot hold this text, which stands for nil there, as a key.")
+                throw CBORRefusal("$null", "A property list cannot hold this text, which is nil there, as a key.")
             }
         } catch {
             throw converted(error)
