@@ -32,24 +32,10 @@ struct BuildStampTests {
             try FileManager.default.contentsOfDirectory(atPath: "\(built)/\(target).build")
                 .filter { known.contains($0) }.map { "\(built)/\(target).build/\($0)" }
         }
-        let module = root.appendingPathComponent("Sources/LarderCSQLite/module.modulemap").standardizedFileURL.path
-        let status = try run(
-            ["swiftc", source.path, "-o", folder(name).path, "-swift-version", "6", "-I", "\(built)/Modules"]
-                + ["-Xcc", "-fmodule-map-file=\(module)", "-lsqlite3"] + objects
+        let status = try SmallProgram.run(
+            ["swiftc", source.path, "-o", folder(name).path, "-lsqlite3"] + SmallProgram.options + objects
         ).status
         #expect(status == 0)
-    }
-
-    private func run(_ words: [String]) throws -> (status: Int32, text: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = words
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, text)
     }
 
     // case 134
@@ -59,7 +45,7 @@ struct BuildStampTests {
         try build(printing: "one", "one", in: folder)
         try build(printing: "two", "two", in: folder)
         let stamps = try ["one", "one", "two", "two"].map { name in
-            let lines = try run([folder(name).path]).text.split(separator: "\n")
+            let lines = try SmallProgram.run([folder(name).path]).text.split(separator: "\n")
             #expect(lines.last == Substring(name))
             return try #require(lines.first)
         }
@@ -74,7 +60,7 @@ struct BuildStampTests {
         let folder = try TemporaryFolder()
         let path = folder("program").path
         try Data("int main(void) { return 0; }\n".utf8).write(to: folder("program.c"))
-        #expect(try run(["cc", path + ".c", "-o", path] + options).status == 0)
+        #expect(try SmallProgram.run(["cc", path + ".c", "-o", path] + options).status == 0)
         let stamp = try #require(try BuildStamp.stamp(executable: path))
         if options == ["-Wl,--build-id"] {
             #expect(try stamp == "build-id:" + readelf(path))
@@ -85,7 +71,7 @@ struct BuildStampTests {
 
     /// What binutils says of the same file.
     private func readelf(_ path: String) throws -> String {
-        let text = try run(["readelf", "-n", path]).text
+        let text = try SmallProgram.run(["readelf", "-n", path]).text
         let id = try #require(text.firstMatch(of: /Build ID: ([0-9a-f]+)/))
         return String(id.output.1)
     }
