@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A small program, compiled against what the tests themselves are linked from.
 package enum SmallProgram {

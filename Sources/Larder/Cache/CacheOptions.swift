@@ -29,6 +29,8 @@ public struct MemoryLimits: Hashable, Sendable {
 }
 
 /// How much of a sub-cache is kept on disk.
+///
+/// Negative numbers are refused: taken for nothing they would empty it.
 public struct DiskLimits: Hashable, Sendable {
     /// How many entries; nil for any number.
     ///
@@ -42,6 +44,16 @@ public struct DiskLimits: Hashable, Sendable {
     public init(countLimit: Int? = nil, sizeLimit: Int64? = nil) {
         self.countLimit = countLimit
         self.sizeLimit = sizeLimit
+    }
+
+    func check(cacheNamed name: String) throws(CacheError) {
+        if let countLimit, countLimit < 0 { throw Self.refusal("\(countLimit) entries", name) }
+        if let sizeLimit, sizeLimit < 0 { throw Self.refusal("\(sizeLimit) bytes", name) }
+    }
+
+    private static func refusal(_ limit: String, _ name: String) -> CacheError {
+        CacheError(
+            .invalidConfiguration, "Cache \"\(name)\" cannot keep \(limit) on disk; give zero or more, or nil for any.")
     }
 }
 

@@ -8,8 +8,8 @@ import Foundation
 ///
 /// An integer above `Int64.max` is a blob of eight bytes behind `0x1B`, the most significant first. SQLite sorts blobs
 /// after integers, and these by their bytes, so keys of type `UInt64` are in the order of their values; those of
-/// `UInt128` too, for a number beyond 64 bits begins with `0xC2` and its length. Only an `Int128` below `Int64.min` is
-/// listed after all others.
+/// `UInt128` too, for a number beyond 64 bits begins with `0xC2` and its length. An `Int128` below `Int64.min` is
+/// listed behind these, in no order of values: `0x3B` begins those of 64 bits and a sign, `0xC3` those beyond.
 @usableFromInline
 package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     private let encoder = CBOREncoder()

@@ -134,11 +134,22 @@ extension Connection {
         _ = try onKey(Queries.correct, generation, key, now)
     }
 
-    /// Takes every moment in the future for now.
-    package mutating func correctAll(_ generation: Int64, now: Int64) throws(SQLiteError) {
+    /// Takes every moment in the future for another one, and puts the order of writes and uses into the past.
+    ///
+    /// - Parameters:
+    ///   - moment: The one that is taken instead.
+    ///   - number: What the order has come to by the system's clock.
+    package mutating func correctAll(
+        _ generation: Int64, now: Int64, to moment: Int64, number: Int64
+    ) throws(SQLiteError) {
         try run(Queries.correctAll) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
-            try statement.bind(now, at: 2)
+            try statement.bind(moment, at: 2)
+            try statement.bind(now, at: 3)
+        }
+        try run(Queries.renumberAll) { (statement) throws(SQLiteError) in
+            try statement.bind(generation, at: 1)
+            try statement.bind(number, at: 2)
         }
     }
 

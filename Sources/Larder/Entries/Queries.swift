@@ -133,11 +133,26 @@ package enum Queries {
         WHERE cache = ?1 AND key = ?2 AND (written_at > ?3 OR accessed_at > ?3)
         """)
 
+    /// What is after ?3 was at ?2.
     static let correctAll = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?2), accessed_at = min(accessed_at, ?2),
+        UPDATE entry SET written_at = iif(written_at > ?3, ?2, written_at),
+            accessed_at = iif(accessed_at > ?3, ?2, accessed_at),
             used = ifnull(used, revision), revision = \(otherRevision)
-        WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2)
+        WHERE cache = ?1 AND (written_at > ?3 OR accessed_at > ?3)
+        """)
+
+    /// Gives what is beyond the number ?2 the numbers up to it, in the same order.
+    static let renumberAll = SQL(
+        """
+        UPDATE entry SET used = iif(ifnull(used, revision) > ?2, ?2 - place.of_use, ifnull(used, revision)),
+            revision = iif(revision > ?2, ?2 - place.of_write, revision)
+        FROM (
+            SELECT id AS row, row_number() OVER (ORDER BY ifnull(used, revision) DESC) AS of_use,
+                row_number() OVER (ORDER BY revision DESC) AS of_write
+            FROM entry WHERE cache = ?1 AND (revision > ?2 OR used > ?2)
+        ) AS place
+        WHERE id = place.row
         """)
 
     // MARK: Many entries

@@ -22,7 +22,8 @@ extension CacheManager {
     /// handles show and write nothing any more.
     ///
     /// - Throws: `.typeMismatch` if a live handle of this version has other types; `.invalidConfiguration` for a
-    ///   maximum age made from not-a-number, and for a negative time in ``CacheOptions/keepsExpired``.
+    ///   maximum age made from not-a-number, and for a negative time or number in ``CacheOptions/keepsExpired`` and
+    ///   ``CacheOptions/disk``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
@@ -41,6 +42,7 @@ extension CacheManager {
                 .invalidConfiguration,
                 "Cache \"\(name)\" cannot keep what is over for \(options.keepsExpired); give zero or more.")
         }
+        try options.disk.check(cacheNamed: name)
         let terms = CacheTerms(
             rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)
         let opening = CacheOpening<Key, Value>(

@@ -29,6 +29,9 @@ package final class RevisionSource: Sendable {
         }
     }
 
+    /// What the numbers of a moment by the system's clock come up to.
+    static func end(of moment: Int64) -> Int64 { (max(0, moment - start) << 10 | 1023) << 11 | 2047 }
+
     /// A number for a use at a moment by the system's clock: greater than every one given before, and than those that
     /// other processes gave by then.
     @usableFromInline

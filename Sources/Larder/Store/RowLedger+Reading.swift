@@ -172,7 +172,10 @@ extension RowLedger {
             let result = body(&state)
             return (result, state.takeNewsOfClock(revision: store.revisions.next()))
         }
-        if let news { front?.clockWasSetBack(to: news) }
+        if let news {
+            front?.clockWasSetBack(to: news)
+            scheduleFlush()
+        }
         return result
     }
 

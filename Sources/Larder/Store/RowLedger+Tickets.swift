@@ -197,13 +197,15 @@ extension RowLedger {
             })
     }
 
-    /// Takes every moment in the future for now.
-    func clockTicket(_ now: Int64) -> WriteTicket<(Void, WritePlace)> {
+    /// Takes every moment in the future for another one.
+    func clockTicket(_ now: Int64, to moment: Int64) -> WriteTicket<(Void, WritePlace)> {
         ticket(
             .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
-                    try c.correctAll(place.generation, now: now)
+                    // Those that come get greater ones, also where ours are ahead of the clock.
+                    let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
+                    try c.correctAll(place.generation, now: now, to: moment, number: number)
                     try c.setLatest(place.generation, now)
                 }
             },
@@ -211,7 +213,8 @@ extension RowLedger {
                 self.state.withLock { state in
                     state.latestAt = now
                     // What was written later than now says so no more: it is the oldest there is, perhaps.
-                    state.leastWritten = min(state.leastWritten, now)
+                    state.leastWritten = min(state.leastWritten, moment)
+                    if state.uncorrected == moment { state.uncorrected = nil }
                 }
                 return nil
             })

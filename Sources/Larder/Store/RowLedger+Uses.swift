@@ -79,7 +79,12 @@ extension RowLedger {
     }
 
     /// Whether everything that was noted is written down.
-    package var isSettled: Bool { state.withLock { ($0.uses.isEmpty && $0.corrections.isEmpty) || $0.isSuperseded } }
+    package var isSettled: Bool {
+        state.withLock { state in
+            let isCorrected = state.corrections.isEmpty && (state.uncorrected == nil || store.isReadOnly)
+            return state.uses.isEmpty && isCorrected || state.isSuperseded
+        }
+    }
 
     /// Writes down which entries were read, and moments that were in the future.
     package func flushUses() throws(CacheError) {
@@ -88,6 +93,9 @@ extension RowLedger {
         defer { if !isSettled { scheduleFlush() } }
         try front?.handOverUses()
         guard !store.isReadOnly else { return }
+        if let moment = state.withLock({ $0.uncorrected }) {
+            _ = try run(clockTicket(max(moment, store.timekeeper.now()), to: moment))
+        }
         let (uses, corrections) = state.withLock { ($0.uses, $0.corrections) }
         try inSlices(Array(corrections), of: Self.notesPerSlice) { (slice) throws(CacheError) in
             _ = try run(correctionTicket(slice))

@@ -21,6 +21,8 @@ struct RowLedgerState: Sendable {
     private var told: (moment: Int64, revision: Int64)?
     /// The moment to which it was set back since.
     private var newsOfClock: Int64?
+    /// That moment until all rows are corrected by it.
+    var uncorrected: Int64?
 
     /// Rows that cannot be read, which count as absent.
     var unreadable: [StoredKey: UnreadableRow] = [:]
@@ -64,6 +66,7 @@ struct RowLedgerState: Sendable {
     mutating func forgetEverything() {
         uses = [:]
         corrections = [:]
+        uncorrected = nil
         unreadable = [:]
         expired = [:]
         tally = nil
@@ -124,7 +127,12 @@ struct RowLedgerState: Sendable {
         _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil, needsUse: Bool = true
     ) -> EntryFacts? {
         if !unreadable.isEmpty, unreadable[key]?.revision == facts.revision { return nil }
-        let corrected = corrections.isEmpty ? nil : corrections[key]
+        var corrected = corrections.isEmpty ? nil : corrections[key]
+        if let told, facts.revision < told.revision, facts.writtenAt > told.moment || facts.accessedAt > now {
+            // Memory has corrected everything by that moment, its copy of this as well.
+            corrected = min(corrected ?? .max, told.moment)
+            corrections[key] = corrected
+        }
         let used = !needsUse || uses.isEmpty ? nil : uses[key]?.accessedAt
         let writtenAt = min(facts.writtenAt, corrected ?? .max, now)
         if writtenAt < min(facts.writtenAt, corrected ?? .max) { noteSetBack(facts, now: now) }
@@ -157,6 +165,7 @@ struct RowLedgerState: Sendable {
     mutating func takeNewsOfClock(revision: @autoclosure () -> Int64) -> Int64? {
         guard let moment = newsOfClock.take() else { return nil }
         told = (moment, revision())
+        uncorrected = moment
         return moment
     }
 }

@@ -91,6 +91,7 @@ extension Cache {
 extension SubCache {
     /// A number above all that were given to writes and uses, and below all that will be.
     fileprivate func stamp() -> Int64 {
+        ledger.waitOutTick()
         let number = ledger.store.revisions.next(after: lastUse)
         front.withLock { $0.lastUse = max($0.lastUse, number) }
         return number

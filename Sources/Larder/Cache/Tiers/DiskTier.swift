@@ -37,7 +37,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// How much may be on disk.
     ///
     /// A change takes effect at once: what is too much goes, least recently used first. A failure goes to the log, the
-    /// events and the statistics, and the next write tries again.
+    /// events and the statistics, and the next write tries again; negative limits are one, and change nothing.
     public var limits: DiskLimits {
         get {
             let limits = cache.ledger.limits
@@ -82,6 +82,7 @@ extension Cache {
     fileprivate func limitDisk(to limits: DiskLimits) {
         do throws(CacheError) {
             try checkWritable("change the limits")
+            try limits.check(cacheNamed: name)
             try ledger.setLimits(RowLimits(count: limits.countLimit, size: limits.sizeLimit))
         } catch {
             report(error, "change its limits")

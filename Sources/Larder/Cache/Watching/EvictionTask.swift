@@ -30,8 +30,8 @@ private final class EvictionWork: Sendable {
     private let pass: @Sendable (() -> Bool) -> Bool
 
     init(every interval: Duration, _ timekeeper: Timekeeper, _ pass: @escaping @Sendable (() -> Bool) -> Bool) {
-        // Longer than any program runs, and short enough for every timer's arithmetic.
-        self.interval = min(interval, .seconds(100 * 366 * 86_400))
+        // Longer than any program runs, and short enough for every timer's arithmetic; and no busy loop.
+        self.interval = min(max(interval, .milliseconds(1)), .seconds(100 * 366 * 86_400))
         self.timekeeper = timekeeper
         self.pass = pass
         if interval > .zero { schedule() } else { cancel() }
@@ -69,7 +69,7 @@ extension Cache {
     /// The closure is called on a thread of its own while nothing is held, and may use the cache. The first pass comes
     /// after the first interval, and each later one an interval after the last has ended; it is no use of an entry, and
     /// entries that are over are not shown. Pinned entries go as others. An interval of zero or less is refused: that is
-    /// logged, and nothing is evicted.
+    /// logged, and nothing is evicted. One below a millisecond is a millisecond.
     ///
     /// - Returns: What keeps it going: dropping it cancels.
     public func evict(

@@ -73,18 +73,30 @@ struct TierTests {
         #expect(try cache.count == 10)
     }
 
-    @Test func `a limit below 0 is 0, in either tier and in a memory cache`() throws {
-        let below = CacheOptions(
-            memory: MemoryLimits(countLimit: -5, costLimit: -6), disk: DiskLimits(countLimit: -7, sizeLimit: -8))
-        let cache = try bench.numbers(.hours(1), below)
+    // case 280
+    @Test(arguments: [
+        DiskLimits(countLimit: -1), DiskLimits(sizeLimit: -1), DiskLimits(countLimit: .min, sizeLimit: .min),
+    ])
+    func `a limit of the disk below 0 is refused, and takes nothing away`(below: DiskLimits) throws {
+        let words = try bench.words()
+        words["a"] = 1
+        let error = #expect(throws: CacheError.self) { try bench.words(.hours(1), CacheOptions(disk: below)) }
+        #expect(error?.code == .invalidConfiguration)
+        words.disk.limits = DiskLimits(countLimit: 5, sizeLimit: 500)
+        words.disk.limits = below
+        #expect(words.disk.limits == DiskLimits(countLimit: 5, sizeLimit: 500))
+        #expect(words.statistics.failures == 1)
+        #expect(words["a"] == 1)
+    }
+
+    @Test func `a limit below 0 is 0, in the tier of memory and in a memory cache`() throws {
+        let cache = try bench.numbers(
+            .hours(1), CacheOptions(memory: MemoryLimits(countLimit: -5, costLimit: -6)))
         #expect(cache.memory.countLimit == 0 && cache.memory.costLimit == 0)
-        #expect(cache.disk.limits == DiskLimits(countLimit: 0, sizeLimit: 0))
         let words = try bench.words()
         words.memory.countLimit = -1
         words.memory.costLimit = .min
-        words.disk.limits = DiskLimits(countLimit: -1, sizeLimit: .min)
         #expect(words.memory.countLimit == 0 && words.memory.costLimit == 0)
-        #expect(words.disk.limits == DiskLimits(countLimit: 0, sizeLimit: 0))
         let memory = MemoryCache<Int, Int>(countLimit: -5, costLimit: -6, clearsOnMemoryPressure: false)
         #expect(memory.countLimit == 0 && memory.costLimit == 0)
         memory.countLimit = .min
