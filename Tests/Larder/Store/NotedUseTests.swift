@@ -124,6 +124,7 @@ struct NotedUseTests {
         #expect(try rows(manager).map(\.accessedAt) == [written, written + 60])
         time.advance(by: .seconds(10))
         #expect(try rows(manager).map(\.accessedAt) == [written + 60, written + 70])
+        hook.change { $0 = (0, nil) }
     }
 
     // case 150

@@ -76,12 +76,14 @@ struct OvertakenReadTests {
         allowingExpired: Bool
     ) throws {
         try overwriteAlways(1)
+        defer { hook.set(nil) }
         try expectWhole(try cache.entry(forKey: 1, allowingExpired: allowingExpired))
     }
 
     @Test(arguments: EntryOrder.all)
     func `the metadata of a listed entry are those of its value`(order: EntryOrder) throws {
         try overwriteAlways(1)
+        defer { hook.set(nil) }
         let entries = Array(cache.entries(orderedBy: order))
         #expect(entries.count == 1)
         try expectWhole(entries.first)
@@ -118,6 +120,7 @@ struct OvertakenReadTests {
         try await cache.setValues((1...4).map { ($0, Data(repeating: UInt8($0), count: 300_000)) })
         let cache = cache
         hook.set { call in if call == 1 { try cache.removeValues(forKeys: [1, 3]) } }
+        defer { hook.set(nil) }
         var seen: [Int] = []
         for try await (key, value) in cache.async {
             #expect(value.first == UInt8(key))
