@@ -55,7 +55,7 @@ sanitize-thread: setup
 
 # Without fake stacks: they take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 .ci/tests --sanitize address --scratch-path .build/sanitize-address
+	ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 .ci/tests --sanitize address --scratch-path .build/sanitize-address
 
 ## make torture   the rigs that kill processes, cut the power, flip bits, fill volumes and share stores, ROUNDS times; SEED=
 ##                repeats a run
