@@ -16,7 +16,7 @@ struct UseOrderTests {
         try manager.cache(named: name, version: "1", maxAge: maxAge, options: options.steady)
     }
 
-    private static let value = Data(count: 100)
+    private static var value: Data { Data(count: 100) }
 
     // case 126
     @Test(arguments: [MaxAge.unlimited, .days(1), .days(1).sinceLastAccess], [true, false])
