@@ -35,7 +35,7 @@ public struct CacheStatistics: Sendable, Equatable {
     /// Entries written.
     public let writes: Int
 
-    /// Entries removed by calls, but not by ``Cache/removeAll()``, which does not look at what it clears.
+    /// Entries removed by calls, but not by `removeAll()`, which does not look at what it clears.
     public let removals: Int
 
     /// Failures: values that could not be read or written, and failed calls of the subscript.
