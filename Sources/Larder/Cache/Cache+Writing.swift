@@ -41,8 +41,8 @@ extension Cache {
 
     /// Writes every value of a sequence in one step: of another cache, of one of its tiers, of a part of a dictionary.
     ///
-    /// A pass over a cache ends early where it fails, and reports that; to copy all or nothing give the cache's
-    /// `snapshot()`.
+    /// A pass over a cache ends early where it fails, leaves out a large value whose file is out of reach, and reports
+    /// either; to copy all or nothing give the cache's `snapshot()`.
     @_disfavoredOverload  // So that a literal of pairs is ambiguous nowhere.
     public func setValues(_ values: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
         try setValues(values.lazy.map { ($0.key, $0.value) })

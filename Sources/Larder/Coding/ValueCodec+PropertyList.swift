@@ -7,7 +7,8 @@ extension ValueCodec where Value: Codable {
     /// stored in a dictionary under the key `larder.value`, and so is a value that has this very key at its top.
     /// Property lists have no nil: Foundation writes the text `$null` for it. So that very text is refused with
     /// `.encodingFailed`, and so is a nil inside an optional that is not nil itself. The check encodes the value by the
-    /// rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, and the bounds of depth are the same.
+    /// rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, for what has to be wrapped three times, and the bounds
+    /// of depth are the same.
     public static var propertyList: ValueCodec { ValueCodec(identifier: "plist", PropertyListValues<Value>()) }
 }
 

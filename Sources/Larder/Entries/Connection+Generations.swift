@@ -34,6 +34,19 @@ extension Connection {
         }
     }
 
+    /// Whether a generation that was live when it was looked up is so still.
+    package mutating func isLive(
+        _ id: Int64, named name: String, version: String, codec: String
+    ) throws(SQLiteError) -> Bool {
+        try with(Queries.isLiveGeneration) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            try statement.bind(name, at: 2)
+            try statement.bind(version, at: 3)
+            try statement.bind(codec, at: 4)
+            return try statement.step()
+        }
+    }
+
     /// The live generation of every name, by name.
     package mutating func liveGenerations() throws(SQLiteError) -> [Generation] {
         try with(Queries.liveGenerations) { (statement) throws(SQLiteError) in

@@ -294,6 +294,10 @@ package enum Queries {
 
     static let liveGeneration = SQL("SELECT \(generation) FROM cache WHERE name = ?1 AND is_retired = 0")
 
+    /// By its row alone, where the name leads to the index first.
+    static let isLiveGeneration = SQL(
+        "SELECT 1 FROM cache WHERE id = ?1 AND is_retired = 0 AND name = ?2 AND version = ?3 AND codec = ?4")
+
     static let liveGenerations = SQL("SELECT \(generation) FROM cache WHERE is_retired = 0 ORDER BY name")
 
     static let retiredGeneration = SQL("SELECT id FROM cache WHERE is_retired = 1 ORDER BY id LIMIT 1")

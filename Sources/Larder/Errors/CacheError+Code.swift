@@ -20,19 +20,19 @@ extension CacheError {
         public static let busy = Code("busy")
         /// The database is damaged.
         public static let corrupt = Code("corrupt")
-        /// The file is another program's database, and was left alone.
+        /// The file is another program's database, or no snapshot, and was left alone.
         public static let foreignFile = Code("foreignFile")
-        /// The store was written by a newer release of the library.
+        /// The store, or a snapshot, was written by a newer release of the library.
         public static let newerSchema = Code("newerSchema")
-        /// The store was opened read-only.
+        /// The store was opened read-only, and this would write to it.
         public static let readOnly = Code("readOnly")
         /// A key or a value could not be encoded.
         public static let encodingFailed = Code("encodingFailed")
         /// What is stored does not decode as the type asked for.
         public static let undecodable = Code("undecodable")
-        /// A live handle uses the same sub-cache with other types.
+        /// A live handle uses the same sub-cache with other types, or a snapshot has others.
         public static let typeMismatch = Code("typeMismatch")
-        /// A newer version of the sub-cache was opened since.
+        /// Another version of the sub-cache was opened since, or another codec, or it was removed.
         public static let superseded = Code("superseded")
         /// A generator waits, over one key or several, for itself.
         public static let recursiveGeneration = Code("recursiveGeneration")

@@ -1,7 +1,7 @@
 /// What went wrong, on what, and what can be done about it.
 ///
-/// Every throwing call of the library throws this type, except where a closure of the caller's throws an error of its
-/// own, which passes through untouched.
+/// Every throwing call of a manager, a sub-cache or a snapshot throws this type. An error of a closure of the caller's passes
+/// through untouched, and a cancelled wait throws `CancellationError`.
 public struct CacheError: Error, Sendable {
     /// The kind of failure, to decide by.
     public let code: Code

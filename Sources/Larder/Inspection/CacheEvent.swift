@@ -6,7 +6,7 @@ public struct CacheEvent: Sendable, Hashable {
     public enum Kind: Sendable, Hashable {
         /// The database was damaged, or newer than the library: a new one was made, and the old one stands at `setAside`.
         case recovered(setAside: URL)
-        /// A sub-cache was opened under another version than this, under which its entries were written.
+        /// A sub-cache was opened under another version than this, under which its entries were written, or with another codec.
         case purged(version: CacheVersion)
         /// An entry was over, and removed.
         case expired

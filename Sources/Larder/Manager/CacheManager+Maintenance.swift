@@ -58,7 +58,8 @@ extension CacheManager {
     /// Every page of the database is checked, every row, and every file with its checksum. Values are not decoded.
     ///
     /// - Parameters:
-    ///   - repairing: Whether damaged entries are deleted.
+    ///   - repairing: Whether damaged entries are deleted, and damaged indexes made anew; of two rows with one key the later
+    ///     stays.
     ///   - progress: Told how many entries were looked at.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil

@@ -89,7 +89,7 @@ public final class CacheManager: Sendable {
     /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
     ///
     /// Each access makes a stream of its own. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts
-    /// what went lost. The first stream begins with what happened while the store was opened.
+    /// what went lost. The first stream begins with what happened before it.
     public var events: AsyncStream<CacheEvent> { hub.stream() }
 
     /// Gives the store back: what runs is finished, later calls throw ``CacheError/Code/closed``.

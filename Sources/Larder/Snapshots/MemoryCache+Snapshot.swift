@@ -5,7 +5,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// Writes what the cache holds to a file, in place of what was there: whoever reads it finds the old or the new.
     ///
     /// Costs, ages and the order of use are kept; what has expired is left out. An item that cannot be encoded is left
-    /// out too: the rest is written, and then the call throws `.encodingFailed` with the keys in its message. A process
+    /// out too: the rest is written, and then the call throws `.encodingFailed` with the first keys in its message. A process
     /// that dies meanwhile leaves a hidden file beside it, which the next save to the same file deletes.
     ///
     /// - Complexity: O(n), in slices under the lock; encoding runs outside it.

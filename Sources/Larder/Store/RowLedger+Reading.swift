@@ -346,6 +346,13 @@ extension RowLedger {
                 return .here(try body(&connection, binding.id))
             }
             let isOther = binding.database != database
+            // Most commits of others leave it alone, and its row is found with half of the pages that its name takes.
+            if !isOther, binding.id != 0,
+                try connection.isLive(binding.id, named: self.name, version: self.version, codec: self.codec)
+            {
+                let found = GenerationBinding(database: database, id: binding.id, root: binding.root, round: round)
+                return .elsewhere(try body(&connection, binding.id), found)
+            }
             guard let live = try connection.liveGeneration(named: self.name) else {
                 // In a new database there is none yet; in the old one it was removed.
                 return isOther ? .nowhere : .superseded

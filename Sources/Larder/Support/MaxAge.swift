@@ -57,7 +57,7 @@ public struct MaxAge: Hashable, Sendable {
         return MaxAge(rule: AgeRule(deadline: SystemClock.milliseconds(of: date)))
     }
 
-    /// Served for ever; no clock is read for it.
+    /// Served for ever; no clock of the caller's is read for it.
     public static var unlimited: MaxAge { MaxAge(rule: AgeRule()) }
 
     /// The same age, counted from the last read instead of the last write: each read restarts it.

@@ -252,6 +252,19 @@ struct CacheVersionTests {
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
 
+    @Test(arguments: ["version = '9'", "codec = 'json'", "name = 'other'", "is_retired = 1"])
+    func `a sub-cache that somebody altered where it stands is read no more`(change: String) throws {
+        let old = try cache("1")
+        old[1] = "one"
+        #expect(old[1] == "one")
+        var intruder = try Intruder(place.url)
+        try intruder.execute("UPDATE cache SET opened_at = opened_at + 1")
+        #expect(old[1] == "one")
+        try intruder.execute("UPDATE cache SET \(change)")
+        #expect(old[1] == nil)
+        expectError(.superseded) { try old.setValue("x", forKey: 1) }
+    }
+
     @Test func `a call that finds nothing to write learns of another process's bump too`() throws {
         var intruder = try Intruder(place.url)
         let calls: [@Sendable (Cache<Int, String>) throws -> Void] = [

@@ -3,7 +3,8 @@
 /// It reads a page at a time, and between pages holds neither lock nor transaction: the loop's body may read, write and
 /// remove, and the pass may be dropped anywhere. Each key comes at most once, what was there throughout comes for sure,
 /// what was added after the start is not waited for. Entries that are over or do not decode are skipped. A pass fills no
-/// memory and is no use of an entry. A failure ends it, and goes to the log, the events and the statistics. At its end
+/// memory and is no use of an entry. A failure ends it, and goes to the log, the events and the statistics; one that
+/// concerns only the file of a large value leaves that entry out. At its end
 /// it gives nil for ever.
 public struct CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
     @usableFromInline var pass: EntryPass<Key, Value>

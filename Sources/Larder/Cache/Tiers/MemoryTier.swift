@@ -3,7 +3,8 @@ internal import Synchronization
 /// The part of a sub-cache that is in memory; see ``Cache/memory``.
 ///
 /// What leaves memory stays on disk. A pass over it goes least recent first, by the order at its start, and shows what is
-/// served now; it is no use of an entry.
+/// served now; it is no use of an entry. After a commit of another process it asks the disk whether an entry is still good,
+/// and leaves it out where it cannot; the subscript gives nil instead, and never waits for the disk.
 public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     @usableFromInline let cache: Cache<Key, Value>
     private var core: SubCache<Key, Value> { cache.core }

@@ -148,6 +148,19 @@ struct DeciderTests {
         task.cancel()
     }
 
+    @Test(arguments: [Duration.nanoseconds(1), .microseconds(999)])
+    func `an interval below a millisecond is a millisecond`(interval: Duration) throws {
+        let bench = try Workbench(.file)
+        let cache = try bench.numbers(.days(1))
+        cache[1] = "1"
+        let task = cache.evict(every: interval, where: { _ in true })
+        bench.time.advance(by: .microseconds(500))
+        #expect(try cache.count == 1)
+        bench.time.advance(by: .microseconds(600))
+        #expect(try cache.count == 0)
+        task.cancel()
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an eviction is told of as a decider's, and ends with the manager`(kind: StoreKind) async throws {
         let bench = try Workbench(kind)
