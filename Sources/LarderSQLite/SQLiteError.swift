@@ -113,7 +113,9 @@ extension SQLiteError {
         let extended = sqlite3_extended_errcode(handle)
         var reported = Code(rawValue: extended & 0xff == code & 0xff ? extended : code)
         var message = String(cString: sqlite3_errmsg(handle))
-        var systemCode = sqlite3_system_errno(handle)
+        // SQLite notes it with these two alone, and never forgets it: with any other it is that of an older failure.
+        let hasSystemCode = reported.primary == .inputOutput || reported.primary == .cannotOpen
+        var systemCode = hasSystemCode ? sqlite3_system_errno(handle) : 0
         switch reported.primary {
         case .corrupt, .notADatabase, .inputOutput:
             // Taken, even where it is not needed: left there, it would excuse real damage that is found later.

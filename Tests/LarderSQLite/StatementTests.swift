@@ -1,3 +1,4 @@
+import Foundation
 import LarderSQLite
 import Testing
 
@@ -13,6 +14,18 @@ struct StatementTests {
         } catch {
             return error
         }
+    }
+
+    @Test func `a failure is not taken for the system's that came before it`() throws {
+        // In a file: what one in memory attaches is in memory too.
+        let file = try DatabaseFile()
+        var connection = try file.open(.writer)
+        let outOfReach = failure(of: SQL("ATTACH '/no such folder/a' AS other"), on: &connection)
+        #expect(outOfReach?.systemCode == ENOENT)
+        try connection.run(SQL("CREATE TABLE one (id INTEGER PRIMARY KEY)"))
+        try connection.run(SQL("INSERT INTO one VALUES (1)"))
+        let doubled = failure(of: SQL("INSERT INTO one VALUES (1)"), on: &connection)
+        #expect(doubled?.systemCode == 0)
     }
 
     @Test(arguments: ["", "a", "a\0b", "\0", "ä€😀", String(repeating: "x", count: 1_000_000)])

@@ -45,9 +45,9 @@ struct FinishedUpdate<Key: Codable & Hashable & Sendable, Value: Sendable> {
 }
 
 extension SubCache {
-    /// What an update starts from; an entry that is over, or cannot be read, is none.
+    /// What an update starts from; an entry that is over, or does not decode, is none.
     ///
-    /// - Parameter throwing: Whether that it cannot be read is thrown where it is met for the first time.
+    /// - Parameter throwing: Whether that it does not decode is thrown where it is met for the first time.
     func current(
         _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>, throwing: Bool = false
     ) throws(CacheError) -> (value: Value?, row: EntryRow?) {
@@ -57,8 +57,9 @@ extension SubCache {
         else {
             return (nil, nil)
         }
+        // A file that is out of reach is not a damaged one: the entry is there, and nobody may take it for absent.
+        guard let row = try ledger.filled(stored, row) else { return (nil, nil) }
         do throws(CacheError) {
-            guard let row = try ledger.filled(stored, row) else { return (nil, nil) }
             return (try decode(row, stored, terms), row)
         } catch {
             let finding = failed(stored, revision: facts.revision, isInFile: row.facts.file != nil, error, terms)

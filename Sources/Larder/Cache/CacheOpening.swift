@@ -87,9 +87,10 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let ledger = core.ledger
         if core.front.withLock({ $0.limits }) != options.memory.counted { core.limitMemory(to: options.memory) }
         let (old, new) = (ledger.declared, declaration)
-        ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
-        if !isReadOnly, !store.inside.containCurrent { try ledger.setLimits(limits) }
+        // What sweeps and limits go by is set only together with what is written down.
         guard !isReadOnly, !store.inside.containCurrent else { return }
+        ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        try ledger.setLimits(limits)
         ledger.noteOpening(at: openedAt)
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
             _ = try ledger.run(ledger.declareTicket(new))
@@ -231,10 +232,12 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     /// The live generation, if it is of this version; nothing is written.
+    ///
+    /// It was found outside the order of writes, and may be emptied or replaced by now: it is bound to no round, so that the
+    /// first read and the first write look again.
     private func foundOnDisk() throws(CacheError) -> Found? {
         let (name, version, codec) = (name, version.description, codec)
         let present = try store.present()
-        let round = present.watch.round()
         return try store.read { (connection, database) throws(SQLiteError) -> Found? in
             guard let live = try connection.liveGeneration(named: name), live.isOf(version: version, codec: codec)
             else {
@@ -242,7 +245,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
             }
             return Found(
                 generation: live,
-                binding: GenerationBinding(database: database, id: live.id, root: live.root, round: round),
+                binding: GenerationBinding(
+                    database: database, id: live.id, root: live.root, round: CommitWatch.noRound),
                 present: present, isAnyRetired: try connection.retiredGeneration() != nil)
         }
     }

@@ -22,6 +22,9 @@ public struct EntryMetadata: Hashable, Sendable {
     /// Whether its payload is a file of its own.
     public let isFile: Bool
 
+    /// Whether it has an age of its own, whatever the handle's is.
+    let hasOwnAge: Bool
+
     init(_ facts: EntryFacts, rule: AgeRule, accessedAt: Int64) {
         size = Int(clamping: facts.size)
         writtenAt = SystemClock.date(of: facts.writtenAt)
@@ -30,6 +33,25 @@ public struct EntryMetadata: Hashable, Sendable {
         expiresAt = rule.end(start: rule.isSliding ? accessedAt : facts.writtenAt).map(SystemClock.date(of:))
         isPinned = facts.isPinned
         isFile = facts.file != nil
+        hasOwnAge = facts.age != nil
+    }
+}
+
+extension EntryMetadata {
+    private init(_ other: EntryMetadata, expiresAt: Date?) {
+        size = other.size
+        writtenAt = other.writtenAt
+        accessedAt = other.accessedAt
+        self.expiresAt = expiresAt
+        isPinned = other.isPinned
+        isFile = other.isFile
+        hasOwnAge = other.hasOwnAge
+    }
+
+    fileprivate func seen(by rule: AgeRule) -> EntryMetadata {
+        if hasOwnAge { return self }
+        let start = SystemClock.milliseconds(of: rule.isSliding ? accessedAt : writtenAt)
+        return EntryMetadata(self, expiresAt: rule.end(start: start).map(SystemClock.date(of:)))
     }
 }
 
@@ -49,6 +71,14 @@ public struct CacheEntry<Key, Value> {
 
     /// Whether it is over.
     public let isExpired: Bool
+}
+
+extension CacheEntry {
+    /// The same as a handle of this age tells of it.
+    func seen(by rule: AgeRule) -> CacheEntry {
+        CacheEntry(
+            key: key, value: value, extendedData: extendedData, metadata: metadata.seen(by: rule), isExpired: isExpired)
+    }
 }
 
 extension CacheEntry: Sendable where Key: Sendable, Value: Sendable {}

@@ -2,8 +2,9 @@ internal import Synchronization
 
 /// The stores of this process, so that managers on one path share one.
 ///
-/// Two locks: the table's, held for a moment, and each place's own, held while its store is opened or closed, so that a
-/// slow disk holds up nobody else. See *Synchronization*.
+/// Three locks: the table's, held for a moment; each place's own, held while its store is opened or closed, so that a
+/// slow disk holds up nobody else; and before it that of the path, since a reader and a writer that open at the same time
+/// are two places of one file. See *Synchronization*.
 final class StoreRegistry: Sendable {
     static let shared = StoreRegistry()
 
@@ -19,6 +20,13 @@ final class StoreRegistry: Sendable {
         let state = Mutex(State())
     }
 
+    /// Lets one at a time open a path.
+    private final class Gate: Sendable {
+        let lock = Mutex(())
+    }
+
+    private let gates = Mutex<[StoreLocation: (gate: Gate, users: Int)]>([:])
+
     private struct Key: Hashable {
         let location: StoreLocation
         let access: CacheManager.Access
@@ -33,6 +41,22 @@ final class StoreRegistry: Sendable {
     /// file makes them connect anew: SQLite shares the log's index within a process, and would share a read-only one.
     func acquire(
         _ location: StoreLocation, _ access: CacheManager.Access, open: () throws(CacheError) -> Store
+    ) throws(CacheError) -> StoreLease {
+        let gate = gates.withLock { gates in
+            gates[location, default: (Gate(), 0)].users += 1
+            return gates[location]!.gate
+        }
+        defer {
+            gates.withLock { gates in
+                gates[location]!.users -= 1
+                if gates[location]!.users == 0 { gates[location] = nil }
+            }
+        }
+        return try gate.lock.withLock { _ throws(CacheError) in try acquireAlone(location, access, open) }
+    }
+
+    private func acquireAlone(
+        _ location: StoreLocation, _ access: CacheManager.Access, _ open: () throws(CacheError) -> Store
     ) throws(CacheError) -> StoreLease {
         if access == .readOnly, let lease = join(Key(location: location, access: .readWrite)) { return lease }
         let key = Key(location: location, access: access)

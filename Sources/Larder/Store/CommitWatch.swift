@@ -25,7 +25,13 @@ package final class CommitWatch: Sendable {
     /// The last round of any watch.
     private static let lastRound = Atomic<UInt32>(0)
 
-    private static func newRound() -> UInt32 { lastRound.wrappingAdd(1, ordering: .relaxed).newValue }
+    /// Stands for a round that never is.
+    package static let noRound: UInt32 = 0
+
+    private static func newRound() -> UInt32 {
+        let round = lastRound.wrappingAdd(1, ordering: .relaxed).newValue
+        return round == noRound ? newRound() : round
+    }
 
     private let counter: CommitCounter?
 
@@ -127,7 +133,7 @@ package final class CommitWatch: Sendable {
 
     private func nextRound() -> UInt32 {
         // Nothing is kept of these, and there are as many as reads.
-        if isBlind { return rounds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue }
+        if isBlind { return max(1, rounds.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue) }
         let round = Self.newRound()
         rounds.store(round, ordering: .releasing)
         return round

@@ -41,7 +41,8 @@ package final class Database: Sendable {
     let openGuardian: ReaderPool.Opener
     private let isUnmoved: @Sendable () -> Bool
 
-    /// Whether what was read counts only if the file is still in place afterwards: there are no locks to rely on.
+    /// Whether what was read counts only if the file is still in place afterwards: there are no locks to rely on, or no counter
+    /// that tells of another file.
     private let verifiesReads: Bool
 
     /// Tells whether anybody committed; nil in memory and where the log's index cannot be read.

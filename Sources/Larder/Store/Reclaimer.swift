@@ -67,6 +67,15 @@ package final class Reclaimer: Sendable {
         return count
     }
 
+    /// Deletes a few slices of what is retired, on this thread.
+    ///
+    /// - Returns: How many steps that took; 0 if there was nothing.
+    func reclaimSome(_ store: Store) throws(CacheError) -> Int {
+        var steps = 0
+        while steps < 20, try slice(store) != nil { steps += 1 }
+        return steps
+    }
+
     /// Whether there is anything to delete.
     package func isAnyRetired(_ store: Store) throws(CacheError) -> Bool {
         try store.read { (connection, _) throws(SQLiteError) in try connection.retiredGeneration() != nil }

@@ -133,6 +133,10 @@ extension RowLedger {
                 if !isSettled { try flushUsesWhereRoom() }
                 return count
             }
+            // Some may have been read, from memory, since the sweep began.
+            if page.contains(where: { item in rules.contains { item.facts.isSliding(else: $0) } }) {
+                try front?.handOverUses()
+            }
             let victims = page.compactMap { item -> RowVictim? in
                 guard let facts = seen(item.key, item.facts, now: now) else { return nil }
                 let isVictim = rules.allSatisfy { rule in
@@ -201,6 +205,7 @@ extension RowLedger {
         // What another handle may serve longer is not over.
         let rules = AgeRule.loosest(liveRules, at: now)
         var removed = 0
+        var takesUsed = false
         while true {
             let found = try readMoment { (c, id) throws(SQLiteError) -> (Int64, [TrimCandidate])? in
                 let excess = try excess(&c, id)
@@ -211,7 +216,15 @@ extension RowLedger {
             guard let (excess, candidates) = found ?? nil else { return removed }
             var rest = excess
             var victims: [RowVictim] = []
+            // What was read since its use was written down is not over, and not among the least used.
+            try front?.handOverUses()
+            let uses = state.withLock { $0.uses }
+            var skipsAny = false
             for candidate in candidates where rest > 0 {
+                if !takesUsed, let use = uses[candidate.key], use.used > candidate.used {
+                    skipsAny = true
+                    continue
+                }
                 rest -= weight(candidate.facts)
                 victims.append(
                     RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
@@ -219,7 +232,10 @@ extension RowLedger {
             let gone = try remove(victims, cause).count
             removed += gone
             // All that is left is pinned, or in use at this moment.
-            if gone == 0 { return removed }
+            if gone == 0, !skipsAny { return removed }
+            // What is read all the time goes too, where nothing else does.
+            takesUsed = gone == 0
+            if skipsAny { try flushUsesWhereRoom() }
         }
     }
 }
@@ -241,7 +257,9 @@ extension EntryFacts {
     /// Whether the entry was over at `now` for longer than `grace`.
     fileprivate func isExpired(_ rule: AgeRule, now: Int64, grace: Int64) -> Bool {
         guard isExpired(rule, now: now) else { return false }
-        let (moment, isTooEarly) = now.subtractingReportingOverflow(grace)
-        return grace == 0 || isExpired(rule, now: isTooEarly ? .min : moment)
+        if grace == 0 { return true }
+        // By its end: with an age of nothing it is over at every moment, those before it was written too.
+        let own = self.rule(else: rule)
+        return own.end(start: own.isSliding ? accessedAt : writtenAt).map { now > $0.addingSaturated(grace) } ?? false
     }
 }

@@ -141,7 +141,7 @@ extension RowLedger {
                     decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
                     try c.setExtended(place.generation, key, data, seen: facts.revision, next: next)
-                    if place.looks, let now = try c.burden(place.generation, key) {
+                    if let now = try c.burden(place.generation, key) {
                         place.noteResized(by: now.size - facts.size)
                     }
                     return next

@@ -178,18 +178,21 @@ extension Store {
             guard free < floor, before.map({ free > $0 }) != false else { return removed }
             let owed = try onDatabase("cannot look at") { (database) throws(SQLiteError) in try database.owedBytes() }
             let missing = floor - free.addingSaturated(owed)
-            var gone = 0
+            var (gone, reclaimed) = (0, 0)
             if missing > 0 {
-                // What is over goes first of all.
-                gone = hasSwept ? 0 : try sweepAll()
-                hasSwept = true
-                if gone == 0 {
+                // What nobody can see goes first of all, and then what is over.
+                reclaimed = try reclaimer.reclaimSome(self)
+                if reclaimed == 0, !hasSwept {
+                    gone = try sweepAll()
+                    hasSwept = true
+                }
+                if reclaimed == 0, gone == 0 {
                     let spared = sparesNewest ? live.all.map(\.newestWritten).max() : nil
                     gone = try evictOfAll(bytes: max(missing, 1 << 20), .freeSpace, sparing: spared)
                 }
                 removed += gone
             }
-            before = gone == 0 ? free : nil
+            before = gone == 0 && reclaimed == 0 ? free : nil
             try giveBackSpace()
         }
     }

@@ -6,14 +6,15 @@ extension Store {
     func onDatabase<R>(
         _ action: String, _ body: (Database) throws(SQLiteError) -> R
     ) throws(CacheError) -> R {
-        var failures = 0
+        var (failures, damages) = (0, 0)
         while true {
             let database = try current()
             do {
                 return try body(database)
             } catch {
                 failures += 1
-                guard failures < 5, try helps(database, after: error, isRepeated: failures > 1) else {
+                if error.isCorruption { damages += 1 }
+                guard failures < 5, try helps(database, after: error, isRepeated: damages > 1) else {
                     throw CacheError("\(action) \(opening.name)", error)
                 }
             }

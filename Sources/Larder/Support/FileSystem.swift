@@ -143,8 +143,14 @@ package enum FileSystem {
             failure(call, String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
         }
         if unlink(path) == 0 || errno == ENOENT { return }
-        // What Linux and POSIX say of a folder.
-        guard errno == EISDIR || errno == EPERM, let folder = opendir(path) else { throw fail("unlink") }
+        // What Linux and POSIX say of a folder; the second is also said of a link that is somebody else's.
+        guard errno == EISDIR || errno == EPERM else { throw fail("unlink") }
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw fail("unlink") }
+        guard let folder = fdopendir(descriptor) else {
+            defer { close(descriptor) }
+            throw fail("opendir")
+        }
         defer { closedir(folder) }
         while let entry = readdir(folder) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {

@@ -18,6 +18,15 @@ struct LimitTests {
 
     private func bytes(_ count: Int) -> Data { Data(repeating: 5, count: count) }
 
+    @Test func `the limit of the whole counts extended data that come later`() throws {
+        let manager = try place.manager { $0.sizeLimit = 100_000 }
+        let cache: Cache<Int, Data> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        for key in 0..<100 { try cache.setValue(Data([1]), forKey: key) }
+        for key in 0..<100 { try cache.setExtendedData(Data(count: 10_000), forKey: key) }
+        #expect(try cache.sizeOnDisk <= 110_000)
+        #expect(try cache.count < 100)
+    }
+
     @Test func `an update that exceeds a limit evicts others, once it is over`() throws {
         let manager = try place.manager()
         let cache = try cache(manager, DiskLimits(countLimit: 10))

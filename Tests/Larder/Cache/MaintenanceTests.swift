@@ -84,6 +84,23 @@ struct MaintenanceTests {
         expectError(.superseded) { try replaced.setValue(bytes(1), forKey: 1) }
     }
 
+    @Test(arguments: [MaxAge.seconds(0), .seconds(60), .seconds(60).sinceLastAccess])
+    func `what is to be kept after its end is kept for as long, after an age of nothing too`(maxAge: MaxAge) throws {
+        let manager = try place.manager()
+        let options = CacheOptions(keepsExpired: .seconds(600))
+        let kept = try cache(manager, maxAge: maxAge, options: options)
+        try kept.setValue(bytes(1), forKey: 1)
+        // A manager that only reads changes nothing about that.
+        let reader = try place.manager { $0.access = .readOnly }
+        let read = try cache(reader, maxAge: maxAge, options: CacheOptions())
+        place.time.advance(by: .seconds(599))
+        #expect(try manager.maintain().expired == 0)
+        #expect(try read.entry(forKey: 1, allowingExpired: true)?.isExpired == true)
+        place.time.advance(by: .seconds(80))
+        #expect(try manager.maintain().expired == 1)
+        #expect(try kept.entry(forKey: 1, allowingExpired: true) == nil)
+    }
+
     // case 92
     @Test func `a large store that is cleared takes next to nothing, its log included`() throws {
         let manager = try place.manager()

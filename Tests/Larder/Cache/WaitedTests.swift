@@ -73,6 +73,30 @@ struct WaitedTests {
         #expect(cache[1999] == nil)
     }
 
+    @Test(arguments: [MemoryLimits(), .disabled])
+    func `a sweep that takes long takes nothing that is read meanwhile`(memory: MemoryLimits) throws {
+        let home = Locked<Cache<Int, String>?>(nil)
+        let told = Counter()
+        let manager = try place.manager { configuration in
+            configuration.log = { [place] message in
+                guard message.text.contains("was over"), told.value == 0, let cache = home.value else { return }
+                told.increment()
+                #expect(cache[1999] == "kept")
+                place.time.advance(by: .seconds(5))
+            }
+        }
+        let cache = try cache(manager, .seconds(10).sinceLastAccess, CacheOptions(memory: memory))
+        home.change { $0 = cache }
+        defer { home.change { $0 = nil } }
+        try cache.setValues((0..<1000).map { ($0, "old") })
+        place.time.advance(by: .seconds(5))
+        try cache.setValue("kept", forKey: 1999)
+        place.time.advance(by: .seconds(6))
+        #expect(try cache.removeExpired() == 1000)
+        #expect(told.value == 1)
+        #expect(cache[1999] == "kept")
+    }
+
     @Test func `a manager that is closed is told nothing more, and kept by nobody`() throws {
         let manager = try place.manager()
         let cache = try cache(manager)

@@ -75,10 +75,14 @@ struct CacheDiskTests {
             ])
     }
 
+    /// What reading, updating and a transaction say of a file that is out of reach.
+    private static let refusal =
+        "error storageUnavailable, contained true, update storageUnavailable, transaction storageUnavailable"
+
     // case 74
     @Test func `a file that cannot be opened for want of descriptors throws, and is there later`() throws {
         let child = try ChildProcess("larder-test-cache", ["read-without-descriptors", folder("store.sqlite").path])
-        let refusal = "error storageUnavailable, contained true"
+        let refusal = Self.refusal
         let lines = try child.finish().lines
         #expect(
             lines == [
@@ -116,7 +120,7 @@ struct CacheDiskTests {
         #expect(try child.ask("") == "value 5000, 0 failures")
         let mode = try #require(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions])
         try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: file)
-        for _ in 0..<2 { #expect(try child.ask("") == "error storageUnavailable, contained true") }
+        for _ in 0..<2 { #expect(try child.ask("") == Self.refusal) }
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
         #expect(try child.ask("") == "value 5000, 0 failures")
         #expect(try child.finish().status == 0)

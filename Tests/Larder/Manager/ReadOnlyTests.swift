@@ -51,6 +51,18 @@ struct ReadOnlyTests {
         #expect(try manager.store().rowCount() == 3)
     }
 
+    @Test func `a reader with a log notices that another store stands in the place of its own`() throws {
+        try CacheManager.makeStore(at: url, rows: 1)
+        var writer: Connection? = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
+        try writer!.insertRow(named: "in the log")
+        let reader = try open()
+        #expect(try reader.store().rowCount() == 2)
+        for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
+        writer = nil
+        try CacheManager.makeStore(at: url, rows: 5)
+        #expect(try reader.store().rowCount() == 5)
+    }
+
     @Test func `a reader without a log notices that somebody begins to write`() throws {
         try CacheManager.makeStore(at: url, rows: 2)
         try url.removeLog()

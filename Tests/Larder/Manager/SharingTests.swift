@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -54,6 +55,24 @@ struct SharingTests {
         }
         #expect(errors == [])
         #expect(try CacheManager.rowCount(at: url) == 1600)
+    }
+
+    @Test func `a reader and a writer that open a path at the same time both work`() throws {
+        try CacheManager.makeStore(at: url, rows: 1)
+        for round in 1...100 {
+            var writer = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 1000))
+            try writer.insertRow(named: "in the log \(round)")
+            let errors = errors(ofThreads: 2) { thread in
+                var configuration = CacheManager.Configuration.patient
+                if thread == 0 { configuration.access = .readOnly }
+                let manager = try CacheManager(url: url, configuration: configuration)
+                if thread == 1 { try manager.store().insertRow(named: "written \(round)") }
+                _ = try manager.store().rowCount()
+                try manager.close()
+            }
+            #expect(errors == [])
+        }
+        #expect(try CacheManager.rowCount(at: url) == 201)
     }
 
     // cases 208, 274

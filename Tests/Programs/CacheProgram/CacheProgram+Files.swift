@@ -38,28 +38,46 @@ extension CacheProgram {
         try await manager.close()
     }
 
-    private static func cache(_ path: String) throws -> Cache<Int, Data> {
+    private static func cache(_ path: String) throws -> (Cache<Int, Data>, CacheManager) {
         let manager = try CacheManager(url: URL(fileURLWithPath: path))
-        return try manager.cache(
+        let cache: Cache<Int, Data> = try manager.cache(
             named: "files", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled, inlineLimit: 0))
+        return (cache, manager)
     }
 
-    private static func reading(_ cache: Cache<Int, Data>) throws -> String {
+    private static func reading(_ cache: Cache<Int, Data>, _ manager: CacheManager) throws -> String {
         do {
             guard let value = try cache.value(forKey: 1) else { return "nil" }
             return "value \(value.count), \(cache.statistics.failures) failures"
         } catch {
-            return "error \(error.code), contained \(try cache.contains(1))"
+            let updated = outcome { try cache.update(1) { _ in say("an update began") } }
+            let seen = outcome {
+                try manager.transaction { _ = try $0.value(forKey: 1, in: cache) }
+            }
+            return "error \(error.code), contained \(try cache.contains(1)), update \(updated), transaction \(seen)"
+        }
+    }
+
+    private static func outcome(_ body: () throws -> Void) -> String {
+        do {
+            try body()
+            return "done"
+        } catch {
+            return (error as? CacheError).map { "\($0.code)" } ?? "\(error)"
         }
     }
 
     /// Reads key 1 for each line, as a user who is not root, to whom permissions apply.
     static func readAsNobody(_ path: String) throws {
         if getuid() == 0, setgid(65534) != 0 || setuid(65534) != 0 { exit(2) }
-        let cache = try cache(path)
+        let (cache, manager) = try cache(path)
         try cache.setValue(Data(count: 5000), forKey: 1)
         say(try cache.fileURL(forKey: 1)?.path ?? "none")
-        while readLine() != nil { say(try reading(cache)) }
+        while readLine() != nil {
+            say(try reading(cache, manager))
+            // A write takes with it what was taken for damaged.
+            try cache.setValue(Data([1]), forKey: 2)
+        }
     }
 
     /// Makes a store, and opens it again for each line, as a user who is not root, to whom permissions apply.
@@ -83,7 +101,7 @@ extension CacheProgram {
 
     /// Reads key 1 while the process may open no more files, and once it may again.
     static func readWithoutDescriptors(_ path: String) throws {
-        let cache = try cache(path)
+        let (cache, manager) = try cache(path)
         try cache.setValue(Data(count: 5000), forKey: 1)
         // The connection that reads is open from here on.
         for _ in 0..<2 { say("contained", try cache.contains(1)) }
@@ -93,8 +111,9 @@ extension CacheProgram {
             guard descriptor >= 0 else { break }
             taken.append(descriptor)
         }
-        for _ in 0..<2 { say(try reading(cache)) }
+        for _ in 0..<2 { say(try reading(cache, manager)) }
         for descriptor in taken { close(descriptor) }
-        say(try reading(cache))
+        try cache.setValue(Data([1]), forKey: 2)
+        say(try reading(cache, manager))
     }
 }

@@ -19,15 +19,16 @@ extension Cache {
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
         if let value = try glance(key) { return value }
         if let found = try foundInside([key]) { return try present(found, key).value }
-        return try core.flights.value(
-            forKey: key,
-            find: { try core.findEntries([$0], terms)[$0] },
-            generate: { key in
-                try checkGenerating()
-                return GeneratedDraft(value: try generate(key))
-            },
-            store: { try core.stored($0, $1, $2, terms) }
-        ).value
+        return try answer {
+            try core.flights.value(
+                forKey: key,
+                find: { try core.findEntries([$0], terms)[$0] },
+                generate: { key in
+                    try checkLeading()
+                    return GeneratedDraft(value: try generate(key))
+                },
+                store: { try core.stored($0, $1, $2, terms) })
+        }.value
     }
 
     /// The value of a key, made by `generate` in a task of its own if there is none.
@@ -63,14 +64,16 @@ extension Cache {
             for key in rest { _ = try present(found, key) }
             return known.merging(found.mapValues(\.value)) { $1 }
         }
-        let made = try core.flights.values(
-            forKeys: rest,
-            find: { try core.findEntries($0, terms) },
-            generate: { missing in
-                try checkGenerating()
-                return SubCache<Key, Value>.drafts(try generate(missing), for: missing)
-            },
-            store: { try core.store($0, $1, terms) })
+        let made = try answers(rest) { rest in
+            try core.flights.values(
+                forKeys: rest,
+                find: { try core.findEntries($0, terms) },
+                generate: { missing in
+                    try checkLeading()
+                    return SubCache<Key, Value>.drafts(try generate(missing), for: missing)
+                },
+                store: { try core.store($0, $1, terms) })
+        }
         return known.merging(made.mapValues(\.value)) { $1 }
     }
 
@@ -82,16 +85,18 @@ extension Cache {
     ) async throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
         if rest.isEmpty { return known }
-        let made = try await core.flights.values(
-            forKeys: rest,
-            find: { [self] keys async throws in
-                try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
-            },
-            generate: { [self] missing async throws in
-                try checkGenerating()
-                return SubCache<Key, Value>.drafts(try await generate(missing), for: missing)
-            },
-            store: { [self] made, permit throws in try core.store(made, permit, terms) })
+        let made = try await answers(rest) { rest in
+            try await core.flights.values(
+                forKeys: rest,
+                find: { [self] keys async throws in
+                    try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
+                },
+                generate: { [self] missing async throws in
+                    try checkLeading()
+                    return SubCache<Key, Value>.drafts(try await generate(missing), for: missing)
+                },
+                store: { [self] made, permit throws in try core.store(made, permit, terms) })
+        }
         return known.merging(made.mapValues(\.value)) { $1 }
     }
 
@@ -116,7 +121,7 @@ extension Cache {
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) async throws -> CacheEntry<Key, Value> {
         _ = try manager.store()
-        return try await made(key) { [self] key in
+        let entry = try await made(key) { [self] key in
             let old = try await offload { () throws(CacheError) in try self.core.remains(of: key, self.terms) }
             switch try await generate(key, old?.entry).outcome {
             case .value(let value, let maxAge, let cost, let extended):
@@ -132,6 +137,7 @@ extension Cache {
                     value: old.entry.value, extendedData: old.entry.extendedData, kept: old.kept)
             }
         }
+        return entry.seen(by: terms.rule)
     }
 
     // MARK: - What they need
@@ -140,15 +146,17 @@ extension Cache {
     func made(
         _ key: Key, _ generate: @escaping @Sendable (Key) async throws -> GeneratedDraft<Value>
     ) async throws -> CacheEntry<Key, Value> {
-        try await core.flights.value(forKey: key) {
-            FlightPlan(
-                for: key,
-                find: { [self] key async throws in try await found(key) },
-                generate: { [self] key async throws in
-                    try checkGenerating()
-                    return try await generate(key)
-                },
-                store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+        try await answer {
+            try await core.flights.value(forKey: key) {
+                FlightPlan(
+                    for: key,
+                    find: { [self] key async throws in try await found(key) },
+                    generate: { [self] key async throws in
+                        try checkLeading()
+                        return try await generate(key)
+                    },
+                    store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+            }
         }
     }
 

@@ -42,7 +42,7 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
         do {
             return try await cache.made(key) { [generate] in GeneratedDraft(value: try await generate($0)) }.value
         } catch {
-            if let value = try await instead(key, of: error) { return value }
+            if let value = await instead(key, of: error) { return value }
             throw error
         }
     }
@@ -74,21 +74,27 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
             guard let entry = try await cache.found(key) else { return nil }
             return isDue(Candidate(entry), cache.terms.now()) ? nil : entry
         } generate: { [generate] key async throws in
-            try cache.checkGenerating()
+            try cache.checkLeading()
             return GeneratedDraft(value: try await generate(key))
         } store: { key, draft, permit throws in
             try cache.core.stored(key, draft, permit, cache.terms)
         } onFailure: { error in
-            cache.noteFailedRefresh(key, error)
+            cache.noteFailedRefresh(key, (error as? LeaderRefusal)?.error ?? error)
         }
     }
 
     /// What to serve in place of an error.
-    private func instead(_ key: Key, of error: any Error) async throws -> Value? {
+    private func instead(_ key: Key, of error: any Error) async -> Value? {
         if Task.isCancelled || policy.staleOnError == .zero { return nil }
         if let error = error as? CacheError, error.code == .recursiveGeneration { return nil }
-        let left: Candidate<Value>? = try await offload { [cache] () throws(CacheError) in
-            try cache.core.remains(of: key, cache.terms).map { Candidate($0.entry) }
+        let left: Candidate<Value>?
+        do throws(CacheError) {
+            left = try await offload { [cache] () throws(CacheError) in
+                try cache.core.remains(of: key, cache.terms).map { Candidate($0.entry) }
+            }
+        } catch {
+            // What the closure threw is what the caller is to learn.
+            return nil
         }
         guard let left, !left.isOver(at: cache.terms.now(), for: policy.staleOnError) else { return nil }
         cache.noteFailedRefresh(key, error)

@@ -47,7 +47,7 @@ extension StoreOpener {
             identity: status.identity, logIdentity: nil, writer: nil,
             readers: readers(nil, status.identity, open: open), counter: nil,
             blobs: BlobFolder(path: location.files, syncs: false),
-            verifiesReads: isAlone,
+            verifiesReads: true,
             openGuardian: { () throws(SQLiteError) in throw .closed }, isUnmoved: isUnmoved)
     }
 
