@@ -105,11 +105,6 @@ package final class BlobFolder: Sendable {
         BlobName(name).map { path + "/" + $0.text }
     }
 
-    /// Whether the file `name` is there.
-    package func has(_ name: String) throws(SystemError) -> Bool {
-        try path(of: name).map { (path) throws(SystemError) in try FileSystem.status(path) != nil } ?? false
-    }
-
     /// Where the file `name` is, for somebody outside; nil if it is not there.
     ///
     /// The file becomes read-only, by which every process knows later that it has to be deleted and not recycled: who

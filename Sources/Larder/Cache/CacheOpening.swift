@@ -87,9 +87,9 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let ledger = core.ledger
         if core.front.withLock({ $0.limits }) != options.memory.counted { core.limitMemory(to: options.memory) }
         let (old, new) = (ledger.declared, declaration)
-        // What sweeps and limits go by is set only together with what is written down.
-        guard !isReadOnly, !store.inside.containCurrent else { return }
+        if isReadOnly { return }
         ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        if store.inside.containCurrent { return }
         try ledger.setLimits(limits)
         ledger.noteOpening(at: openedAt)
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
@@ -212,7 +212,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     /// Makes the ledger and the front of a generation, and puts them in the place of what was in use.
     private func make(_ found: Found, isListed: Bool = true) -> Opened {
         let ledger = RowLedger(found.generation, present: found.present, binding: found.binding, store: store)
-        ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        // Who only reads changes nothing of what sweeps go by.
+        ledger.keepsExpired.store(isReadOnly ? found.generation.keepsExpired : keepsExpired, ordering: .relaxed)
         let core = SubCache<Key, Value>(ledger: ledger, limits: options.memory, present: found.present)
         core.relieves.withLock { $0 = options.clearsOnMemoryPressure }
         core.clearsInBackground(options.clearsInBackground)
@@ -221,6 +222,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         if isListed {
             store.live[name] = ledger
             followStore(ledger, from: found.present)
+        } else {
+            store.live.addApart(ledger)
         }
         return (core, handle)
     }

@@ -7,9 +7,10 @@
 /// Reading gives the value of the key, and the default while there is none; writing stores it. A failure gives the
 /// default, or changes nothing, and is reported as that of the cache's subscript is.
 ///
-/// The sub-cache has to be there when the property is made: the line above is for a local property, or for a static or global
-/// one of an actor's (`@MainActor`), which Swift 6 asks for. For a sub-cache that a type is given, declare `@Cached<String, String> var theme: String`, and set
-/// `_theme = Cached(wrappedValue: "light", "theme", in: settings)` in `init`.
+/// The sub-cache has to be there when the property is made: the line above is for a local property; a static or global
+/// one has to be isolated, to `@MainActor` for instance, as Swift 6 demands. For a sub-cache that a type is given, declare
+/// `@Cached<String, String> var theme: String`, and set `_theme = Cached(wrappedValue: "light", "theme", in: settings)` in
+/// `init`.
 @propertyWrapper
 public struct Cached<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     private let defaultValue: Value

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// What is known of an entry without its value.
-public struct EntryMetadata: Hashable, Sendable {
+public struct EntryMetadata: Sendable {
     /// Payload and extended data, in bytes.
     public let size: Int
 
@@ -25,7 +25,11 @@ public struct EntryMetadata: Hashable, Sendable {
     /// Whether it has an age of its own, whatever the handle's is.
     let hasOwnAge: Bool
 
-    init(_ facts: EntryFacts, rule: AgeRule, accessedAt: Int64) {
+    /// Whether it is the entry of a value that was made just now, for whoever waited for that.
+    let isMade: Bool
+
+    init(_ facts: EntryFacts, rule: AgeRule, accessedAt: Int64, isMade: Bool = false) {
+        self.isMade = isMade
         size = Int(clamping: facts.size)
         writtenAt = SystemClock.date(of: facts.writtenAt)
         self.accessedAt = SystemClock.date(of: accessedAt)
@@ -34,6 +38,24 @@ public struct EntryMetadata: Hashable, Sendable {
         isPinned = facts.isPinned
         isFile = facts.file != nil
         hasOwnAge = facts.age != nil
+    }
+}
+
+extension EntryMetadata: Hashable {
+    /// Whether the two say the same.
+    public static func == (left: EntryMetadata, right: EntryMetadata) -> Bool {
+        left.size == right.size && left.writtenAt == right.writtenAt && left.accessedAt == right.accessedAt
+            && left.expiresAt == right.expiresAt && left.isPinned == right.isPinned && left.isFile == right.isFile
+    }
+
+    /// Hashes what it says.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(size)
+        hasher.combine(writtenAt)
+        hasher.combine(accessedAt)
+        hasher.combine(expiresAt)
+        hasher.combine(isPinned)
+        hasher.combine(isFile)
     }
 }
 
@@ -46,6 +68,7 @@ extension EntryMetadata {
         isPinned = other.isPinned
         isFile = other.isFile
         hasOwnAge = other.hasOwnAge
+        isMade = other.isMade
     }
 
     fileprivate func seen(by rule: AgeRule) -> EntryMetadata {

@@ -91,7 +91,8 @@ extension CacheManager {
 
         /// Where messages for the program's log go.
         ///
-        /// Nowhere by default. Called outside locks, on any thread.
+        /// Nowhere by default. Called outside locks, on any thread; what happens on that thread meanwhile is told by the events
+        /// alone.
         public var log: @Sendable (LogMessage) -> Void
 
         /// Nil when nobody gave a clock: then hits may read a cheaper one.

@@ -109,7 +109,7 @@ public final class CacheManager: Sendable {
         for ledger in liveLedgers ?? [] { ledger.front?.end(for: ObjectIdentifier(self), reporter) }
         let stop = stopListening.withLock { $0.take() }
         let lease = lease.withLock { $0.take() }
-        if let notice = lease?.end() { Self.tell(notice, hub, configuration.log) }
+        if let notice = lease?.end() { Self.tell(notice, reporter) }
         stop?()
         hub.finish()
     }
@@ -149,7 +149,7 @@ extension CacheManager {
     }
 
     /// The sub-caches in use; nil once this is closed.
-    var liveLedgers: [RowLedger]? { lease.withLock { $0 }?.store.live.all }
+    var liveLedgers: [RowLedger]? { lease.withLock { $0 }?.store.live.everyone }
 
     /// The store, to write to.
     package func writableStore() throws(CacheError) -> Store {
@@ -163,22 +163,21 @@ extension CacheManager {
 
     private func listen() {
         guard let store = lease.withLock({ $0 })?.store else { return }
-        let (hub, log) = (hub, configuration.log)
-        let stop = store.listen { Self.tell($0, hub, log) }
+        let stop = store.listen { [reporter] in Self.tell($0, reporter) }
         stopListening.withLock { $0 = stop }
         store.tellUntold()
     }
 
-    private static func tell(_ notice: StoreNotice, _ hub: EventHub, _ log: (LogMessage) -> Void) {
+    private static func tell(_ notice: StoreNotice, _ reporter: Reporter) {
         switch notice {
         case .setAside(let path, let reason):
             let text = "A new store was made because \(reason); the old one stands at \(path)."
-            log(LogMessage(.warning, text))
-            hub.send(CacheEvent(.recovered(setAside: URL(fileURLWithPath: path)), message: text))
+            reporter.report(CacheEvent(.recovered(setAside: URL(fileURLWithPath: path)), message: text), .warning)
         case .reopened(let path):
-            log(LogMessage(.warning, "\(path) was moved, replaced or deleted by somebody else, and was opened again."))
+            let text = "\(path) was moved, replaced or deleted by somebody else, and was opened again."
+            reporter.note(LogMessage(.warning, text))
         case .backgroundFailure(let error):
-            log(LogMessage(.error, "Work in the background failed and will be tried again.", error: error))
+            reporter.note(LogMessage(.error, "Work in the background failed and will be tried again.", error: error))
         }
     }
 }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The stores of this process, so that managers on one path share one.
 ///
-/// Three locks: the table's, held for a moment; each place's own, held while its store is opened or closed, so that a
+/// Two tables, whose locks are held for a moment; each place's own, held while its store is opened or closed, so that a
 /// slow disk holds up nobody else; and before it that of the path, since a reader and a writer that open at the same time
 /// are two places of one file. See *Synchronization*.
 final class StoreRegistry: Sendable {

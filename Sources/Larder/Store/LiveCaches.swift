@@ -92,4 +92,30 @@ package final class LiveCaches: Sendable {
 
     /// All of them.
     package var all: [RowLedger] { ledgers.withLock { Array($0.values) } }
+
+    // MARK: - Those that stand apart
+
+    private struct WeakLedger: Sendable {
+        weak var ledger: RowLedger?
+    }
+
+    /// What readers have opened before it was there: in nobody's way, so under no name.
+    private let apart = Mutex<[WeakLedger]>([])
+
+    /// Adds one that stands apart for as long as somebody has it.
+    package func addApart(_ ledger: RowLedger) {
+        apart.withLock { apart in
+            apart.removeAll { $0.ledger == nil }
+            apart.append(WeakLedger(ledger: ledger))
+        }
+    }
+
+    /// All of them, with those that stand apart.
+    package var everyone: [RowLedger] { all + apart.withLock { $0.compactMap(\.ledger) } }
+
+    /// The ages of the handles that stand apart from the one of a name.
+    package func rulesApart(from name: String) -> [AgeRule] {
+        let found = apart.withLock { $0.compactMap(\.ledger) }
+        return found.filter { ExactName($0.name) == ExactName(name) && !$0.isSuperseded }.flatMap(\.ownRules)
+    }
 }

@@ -203,7 +203,8 @@ extension RowLedger {
         try flushUsesWhereRoom()
         let now = terms.now()
         // What another handle may serve longer is not over.
-        let rules = AgeRule.loosest(liveRules, at: now)
+        let (first, second) = AgeRule.loosest(liveRules, at: now)
+        let slides = { (facts: EntryFacts) in facts.isSliding(else: first) || second.map(facts.isSliding) == true }
         var removed = 0
         var takesUsed = false
         while true {
@@ -211,7 +212,7 @@ extension RowLedger {
                 let excess = try excess(&c, id)
                 guard excess > 0 else { return nil }
                 let limit = min(Self.candidatesPerScan, Int(clamping: excess))
-                return (excess, try c.leastUsed(id, rules.first, and: rules.second, now: now, limit: limit))
+                return (excess, try c.leastUsed(id, first, and: second, now: now, limit: limit))
             }
             guard let (excess, candidates) = found ?? nil else { return removed }
             var rest = excess
@@ -221,7 +222,9 @@ extension RowLedger {
             let uses = state.withLock { $0.uses }
             var skipsAny = false
             for candidate in candidates where rest > 0 {
-                if !takesUsed, let use = uses[candidate.key], use.used > candidate.used {
+                // One that is over all the same, since its age does not slide, goes first as ever.
+                let isOver = candidate.isExpired && !slides(candidate.facts)
+                if !takesUsed, !isOver, let use = uses[candidate.key], use.used > candidate.used {
                     skipsAny = true
                     continue
                 }

@@ -91,8 +91,11 @@ package final class RowLedger: Sendable {
         store.live.drop(self)
     }
 
-    /// The ages that sweeps respect: those of the live handles.
-    package var liveRules: [AgeRule] { attachment.withLock { Array($0.rules.values) } }
+    /// The ages that sweeps respect: those of the live handles, of readers that came before the sub-cache too.
+    package var liveRules: [AgeRule] { ownRules + store.live.rulesApart(from: name) }
+
+    /// The ages of its own handles.
+    package var ownRules: [AgeRule] { attachment.withLock { Array($0.rules.values) } }
 
     /// Lets sweeps and limits leave entries for so long after their end, until the result is given to ``stopKeeping(_:)``.
     package func keepExpired(for milliseconds: Int64) -> Int {

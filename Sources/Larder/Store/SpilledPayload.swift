@@ -13,8 +13,10 @@ package final class SpilledPayload: Sendable {
     /// The file in the folder of the database that it was written for last.
     private let written: Mutex<(blobs: BlobFolder, reference: BlobReference, moment: Int64)?> = Mutex(nil)
 
-    /// How long, in milliseconds, no sweep takes a file for one that nobody is going to name; a share of its patience.
-    private static let safeAge: Int64 = 600_000
+    /// The age, in milliseconds, up to which no sweep takes a file for one that nobody is going to name.
+    ///
+    /// A share of its patience. A file that has waited longer, or seems to since the clock was set, is written anew.
+    private static let safeAge: UInt64 = 600_000
 
     package init(_ payload: Data, label: BlobLabel) {
         self.payload = payload
@@ -23,9 +25,9 @@ package final class SpilledPayload: Sendable {
 
     /// The file that a row of this folder can name, written unless that was done.
     package func file(in blobs: BlobFolder) throws(SystemError) -> StoredFile {
-        let known = written.withLock { $0 }
-        if let known, known.blobs === blobs, try isThere(known.reference, known.moment) {
-            return StoredFile(known.reference)
+        let age = { (moment: Int64) in SystemClock.now().subtractingSaturated(moment).magnitude }
+        if let written = written.withLock({ $0 }), written.blobs === blobs, age(written.moment) < Self.safeAge {
+            return StoredFile(written.reference)
         }
         discard()
         let result: Result<BlobReference, SystemError> = payload.withUnsafeBytes { bytes in
@@ -34,12 +36,6 @@ package final class SpilledPayload: Sendable {
         let reference = try result.get()
         written.withLock { $0 = (blobs, reference, SystemClock.now()) }
         return StoredFile(reference)
-    }
-
-    /// Whether the file waits where it was written: after a long wait, or a jump of the clock, a sweep may have met it.
-    private func isThere(_ reference: BlobReference, _ moment: Int64) throws(SystemError) -> Bool {
-        if SystemClock.now().subtractingSaturated(moment).magnitude < UInt64(Self.safeAge) { return true }
-        return try written.withLock({ $0?.blobs })?.has(reference.name) == true
     }
 
     /// Gives the file up: no row came to name it.

@@ -80,7 +80,7 @@ extension Store {
                 try ledger.removeExpired(graceOfUse: RowLedger.longestNote) { () throws(CacheError) in
                     // Since somebody has opened it, its handles say what they may still serve.
                     let isInUse = live[generation.name].map { !$0.isSuperseded } == true
-                    return (isInUse ? [] : [rule], grace, timekeeper.now())
+                    return (isInUse ? [] : [rule] + live.rulesApart(from: generation.name), grace, timekeeper.now())
                 }
             }
         }

@@ -88,10 +88,11 @@ extension Cache {
         terms.rule.isUnlimited ? .min : Swift.min(earlier, terms.now())
     }
 
-    /// Whether an entry was written before the call and over by this handle's age; one that slides began anew when it was found.
+    /// Whether an entry that was found was over by this handle's age when the call began; one that slides began anew when it was
+    /// found.
     private func wasOver(_ entry: CacheEntry<Key, Value>, at start: Int64) -> Bool {
         let rule = terms.rule
-        if rule.isUnlimited || rule.isSliding || entry.metadata.hasOwnAge { return false }
+        if rule.isUnlimited || rule.isSliding || entry.metadata.isMade || entry.metadata.hasOwnAge { return false }
         let writtenAt = SystemClock.milliseconds(of: entry.metadata.writtenAt)
         return writtenAt < start && rule.isExpired(start: writtenAt, now: start)
     }

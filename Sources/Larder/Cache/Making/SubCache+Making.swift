@@ -114,7 +114,7 @@ extension SubCache {
             age: row.age, isPinned: row.isPinned, file: write.content.spilled == nil ? nil : "", checksum: 0)
         return Entry(
             key: write.key, value: write.value, extendedData: row.extended,
-            metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt), isExpired: false)
+            metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt, isMade: true), isExpired: false)
     }
 
     /// The drafts of those keys that a generator of many made a value for.
