@@ -6,6 +6,12 @@ internal import Synchronization
 package final class Reclaimer: Sendable {
     private let isAtWork = Atomic(false)
 
+    /// The threads that delete a slice at this moment: its rows, and then the files that they named.
+    private let slicing = Mutex<[UInt]>([])
+
+    /// How long, in milliseconds, somebody waits for others to be done with their slices: one of them may be waiting, too.
+    private static let longestWait = 5_000
+
     /// How often in a row it failed.
     private let failures = Atomic(0)
 
@@ -64,7 +70,17 @@ package final class Reclaimer: Sendable {
             count += slice.count
             if slice.count > 0 { progress(slice.count, slice.generation) }
         }
+        waitForOthers()
         return count
+    }
+
+    /// Waits until nobody else is at a slice: its rows have gone, its files perhaps not yet.
+    private func waitForOthers() {
+        let own = CurrentThread.identity
+        for _ in 0..<Self.longestWait {
+            if slicing.withLock({ $0.allSatisfy { $0 == own } }) { return }
+            CurrentThread.pause(milliseconds: 1)
+        }
     }
 
     /// Deletes a few slices of what is retired, on this thread.
@@ -98,6 +114,9 @@ package final class Reclaimer: Sendable {
     }
 
     private func slice(_ store: Store, of limit: Int) throws(CacheError) -> (count: Int, generation: Int64) {
+        let own = CurrentThread.identity
+        slicing.withLock { $0.append(own) }
+        defer { slicing.withLock { _ = $0.remove(at: $0.lastIndex(of: own)!) } }
         let ticket = WriteTicket<(went: (count: Int, files: [String]), generation: Int64)>(
             .unheld, isCompound: true,
             perform: { (connection, _) throws(WriteFailure) in

@@ -50,6 +50,22 @@ struct ReclaimerTests {
         }
     }
 
+    @Test func `who finishes waits for the files of a slice that somebody else has begun`() throws {
+        let place = try StorePlace()
+        let manager = try CacheManager(url: place.url)
+        let cache: Cache<Int, Data> = try manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(inlineLimit: 0))
+        let store = try manager.store()
+        for _ in 0..<5 {
+            try cache.setValues((0..<400).map { ($0, Data(count: 100)) })
+            // In the background, with the system's time.
+            try cache.removeAll()
+            try Waiting.until { try !store.reclaimer.isAnyRetired(store) }
+            try cache.removeAll(progress: { _ in })
+            #expect(try place.spilledFiles().isEmpty)
+        }
+    }
+
     enum Emptying: CaseIterable { case clear, removal, bump }
 
     // case 138
