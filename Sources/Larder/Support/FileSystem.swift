@@ -145,7 +145,7 @@ package enum FileSystem {
         if unlink(path) == 0 || errno == ENOENT { return }
         // What Linux and POSIX say of a folder; the second is also said of a link that is somebody else's.
         let refusal = fail("unlink")
-        guard errno == EISDIR || errno == EPERM else { throw refusal }
+        guard refusal.number == EISDIR || refusal.number == EPERM else { throw refusal }
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw refusal }
         guard let folder = fdopendir(descriptor) else {

@@ -47,26 +47,37 @@ struct WaitedTests {
         #expect(try cache.metadata(forKey: 2)?.writtenAt == place.time.now.addingTimeInterval(-0.9))
     }
 
-    @Test func `a sweep that takes long takes nothing of the age of what is written meanwhile`() throws {
+    /// Lets a thousand entries end, then a sweep take them, and does something when the first page of them has gone.
+    private func sweep(
+        _ maxAge: MaxAge, _ memory: MemoryLimits = MemoryLimits(), lastWrittenAfter delay: Duration,
+        meanwhile: @escaping @Sendable (Cache<Int, String>) -> Void
+    ) throws -> Cache<Int, String> {
         let home = Locked<Cache<Int, String>?>(nil)
         let told = Counter()
         let manager = try place.manager { configuration in
-            configuration.log = { [place] message in
+            configuration.log = { message in
                 guard message.text.contains("was over"), told.value == 0, let cache = home.value else { return }
                 told.increment()
-                place.time.advance(by: .seconds(5))
-                cache[1999] = "fresh"
+                meanwhile(cache)
             }
         }
-        let cache = try cache(manager, .seconds(10))
+        let cache = try cache(manager, maxAge, CacheOptions(memory: memory))
         home.change { $0 = cache }
         defer { home.change { $0 = nil } }
         try cache.setValues((0..<1000).map { ($0, "old") })
-        place.time.advance(by: .seconds(8))
+        place.time.advance(by: delay)
         try cache.setValue("kept", forKey: 1999)
-        place.time.advance(by: .seconds(3))
+        place.time.advance(by: .seconds(11) - delay)
         #expect(try cache.removeExpired() == 1000)
         #expect(told.value == 1)
+        return cache
+    }
+
+    @Test func `a sweep that takes long takes nothing of the age of what is written meanwhile`() throws {
+        let cache = try sweep(.seconds(10), lastWrittenAfter: .seconds(8)) { [place] cache in
+            place.time.advance(by: .seconds(5))
+            cache[1999] = "fresh"
+        }
         place.time.advance(by: .milliseconds(9_900))
         #expect(cache[1999] == "fresh")
         place.time.advance(by: .milliseconds(200))
@@ -75,25 +86,11 @@ struct WaitedTests {
 
     @Test(arguments: [MemoryLimits(), .disabled])
     func `a sweep that takes long takes nothing that is read meanwhile`(memory: MemoryLimits) throws {
-        let home = Locked<Cache<Int, String>?>(nil)
-        let told = Counter()
-        let manager = try place.manager { configuration in
-            configuration.log = { [place] message in
-                guard message.text.contains("was over"), told.value == 0, let cache = home.value else { return }
-                told.increment()
-                #expect(cache[1999] == "kept")
-                place.time.advance(by: .seconds(5))
-            }
+        let age = MaxAge.seconds(10).sinceLastAccess
+        let cache = try sweep(age, memory, lastWrittenAfter: .seconds(5)) { [place] cache in
+            #expect(cache[1999] == "kept")
+            place.time.advance(by: .seconds(5))
         }
-        let cache = try cache(manager, .seconds(10).sinceLastAccess, CacheOptions(memory: memory))
-        home.change { $0 = cache }
-        defer { home.change { $0 = nil } }
-        try cache.setValues((0..<1000).map { ($0, "old") })
-        place.time.advance(by: .seconds(5))
-        try cache.setValue("kept", forKey: 1999)
-        place.time.advance(by: .seconds(6))
-        #expect(try cache.removeExpired() == 1000)
-        #expect(told.value == 1)
         #expect(cache[1999] == "kept")
     }
 

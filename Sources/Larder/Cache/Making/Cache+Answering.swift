@@ -53,10 +53,7 @@ extension Cache {
         while !rest.isEmpty {
             start = startOfAsking(after: start)
             do {
-                let found = try ask(rest)
-                rest = found.values.filter { wasOver($0, at: start) }.map(\.key)
-                answers.merge(found) { $1 }
-                for key in rest { answers[key] = nil }
+                rest = take(try ask(rest), into: &answers, at: start)
             } catch is LeaderRefusal {
                 try checkGenerating()
             }
@@ -72,15 +69,23 @@ extension Cache {
         while !rest.isEmpty {
             start = startOfAsking(after: start)
             do {
-                let found = try await ask(rest)
-                rest = found.values.filter { wasOver($0, at: start) }.map(\.key)
-                answers.merge(found) { $1 }
-                for key in rest { answers[key] = nil }
+                rest = take(try await ask(rest), into: &answers, at: start)
             } catch is LeaderRefusal {
                 try checkGenerating()
             }
         }
         return answers
+    }
+
+    /// Keeps what is an answer, and gives the keys that are to be asked for again.
+    private func take(
+        _ found: [Key: CacheEntry<Key, Value>], into answers: inout [Key: CacheEntry<Key, Value>], at start: Int64
+    ) -> [Key] {
+        var over: [Key] = []
+        for (key, entry) in found {
+            if wasOver(entry, at: start) { over.append(key) } else { answers[key] = entry }
+        }
+        return over
     }
 
     /// The moment by which what was found may be over; a clock that is set back meanwhile makes what was over one of now.
