@@ -17,7 +17,7 @@ let package = Package(
         .target(
             name: "LarderMigrations",
             path: "Migrations",
-            resources: [.embedInCode("0001_create-tables.sql"), .embedInCode("0002_add-cost.sql")]),
+            resources: [.embedInCode("0001_initial.sql")]),
         .target(name: "Larder", dependencies: ["LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 

@@ -19,7 +19,6 @@ package struct MigrationStep: Sendable {
     ///
     /// A released step is never changed; a new one is added at the end.
     package static let all: [MigrationStep] = [
-        MigrationStep(1, "0001_create-tables.sql", PackageResources._001_create_tables_sql),
-        MigrationStep(2, "0002_add-cost.sql", PackageResources._002_add_cost_sql),
+        MigrationStep(1, "0001_initial.sql", PackageResources._001_initial_sql)
     ]
 }

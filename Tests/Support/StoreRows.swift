@@ -53,7 +53,8 @@ extension CacheManager {
 extension Connection {
     /// Adds a row to the table of sub-caches.
     package mutating func insertRow(named name: String) throws(SQLiteError) {
-        try run(.insertRow) { (statement) throws(SQLiteError) in try statement.bind(name, at: 1) }
+        _ = try insert(
+            Generation(name: name, version: "", codec: "", age: StoredAge(kind: 0, milliseconds: 0), openedAt: 0))
     }
 
     /// How many rows the table of sub-caches has.
@@ -71,7 +72,5 @@ extension Connection {
 }
 
 extension SQL {
-    fileprivate static let insertRow = SQL(
-        "INSERT INTO cache (name, version, codec, age_rule, opened_at) VALUES (?1, '', '', 0, 0)")
     fileprivate static let countRows = SQL("SELECT count(*) FROM cache")
 }

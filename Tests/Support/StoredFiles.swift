@@ -42,11 +42,11 @@ extension CacheManager {
         var last = Int64.min
         while true {
             let after = last
-            let rows = try store.read { (c) throws(SQLiteError) in try c.checkedRows(after: after, limit: 500) }
+            let rows = try store.read { (c) throws(SQLiteError) in try c.checkedRows(after: after, bytes: 1 << 20) }
             guard let end = rows.last else { return named }
-            last = end.facts.id
-            for row in rows {
-                if let file = row.facts.file { named[file] = row.facts.size - row.extendedSize }
+            last = end.row.facts.id
+            for row in rows.map(\.row) {
+                if let file = row.facts.file { named[file] = row.facts.size - Int64(row.extended?.count ?? 0) }
             }
         }
     }

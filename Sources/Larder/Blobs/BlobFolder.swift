@@ -80,7 +80,7 @@ package final class BlobFolder: Sendable {
                 throw .outOfMemory(path + "/" + name.text)
             }
             guard try file.read(into: buffer.bytes) == count,
-                Self.fits(UnsafeRawBufferPointer(buffer.bytes), checksum)
+                Self.checksum(UnsafeRawBufferPointer(buffer.bytes)) == checksum
             else { return .damaged }
             return .bytes(buffer.data())
         } catch {
@@ -91,11 +91,6 @@ package final class BlobFolder: Sendable {
 
     static func checksum(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         Int64(bitPattern: Checksum.xxh3(bytes))
-    }
-
-    /// Whether these are the bytes that a row of this release, or of one before schema 2, has the checksum of.
-    private static func fits(_ bytes: UnsafeRawBufferPointer, _ sum: Int64) -> Bool {
-        checksum(bytes) == sum || Int64(bitPattern: Checksum.xxh64(bytes)) == sum
     }
 
     /// Where the file `name` is; nil if that is no name of ours.

@@ -254,11 +254,4 @@ extension EntryRow {
     fileprivate var memoryCost: Int {
         cost.map { MemoryCacheState<Int, Int>.clamped(Int(clamping: $0)) } ?? payloadSize
     }
-
-    /// Whether the row is one that we could have written.
-    @usableFromInline
-    var isSound: Bool {
-        guard let payload else { return false }
-        return facts.size == Int64(payload.count + (extended?.count ?? 0))
-    }
 }

@@ -2,29 +2,25 @@ package import LarderSQLite
 
 /// A row as a check of the whole store looks at it.
 package struct CheckedRow: Sendable {
-    package let facts: EntryFacts
     package let key: StoredKey
+    package let row: EntryRow
     package let generation: Int64
     /// Whether its generation is known.
     package let isOwned: Bool
-    package let extendedSize: Int64
-    /// Nil where there is no payload in the row.
-    package let payloadSize: Int64?
 }
 
 extension Connection {
-    /// Rows behind an id, of whatever generation.
-    package mutating func checkedRows(after id: Int64, limit: Int) throws(SQLiteError) -> [CheckedRow] {
+    /// Rows after an id, of whatever generation, until they come to so many bytes; at least one, if there is one.
+    package mutating func checkedRows(after id: Int64, bytes: Int) throws(SQLiteError) -> [CheckedRow] {
         try with(Queries.checkedRows) { (statement) throws(SQLiteError) in
             try statement.bind(id, at: 1)
-            try statement.bind(Int64(limit), at: 2)
             var rows: [CheckedRow] = []
-            while try statement.step() {
-                rows.append(
-                    CheckedRow(
-                        facts: statement.facts(), key: statement.key(10), generation: statement.int64(14),
-                        isOwned: statement.int64(11) != 0, extendedSize: statement.int64(12),
-                        payloadSize: statement.type(of: 13) == .null ? nil : statement.int64(13)))
+            var total = 0
+            while total < bytes, rows.count < Self.rowsPerPage, try statement.step() {
+                let (key, generation) = (statement.key(13), statement.int64(14))
+                let row = statement.row(generation, key)
+                total += (row.payload?.count ?? 0) + (row.extended?.count ?? 0)
+                rows.append(CheckedRow(key: key, row: row, generation: generation, isOwned: statement.int64(15) != 0))
             }
             return rows
         }

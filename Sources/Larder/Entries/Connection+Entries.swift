@@ -7,10 +7,7 @@ extension Connection {
         try with(Queries.find) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
-                guard try statement.step() else { return nil }
-                var row = statement.row()
-                if statement.type(of: 12) != .null { row.cost = statement.int64(12) }
-                return row
+                try statement.step() ? statement.row(generation, key) : nil
             }
         }
     }
@@ -20,7 +17,7 @@ extension Connection {
         try with(Queries.findBrief) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
-                try statement.step() ? statement.brief() : nil
+                try statement.step() ? statement.brief(generation, key) : nil
             }
         }
     }
@@ -39,6 +36,11 @@ extension Connection {
     package mutating func put(
         _ generation: Int64, _ key: StoredKey, _ content: EntryContent, file: StoredFile? = nil, revision: Int64
     ) throws(SQLiteError) {
+        let columns = SealedColumns(
+            cache: generation, key: key, size: Int64(content.size), writtenAt: content.writtenAt, age: content.age,
+            isPinned: false, cost: content.cost.map { Int64($0) }, file: file?.name, extended: content.extended)
+        let payloadChecksum = file?.checksum ?? content.payload.withUnsafeBytes { RowSeal.checksum($0) }
+        let checksum = columns.checksum ^ payloadChecksum
         try with(Queries.upsert) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             try statement.bind(Int64(content.size), at: 3)
@@ -47,13 +49,14 @@ extension Connection {
                 try statement.bind(age.kind, at: 5)
                 try statement.bind(age.milliseconds, at: 6)
             }
-            try statement.bind(Int64(content.isPinned ? 1 : 0), at: 7)
+            if let isPinned = content.isPinned { try statement.bind(Int64(isPinned ? 1 : 0), at: 7) }
             try statement.bind(revision, at: 8)
+            try statement.bind(checksum, at: 10)
+            try statement.bind(checksum ^ SealedColumns.pin, at: 14)
             if let extended = content.extended { try statement.bind(Array(extended), at: 11) }
             if let cost = content.cost { try statement.bind(Int64(cost), at: 13) }
             if let file {
                 try statement.bind(file.name, at: 9)
-                try statement.bind(file.checksum, at: 10)
                 try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in try statement.run() }
                 return
             }
@@ -67,12 +70,30 @@ extension Connection {
     package mutating func setExtended(
         _ generation: Int64, _ key: StoredKey, _ extended: Data?, seen revision: Int64, next: Int64
     ) throws(SQLiteError) {
-        try with(Queries.setExtended) { (statement) throws(SQLiteError) in
-            try statement.bind(generation, at: 1)
-            try statement.bind(revision, at: 3)
-            if let extended { try statement.bind(Array(extended), at: 4) }
+        guard let (facts, old) = try columns(generation, key), facts.revision == revision else { return }
+        var new = old
+        new.extended = extended
+        new.size += Int64(extended?.count ?? 0) - Int64(old.extended?.count ?? 0)
+        try run(Queries.setExtended) { (statement) throws(SQLiteError) in
+            try statement.bind(facts.id, at: 1)
+            try statement.bind(new.size, at: 2)
+            if let extended { try statement.bind(Array(extended), at: 3) }
+            try statement.bind(facts.checksum ^ old.checksum ^ new.checksum, at: 4)
             try statement.bind(next, at: 5)
-            try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in try statement.run() }
+        }
+    }
+
+    /// The columns of a key's row that its checksum is about, without the payload.
+    private mutating func columns(
+        _ generation: Int64, _ key: StoredKey
+    ) throws(SQLiteError) -> (facts: EntryFacts, columns: SealedColumns)? {
+        try with(Queries.findColumns) { (statement) throws(SQLiteError) in
+            try statement.bind(generation, at: 1)
+            return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
+                guard try statement.step() else { return nil }
+                let facts = statement.facts()
+                return (facts, statement.columns(generation, key, facts, extended: 10, cost: 11))
+            }
         }
     }
 
@@ -129,9 +150,25 @@ extension Connection {
         _ = try onKey(Queries.touch, generation, key, moment, used)
     }
 
-    /// Takes a moment in the future for now.
+    /// Takes moments of a key's entry that are after `now` for `now`.
     package mutating func correct(_ generation: Int64, _ key: StoredKey, now: Int64) throws(SQLiteError) {
-        _ = try onKey(Queries.correct, generation, key, now)
+        guard let (facts, columns) = try columns(generation, key) else { return }
+        try correct(facts, columns, now: now, to: now)
+    }
+
+    /// Takes moments of an entry that are after `now` for another one.
+    private mutating func correct(
+        _ facts: EntryFacts, _ columns: SealedColumns, now: Int64, to moment: Int64
+    ) throws(SQLiteError) {
+        guard facts.writtenAt > now || facts.accessedAt > now else { return }
+        var new = columns
+        if facts.writtenAt > now { new.writtenAt = moment }
+        try run(Queries.correct) { (statement) throws(SQLiteError) in
+            try statement.bind(facts.id, at: 1)
+            try statement.bind(new.writtenAt, at: 2)
+            try statement.bind(facts.accessedAt > now ? moment : facts.accessedAt, at: 3)
+            try statement.bind(facts.checksum ^ columns.checksum ^ new.checksum, at: 4)
+        }
     }
 
     /// Takes every moment in the future for another one, and puts the order of writes and uses into the past.
@@ -142,10 +179,25 @@ extension Connection {
     package mutating func correctAll(
         _ generation: Int64, now: Int64, to moment: Int64, number: Int64
     ) throws(SQLiteError) {
-        try run(Queries.correctAll) { (statement) throws(SQLiteError) in
-            try statement.bind(generation, at: 1)
-            try statement.bind(moment, at: 2)
-            try statement.bind(now, at: 3)
+        var last = Int64.min
+        while true {
+            let after = last
+            let rows = try with(Queries.rowsAhead) {
+                (statement) throws(SQLiteError) -> [(facts: EntryFacts, columns: SealedColumns)] in
+                try statement.bind(generation, at: 1)
+                try statement.bind(now, at: 2)
+                try statement.bind(after, at: 3)
+                var rows: [(EntryFacts, SealedColumns)] = []
+                while rows.count < Self.rowsPerPage, try statement.step() {
+                    let facts = statement.facts()
+                    rows.append(
+                        (facts, statement.columns(generation, statement.key(12), facts, extended: 10, cost: 11)))
+                }
+                return rows
+            }
+            guard let end = rows.last?.facts.id, end > last else { break }
+            last = end
+            for row in rows { try correct(row.facts, row.columns, now: now, to: moment) }
         }
         try run(Queries.renumberAll) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
@@ -212,20 +264,38 @@ extension Statement {
     }
 
     /// The columns of `Queries.findBrief`.
-    func brief() -> BriefRow {
-        let file = type(of: 6) == .null ? nil : text(6)
-        return BriefRow(
-            revision: int64(0), size: size(1), writtenAt: int64(2), accessedAt: int64(3),
+    func brief(_ generation: Int64, _ key: StoredKey) -> BriefRow {
+        let file = type(of: 9) == .null ? nil : text(9)
+        let columns = SealedColumns(
+            cache: generation, key: key, size: size(1), writtenAt: int64(2),
             age: type(of: 4) == .null ? nil : StoredAge(kind: int64(4), milliseconds: int64(5)),
-            extendedCount: byteCount(7), payload: type(of: 8) == .blob ? data(8) : nil,
-            file: file, checksum: file == nil ? 0 : int64(8))
+            isPinned: int64(6) != 0, cost: type(of: 8) == .null ? nil : int64(8), file: file,
+            extended: type(of: 10) == .null ? nil : data(10))
+        return BriefRow(
+            revision: int64(0), size: columns.size, writtenAt: columns.writtenAt, accessedAt: int64(3),
+            age: columns.age, extendedCount: columns.extended?.count ?? 0,
+            payload: file == nil && type(of: 11) == .blob ? data(11) : nil, file: file,
+            payloadChecksum: int64(7) ^ columns.checksum)
     }
 
-    /// The facts and the bytes in the first twelve columns.
-    func row() -> EntryRow {
-        EntryRow(
-            facts: facts(), extended: type(of: 10) == .null ? nil : data(10),
-            payload: type(of: 11) == .null ? nil : data(11))
+    /// The facts in the first ten columns, then extended data, payload and cost, of the row of a key.
+    func row(_ generation: Int64, _ key: StoredKey) -> EntryRow {
+        let facts = facts()
+        let columns = columns(generation, key, facts, extended: 10, cost: 12)
+        return EntryRow(
+            facts: facts, extended: columns.extended,
+            payload: facts.file == nil && type(of: 11) != .null ? data(11) : nil, cost: columns.cost,
+            payloadChecksum: facts.checksum ^ columns.checksum)
+    }
+
+    /// What the checksum of a row is about, where the facts are known.
+    func columns(
+        _ generation: Int64, _ key: StoredKey, _ facts: EntryFacts, extended: Int32, cost: Int32
+    ) -> SealedColumns {
+        SealedColumns(
+            cache: generation, key: key, size: facts.size, writtenAt: facts.writtenAt, age: facts.age,
+            isPinned: facts.isPinned, cost: type(of: cost) == .null ? nil : int64(cost), file: facts.file,
+            extended: type(of: extended) == .null ? nil : data(extended))
     }
 
     /// A size in a column, which anybody may have written: within bounds in which sizes can be added up.

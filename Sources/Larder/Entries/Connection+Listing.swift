@@ -38,7 +38,7 @@ extension Connection {
         _ generation: Int64, after key: StoredKey?, to end: PassEnd, bytes: Int
     ) throws(SQLiteError) -> [ListedRow] {
         try page(generation, key, end.key, end.id, first: Queries.firstRows, next: Queries.nextRows) {
-            (statement) throws(SQLiteError) in try statement.listedRows(bytes: bytes)
+            (statement) throws(SQLiteError) in try statement.listedRows(generation, bytes: bytes)
         }
     }
 
@@ -174,14 +174,17 @@ extension Connection {
 
 extension Statement {
     /// The row on which the statement stands, of a query that lists rows with their keys.
-    func listedRow() -> ListedRow { ListedRow(key: key(12), row: row()) }
+    func listedRow(_ generation: Int64) -> ListedRow {
+        let key = key(13)
+        return ListedRow(key: key, row: row(generation, key))
+    }
 
     /// The rows that such a query gives, a page at most, until they come to so many bytes; at least one, if there is one.
-    func listedRows(bytes: Int) throws(SQLiteError) -> [ListedRow] {
+    func listedRows(_ generation: Int64, bytes: Int) throws(SQLiteError) -> [ListedRow] {
         var rows: [ListedRow] = []
         var total = 0
         while total < bytes, rows.count < Connection.rowsPerPage, try step() {
-            let row = listedRow()
+            let row = listedRow(generation)
             total += Int(clamping: row.row.facts.size)
             rows.append(row)
         }

@@ -69,7 +69,7 @@ extension Connection {
             try statement.bind(bounds.lower, at: 2)
             try statement.bind(bounds.upper, at: 3)
             try statement.bind(id, at: 4)
-            return try statement.listedRows(bytes: bytes)
+            return try statement.listedRows(generation, bytes: bytes)
         }
     }
 
@@ -118,7 +118,7 @@ extension Connection {
         try with(Queries.rowWithID) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             try statement.bind(id, at: 2)
-            return try statement.step() ? statement.listedRow() : nil
+            return try statement.step() ? statement.listedRow(generation) : nil
         }
     }
 }

@@ -13,6 +13,7 @@ package struct EntryFacts: Sendable {
     package let isPinned: Bool
     /// Name of the payload's file, if it is not in the row.
     @usableFromInline package let file: String?
+    /// The row's checksum, of these columns, the key, extended data, cost and payload: see ``SealedColumns``.
     package let checksum: Int64
 
     /// Whether the age of this entry runs from its last use, where those without one of their own follow `rule`.
@@ -46,14 +47,26 @@ package struct EntryRow: Sendable {
     @usableFromInline package let payload: Data?
     /// Whether the file was read in vain: it is damaged or gone.
     @usableFromInline package var lacksFile = false
-    /// What it counts against the limit of memory, if a call gave that; only a read of one key asks.
-    package var cost: Int64?
+    /// What it counts against the cost limit of memory, if a call gave that.
+    package let cost: Int64?
+    /// The checksum that the payload has if neither it nor the row is damaged.
+    package let payloadChecksum: Int64
 }
 
 extension EntryRow {
     /// The same with the payload that its file holds; nil if the file is damaged or gone.
     package func with(_ payload: Data?) -> EntryRow {
-        EntryRow(facts: facts, extended: extended, payload: payload, lacksFile: payload == nil, cost: cost)
+        EntryRow(
+            facts: facts, extended: extended, payload: payload, lacksFile: payload == nil, cost: cost,
+            payloadChecksum: payloadChecksum)
+    }
+
+    /// Whether the payload is in hand, and it and the row are what was written.
+    @usableFromInline
+    package var isSound: Bool {
+        guard let payload, facts.size == Int64(payload.count + (extended?.count ?? 0)) else { return false }
+        // A file was checked when it was read.
+        return facts.file != nil || payload.withUnsafeBytes { RowSeal.checksum($0) } == payloadChecksum
     }
 
     /// Whether no file is left to be read.
@@ -82,14 +95,17 @@ package struct BriefRow: Sendable {
     /// Nil where the payload is in a file, or the row is damaged.
     package let payload: Data?
     package let file: String?
-    package let checksum: Int64
+    /// The checksum that the payload has if neither it nor the row is damaged.
+    package let payloadChecksum: Int64
 
     /// How long the payload is.
     package var payloadSize: Int64 { size - Int64(extendedCount) }
 
-    /// The payload of a row that we could have written.
+    /// The payload in the row, if it and the row are what was written.
     package var soundPayload: Data? {
-        guard let payload, payloadSize == Int64(payload.count) else { return nil }
+        guard let payload, payloadSize == Int64(payload.count),
+            payload.withUnsafeBytes({ RowSeal.checksum($0) }) == payloadChecksum
+        else { return nil }
         return payload
     }
 
@@ -97,7 +113,7 @@ package struct BriefRow: Sendable {
     package var facts: EntryFacts {
         EntryFacts(
             id: 0, revision: revision, size: size, writtenAt: writtenAt, accessedAt: accessedAt, age: age,
-            isPinned: false, file: file, checksum: checksum)
+            isPinned: false, file: file, checksum: 0)
     }
 }
 
@@ -130,13 +146,14 @@ package struct EntryContent: Sendable {
     package var extended: Data?
     @usableFromInline package var writtenAt: Int64
     @usableFromInline package var age: StoredAge?
-    package var isPinned: Bool
+    /// Whether limits leave the entry on disk; nil leaves that as it is.
+    package var isPinned: Bool?
     /// What it counts against the limit of memory, if that is not the size of the payload.
     package var cost: Int?
 
     @usableFromInline
     package init(
-        payload: Data, extended: Data? = nil, writtenAt: Int64, age: StoredAge? = nil, isPinned: Bool = false,
+        payload: Data, extended: Data? = nil, writtenAt: Int64, age: StoredAge? = nil, isPinned: Bool? = nil,
         cost: Int? = nil
     ) {
         self.payload = payload

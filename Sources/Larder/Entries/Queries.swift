@@ -29,13 +29,15 @@ package enum Queries {
 
     static let find = SQL("SELECT \(facts), extended, payload, cost FROM entry WHERE cache = ?1 AND key = ?2")
 
-    /// What `BriefRow` is read from: a column less is a hundredth of a read, so a file's checksum stands where its payload
-    /// would.
+    /// What `BriefRow` is read from.
     static let findBrief = SQL(
         """
-        SELECT revision, size, written_at, accessed_at, age_rule, age, file, extended, coalesce(payload, checksum)
+        SELECT revision, size, written_at, accessed_at, age_rule, age, is_pinned, checksum, cost, file, extended, payload
         FROM entry WHERE cache = ?1 AND key = ?2
         """)
+
+    /// What a row's checksum is about, without the payload.
+    static let findColumns = SQL("SELECT \(facts), extended, cost FROM entry WHERE cache = ?1 AND key = ?2")
 
     static let findFacts = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
 
@@ -48,9 +50,9 @@ package enum Queries {
     /// Behind the id ?1, whatever generation they are of: whether the generation is there, and whether the sizes fit.
     static let checkedRows = SQL(
         """
-        SELECT \(facts), key, EXISTS (SELECT 1 FROM cache WHERE cache.id = entry.cache),
-            ifnull(length(extended), 0), length(payload), cache
-        FROM entry WHERE id > ?1 ORDER BY id LIMIT ?2
+        SELECT \(facts), extended, payload, cost, key, cache,
+            EXISTS (SELECT 1 FROM cache NOT INDEXED WHERE cache.id = entry.cache)
+        FROM entry NOT INDEXED WHERE id > ?1 ORDER BY id
         """)
 
     static let dropKeyIndex = "DROP INDEX IF EXISTS entry_key"
@@ -95,21 +97,21 @@ package enum Queries {
 
     static let upsert = SQL(
         """
-        INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, file, checksum,
-            extended, payload, cost)
-        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+        INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, checksum, cost,
+            file, extended, payload)
+        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ifnull(?7, 0), ?8, iif(?7, ?14, ?10), ?13, ?9, ?11, ?12)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
             accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
-            is_pinned = excluded.is_pinned, revision = \(nextRevision("excluded.revision")), used = NULL,
-            file = excluded.file, checksum = excluded.checksum, extended = excluded.extended, payload = excluded.payload,
-            cost = excluded.cost
+            is_pinned = ifnull(?7, is_pinned), revision = \(nextRevision("excluded.revision")), used = NULL,
+            checksum = iif(ifnull(?7, is_pinned), ?14, ?10), cost = excluded.cost, file = excluded.file,
+            extended = excluded.extended, payload = excluded.payload
         """)
 
     static let setExtended = SQL(
         """
-        UPDATE entry SET size = (\(size)) - ifnull(length(extended), 0) + ifnull(length(?4), 0), extended = ?4,
-            used = ifnull(used, revision), revision = \(nextRevision("?5"))
-        WHERE cache = ?1 AND key = ?2 AND revision = ?3
+        UPDATE entry SET size = ?2, extended = ?3, checksum = ?4, used = ifnull(used, revision),
+            revision = \(nextRevision("?5"))
+        WHERE id = ?1
         """)
 
     static let delete = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2")
@@ -125,21 +127,19 @@ package enum Queries {
         WHERE cache = ?1 AND key = ?2
         """)
 
-    /// A write in the future: the clock was set back, and the age begins anew.
+    /// Other moments for a row of which one is in the future: the clock was set back, and the age restarts.
     static let correct = SQL(
         """
-        UPDATE entry SET written_at = min(written_at, ?3), accessed_at = min(accessed_at, ?3),
-            used = ifnull(used, revision), revision = \(otherRevision)
-        WHERE cache = ?1 AND key = ?2 AND (written_at > ?3 OR accessed_at > ?3)
+        UPDATE entry SET written_at = ?2, accessed_at = ?3, checksum = ?4, used = ifnull(used, revision),
+            revision = \(otherRevision)
+        WHERE id = ?1
         """)
 
-    /// What is after ?3 was at ?2.
-    static let correctAll = SQL(
+    /// Rows with a moment after ?2, by id, after the id ?3.
+    static let rowsAhead = SQL(
         """
-        UPDATE entry SET written_at = iif(written_at > ?3, ?2, written_at),
-            accessed_at = iif(accessed_at > ?3, ?2, accessed_at),
-            used = ifnull(used, revision), revision = \(otherRevision)
-        WHERE cache = ?1 AND (written_at > ?3 OR accessed_at > ?3)
+        SELECT \(facts), extended, cost, key FROM entry NOT INDEXED
+        WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2) AND id > ?3 ORDER BY id
         """)
 
     /// Gives what is beyond the number ?2 the numbers up to it, in the same order.
@@ -160,13 +160,13 @@ package enum Queries {
     /// ?3 the last key, ?4 the last id.
     static let firstRows = SQL(
         """
-        SELECT \(facts), extended, payload, key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key
+        SELECT \(facts), extended, payload, cost, key FROM entry WHERE cache = ?1 AND key <= ?3 AND id <= ?4 ORDER BY key
         """)
 
     /// Behind the key ?2.
     static let nextRows = SQL(
         """
-        SELECT \(facts), extended, payload, key FROM entry
+        SELECT \(facts), extended, payload, cost, key FROM entry
         WHERE cache = ?1 AND key > ?2 AND key <= ?3 AND id <= ?4 ORDER BY key
         """)
 
@@ -207,7 +207,7 @@ package enum Queries {
     private static func keyPage(_ lower: String, _ upper: String, _ direction: String) -> SQL {
         SQL(
             """
-            SELECT \(facts), extended, payload, key FROM entry
+            SELECT \(facts), extended, payload, cost, key FROM entry
             WHERE cache = ?1 AND key \(lower) ?2 AND key \(upper) ?3 AND id <= ?4 ORDER BY key \(direction)
             """)
     }
@@ -246,7 +246,7 @@ package enum Queries {
             """)
     }
 
-    static let rowWithID = SQL("SELECT \(facts), extended, payload, key FROM entry WHERE id = ?2 AND cache = ?1")
+    static let rowWithID = SQL("SELECT \(facts), extended, payload, cost, key FROM entry WHERE id = ?2 AND cache = ?1")
 
     /// Expired ones first, then by use.
     static let leastUsed = SQL(
@@ -290,32 +290,33 @@ package enum Queries {
     // MARK: Generations
 
     private static let generation =
-        "id, name, version, codec, age_rule, age, keeps_expired, opened_at, lineage, latest_at"
-
-    static let liveGeneration = SQL("SELECT \(generation) FROM cache WHERE name = ?1 AND is_retired = 0")
+        "id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at, latest_at"
 
     /// By its row alone, where the name leads to the index first.
     static let isLiveGeneration = SQL(
         "SELECT 1 FROM cache WHERE id = ?1 AND is_retired = 0 AND name = ?2 AND version = ?3 AND codec = ?4")
 
-    static let liveGenerations = SQL("SELECT \(generation) FROM cache WHERE is_retired = 0 ORDER BY name")
+    /// All rows, from the table itself: an index that is damaged must not hide one.
+    static let generations = SQL("SELECT \(generation) FROM cache NOT INDEXED ORDER BY id")
 
-    static let retiredGeneration = SQL("SELECT id FROM cache WHERE is_retired = 1 ORDER BY id LIMIT 1")
+    static let retiredGeneration = SQL("SELECT id FROM cache WHERE is_retired <> 0 ORDER BY id LIMIT 1")
 
     static let insertGeneration = SQL(
         """
-        INSERT INTO cache (name, version, codec, age_rule, age, keeps_expired, opened_at, lineage, latest_at)
+        INSERT INTO cache (name, version, codec, age_rule, age, keeps_expired, lineage, opened_at, latest_at)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id
         """)
 
-    static let retire = SQL("UPDATE cache SET is_retired = 1 WHERE id = ?1 AND is_retired = 0")
-
-    static let declare = SQL(
-        "UPDATE cache SET age_rule = ?2, age = ?3, keeps_expired = ?4, opened_at = ?5 WHERE id = ?1")
+    /// What may change in a row, with its checksum.
+    static let updateGeneration = SQL(
+        """
+        UPDATE cache SET age_rule = ?2, age = ?3, keeps_expired = ?4, is_retired = ?5, checksum = ?6, opened_at = ?7
+        WHERE id = ?1
+        """)
 
     static let setLatest = SQL("UPDATE cache SET latest_at = ?2 WHERE id = ?1")
 
-    static let forget = SQL("DELETE FROM cache WHERE id = ?1 AND is_retired = 1")
+    static let forget = SQL("DELETE FROM cache WHERE id = ?1 AND is_retired <> 0")
 
     static let reclaim = SQL(
         "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE cache = ?1 LIMIT ?2) RETURNING file")

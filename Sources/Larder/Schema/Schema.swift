@@ -35,12 +35,12 @@ package enum Schema {
 
     private static let cacheProbe = SQL(
         """
-        SELECT id, name, version, codec, age_rule, age, keeps_expired, opened_at, is_retired, lineage, latest_at
+        SELECT id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at, latest_at
             FROM cache LIMIT 0
         """)
     private static let entryProbe = SQL(
         """
-        SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used, file,
-            checksum, extended, payload, cost FROM entry LIMIT 0
+        SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used,
+            checksum, cost, file, extended, payload FROM entry LIMIT 0
         """)
 }

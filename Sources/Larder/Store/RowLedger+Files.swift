@@ -35,7 +35,7 @@ extension RowLedger {
     func read(_ row: EntryRow, of key: StoredKey? = nil) throws(CacheError) -> BlobReading? {
         guard let file = row.facts.file else { return nil }
         let size = row.facts.size - Int64(row.extended?.count ?? 0)
-        return try read(file, of: key, size: size, checksum: row.facts.checksum)
+        return try read(file, of: key, size: size, checksum: row.payloadChecksum)
     }
 
     /// What is in a file that the row of a key names; nil where no file can be.

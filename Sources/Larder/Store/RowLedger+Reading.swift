@@ -101,7 +101,8 @@ extension RowLedger {
     ) throws(CacheError) -> FoundPayload? {
         let judged = watchingClock { $0.judged(key, row.facts, terms, now: now, isPlain: true) }
         guard let (_, moment) = judged else { return nil }
-        guard case .bytes(let payload) = try read(file, of: key, size: row.payloadSize, checksum: row.checksum) else {
+        guard case .bytes(let payload) = try read(file, of: key, size: row.payloadSize, checksum: row.payloadChecksum)
+        else {
             return try findFileAnew(key, terms)
         }
         count { $0.diskHits += 1 }

@@ -230,7 +230,7 @@ extension RowLedger {
         _ key: StoredKey, _ content: WrittenContent, _ revision: Int64, _ connection: inout Connection,
         _ place: inout WritePlace
     ) throws(SQLiteError) {
-        try place.noteOld(key, &connection, isUnpinning: !content.row.isPinned)
+        try place.noteOld(key, &connection, isUnpinning: content.row.isPinned == false)
         place.noteNew(content.row.size)
         var file: StoredFile?
         if let spilled = content.spilled, let blobs = place.blobs {

@@ -8,7 +8,7 @@ package struct VerificationFindings: Sendable {
 }
 
 extension Store {
-    private static let rowsPerCheck = 500
+    private static let bytesPerCheck = 1 << 20
 
     /// Reads everything, and says what is wrong.
     ///
@@ -26,10 +26,11 @@ extension Store {
         while true {
             let after = last
             let rows = try read { (c, _) throws(SQLiteError) in
-                try c.checkedRows(after: after, limit: Self.rowsPerCheck)
+                try c.checkedRows(after: after, bytes: Self.bytesPerCheck)
             }
-            guard let end = rows.last else { break }
-            last = end.facts.id
+            // Where ids do not rise, a page that leads to others is damaged, and its rows would come again and again.
+            guard let end = rows.last?.row.facts.id, end > last else { break }
+            last = end
             for row in rows {
                 guard let problem = try problem(of: row) else { continue }
                 findings.problems.append(problem)
@@ -50,24 +51,24 @@ extension Store {
         let name = "The entry of key \(row.key) in generation \(row.generation)"
         if !row.isOwned { return "\(name) belongs to no sub-cache." }
         if case .foreign = row.key { return "\(name) has a key that none is stored as." }
-        guard let file = row.facts.file else {
-            guard let size = row.payloadSize else { return "\(name) has neither a payload nor a file." }
-            return size + row.extendedSize == row.facts.size
-                ? nil : "\(name) has \(size + row.extendedSize) bytes and says \(row.facts.size)."
+        let facts = row.row.facts
+        guard let file = facts.file else {
+            if row.row.payload == nil { return "\(name) has neither a payload nor a file." }
+            return row.row.isSound ? nil : "\(name) does not fit its checksum."
         }
         guard let blobs = try present().blobs else { return nil }
         let reading: BlobReading
         do throws(SystemError) {
-            reading = try blobs.read(
-                file, size: row.facts.size - row.extendedSize, checksum: row.facts.checksum)
+            let size = facts.size - Int64(row.row.extended?.count ?? 0)
+            reading = try blobs.read(file, size: size, checksum: row.row.payloadChecksum)
         } catch {
             throw CacheError("cannot read the file \(file)", error)
         }
         if case .bytes = reading { return nil }
         // It may have been written meanwhile.
-        let id = row.facts.id
-        let again = try read { (c, _) throws(SQLiteError) in try c.checkedRows(after: id - 1, limit: 1).first }
-        guard again?.facts.id == id, again?.facts.file == file, again?.facts.revision == row.facts.revision else {
+        let again = try read { (c, _) throws(SQLiteError) in try c.checkedRows(after: facts.id - 1, bytes: 1).first }
+        guard let again = again?.row.facts, again.id == facts.id, again.file == file, again.revision == facts.revision
+        else {
             return nil
         }
         if case .missing = reading { return "\(name) names the file \(file), which is gone." }
@@ -89,11 +90,11 @@ extension Store {
     private func delete(_ row: CheckedRow) throws(CacheError) {
         if let ledger = live.all.first(where: { $0.generation == row.generation }) {
             _ = try unlessSuperseded { () throws(CacheError) in
-                try ledger.remove([RowVictim(row.key, row.facts)], .call).count
+                try ledger.remove([RowVictim(row.key, row.row.facts)], .call).count
             }
             return
         }
-        let facts = row.facts
+        let facts = row.row.facts
         let ticket = WriteTicket<Void>(
             .unheld,
             perform: { (connection, _) throws(WriteFailure) in

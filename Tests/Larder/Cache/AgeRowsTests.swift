@@ -34,7 +34,7 @@ private struct AgeRows {
     mutating func write(_ count: Int, at url: URL) throws {
         let rows = (0..<count).map { row($0) }.joined(separator: ",\n")
         var intruder = try Intruder(url)
-        try intruder.execute(
+        try intruder.change(
             """
             WITH made (key, written_at, accessed_at, age_rule, age) AS (VALUES \(rows))
             INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, revision, payload)

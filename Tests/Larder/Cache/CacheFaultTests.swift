@@ -55,7 +55,7 @@ struct CacheFaultTests {
             named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(disk: DiskLimits(countLimit: 100)))
         for key in 0..<50 { cache[key] = key }
         var intruder = try Intruder(place.url)
-        try intruder.execute(
+        try intruder.change(
             """
             INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
                 WITH RECURSIVE number(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM number WHERE i < 1059)

@@ -118,7 +118,7 @@ struct CacheNonsenseTests {
                 }
             }
             var shell = try Intruder(place.url)
-            try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2")
+            try shell.change("UPDATE entry SET \(row.change) WHERE key = 2")
             for operation in Operation.allCases {
                 let cache = try cache(manager, operation.rawValue, kind)
                 do {
@@ -131,7 +131,7 @@ struct CacheNonsenseTests {
                 if !operation.isTrim { #expect(cache[1] == "value 1", "\(operation)") }
                 try cache.setValue("again", forKey: 2)
                 #expect(cache[2] == "again", "\(operation)")
-                try shell.execute("UPDATE cache SET opened_at = opened_at + 1")
+                try shell.change("UPDATE cache SET opened_at = opened_at + 1")
                 #expect(cache[2] == "again", "\(operation)")
                 _ = (try cache.sizeOnDisk, try cache.count)
             }
@@ -149,7 +149,7 @@ struct CacheNonsenseTests {
         let cache = try cache(manager, "a", kind)
         try fill(cache, kind)
         var shell = try Intruder(place.url)
-        try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2")
+        try shell.change("UPDATE entry SET \(row.change) WHERE key = 2")
         #expect(try manager.verify().isHealthy == row.isServed)
         #expect(try manager.verify(repairing: true).repaired == (row.isServed ? 0 : 1))
         #expect(try manager.verify().isHealthy)
@@ -169,7 +169,7 @@ struct CacheNonsenseTests {
             let cache = try cache(manager, "a", kind)
             try fill(cache, kind)
             var shell = try Intruder(place.url)
-            try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2")
+            try shell.change("UPDATE entry SET \(row.change) WHERE key = 2")
             if !isOfAll { cache.disk.limits = DiskLimits(sizeLimit: 1000) }
             if isOfAll { try manager.maintain() }
             let large = String(repeating: "x", count: 300)
@@ -177,7 +177,7 @@ struct CacheNonsenseTests {
                 try cache.setValue(large, forKey: key)
                 #expect(cache[key] == large)
                 // The schema has no next revision for a row with the last one.
-                try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2 AND revision < 9223372036854775807")
+                try shell.change("UPDATE entry SET \(row.change) WHERE key = 2 AND revision < 9223372036854775807")
             }
             try manager.maintain()
             #expect(cache[29] == large)
@@ -197,7 +197,7 @@ struct CacheNonsenseTests {
         let cache = try cache(manager, "a", .inline)
         try fill(cache, .inline)
         var shell = try Intruder(place.url)
-        try shell.execute("UPDATE entry SET revision = \(revision) WHERE key = 2")
+        try shell.change("UPDATE entry SET revision = \(revision) WHERE key = 2")
         for key in 10...12 {
             // Once from disk, once from memory.
             for _ in 0..<2 { #expect(cache[2] == "value 2") }
@@ -221,7 +221,7 @@ struct CacheNonsenseTests {
             var cache = try cache(manager, "a", .inline)
             try fill(cache, .inline)
             var shell = try Intruder(place.url)
-            try shell.execute(
+            try shell.change(
                 """
                 UPDATE entry SET revision = 9223372036854775807, written_at = 9000000000000000 WHERE key = 2;
                 UPDATE cache SET latest_at = 9000000000000000

@@ -300,13 +300,13 @@ struct CacheReopeningTests {
         cache[1] = "old"
         var shell = try Intruder(place.url)
         for number in 0..<20 {
-            try shell.execute("UPDATE entry SET is_pinned = \(number % 2) WHERE key = 1")
+            try shell.change("UPDATE entry SET is_pinned = \(number % 2) WHERE key = 1")
             #expect(cache[1] == "old")
         }
         try moveStore(place.url, to: place.folder("elsewhere"))
         try moveStore(place.folder("next"), to: place.url)
         // Says that somebody has committed, to those who know the old one.
-        try shell.execute("UPDATE entry SET is_pinned = 0 WHERE key = 1")
+        try shell.change("UPDATE entry SET is_pinned = 0 WHERE key = 1")
         let reader = SideThread { (0..<3).map { _ in cache[1] } }
         try Waiting.until { reader.result != nil }
         #expect(try reader.value() == ["new", "new", "new"])

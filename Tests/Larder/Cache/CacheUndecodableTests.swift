@@ -91,7 +91,7 @@ struct CacheUndecodableTests {
             named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(undecodable: policy).steady)
         for key in 1...3 { cache[key] = key }
         var shell = try Intruder(place.url)
-        try shell.execute("UPDATE entry SET key = 'two' WHERE key = 2")
+        try shell.change("UPDATE entry SET key = 'two' WHERE key = 2")
         #expect(cache.map(\.key) == [1, 3])
         #expect(try cache.snapshot().count == 2 && cache.count == 2)
         #expect(cache.map(\.key) == [1, 3])
@@ -122,7 +122,7 @@ struct CacheUndecodableTests {
         for key in 1...3 { cache[key] = "\(key)" }
         for key in 1...3 { #expect(cache[key] == "\(key)") }
         var shell = try Intruder(place.url)
-        try shell.execute("UPDATE entry SET \(row.change) WHERE key = 2")
+        try shell.change("UPDATE entry SET \(row.change) WHERE key = 2")
         let served = row.isServed ? [1: "1", 2: "2", 3: "3"] : [1: "1", 3: "3"]
         #expect(cache[2] == served[2])
         #expect(cache[1] == "1" && cache[3] == "3")

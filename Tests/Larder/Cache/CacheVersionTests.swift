@@ -242,7 +242,7 @@ struct CacheVersionTests {
                 SELECT id, 1, 2, 0, 0, 1, x'6161' FROM cache WHERE version = '9'
             """
         var intruder = try Intruder(place.url)
-        try intruder.execute(bump)
+        try intruder.change(bump)
         #expect(try sliding.count == 0)
         try manager.flush()
         #expect(try manager.cacheInfo().map(\.count) == [1, 1])
@@ -258,9 +258,9 @@ struct CacheVersionTests {
         old[1] = "one"
         #expect(old[1] == "one")
         var intruder = try Intruder(place.url)
-        try intruder.execute("UPDATE cache SET opened_at = opened_at + 1")
+        try intruder.change("UPDATE cache SET opened_at = opened_at + 1")
         #expect(old[1] == "one")
-        try intruder.execute("UPDATE cache SET \(change)")
+        try intruder.change("UPDATE cache SET \(change)")
         #expect(old[1] == nil)
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
@@ -275,7 +275,7 @@ struct CacheVersionTests {
         for (index, call) in calls.enumerated() {
             let old = try cache("1", named: "\(index)")
             try call(old)
-            try intruder.execute(
+            try intruder.change(
                 """
                 UPDATE cache SET is_retired = 1;
                 INSERT INTO cache (name, version, codec, age_rule, opened_at) VALUES ('\(index)', '9', 'cbor', 0, 0)

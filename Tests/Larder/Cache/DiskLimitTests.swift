@@ -47,9 +47,9 @@ struct DiskLimitTests {
             options: CacheOptions(memory: .disabled, disk: DiskLimits(sizeLimit: limit), inlineLimit: .max))
         try cache.setValues((0..<3000).map { ($0, Data(count: 10)) })
         var other = try Intruder(folder("store.sqlite"))
-        try other.execute("UPDATE entry SET is_pinned = 1")
+        try other.change("UPDATE entry SET is_pinned = 1")
         for number in 0..<250 {
-            try other.execute(
+            try other.change(
                 """
                 INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
                 SELECT id, \(20_000 + number), 10000, 1700000000000, 1700000000000,

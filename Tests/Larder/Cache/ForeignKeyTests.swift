@@ -22,7 +22,7 @@ struct ForeignKeyTests {
         let cache = try cache(manager)
         try cache.setValues(Self.keys.map { ($0, Data(count: 300_000)) })
         var intruder = try Intruder(place.url)
-        try intruder.execute("UPDATE entry SET key = \(key) WHERE key = 'k120'")
+        try intruder.change("UPDATE entry SET key = \(key) WHERE key = 'k120'")
         return (manager, cache)
     }
 
@@ -56,7 +56,7 @@ struct ForeignKeyTests {
         #expect(try manager.verify().isHealthy)
         #expect(try cache.count == Self.rest.count)
         var intruder = try Intruder(place.url)
-        try intruder.execute("UPDATE entry SET key = \(damage) WHERE key = 'k130'")
+        try intruder.change("UPDATE entry SET key = \(damage) WHERE key = 'k130'")
         place.time.advance(by: .seconds(2 * 86_400))
         #expect(try manager.maintain().expired == Self.rest.count)
         #expect(try manager.store().entryCount() == 0)

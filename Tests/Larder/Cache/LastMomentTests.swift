@@ -168,7 +168,7 @@ struct LastMomentTests {
         #expect(try await manager.maintain().expired == 1)
         // Another process has read it at its last moment, and says so now.
         var intruder = try Intruder(place.url)
-        try intruder.execute("UPDATE entry SET accessed_at = accessed_at + 100000")
+        try intruder.change("UPDATE entry SET accessed_at = accessed_at + 100000")
         #expect(try await open().value(forKey: 1) == "one")
         place.time.set(written + 300)
         #expect(try await manager.maintain().expired == 1)

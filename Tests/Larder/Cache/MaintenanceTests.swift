@@ -72,7 +72,7 @@ struct MaintenanceTests {
         let replaced = try cache(manager)
         replaced[1] = bytes(10)
         var other = try Intruder(place.url)
-        try other.execute(
+        try other.change(
             """
             UPDATE cache SET is_retired = 1;
             INSERT INTO cache (name, version, codec, age_rule, age, opened_at) VALUES ('blobs', '2', 'data', 1, 1, 0);
@@ -139,7 +139,7 @@ struct MaintenanceTests {
         let cache = try cache(manager)
         for key in 1...3 { cache[key] = bytes(key) }
         try manager.close()
-        try Intruder.hideIndex(at: place.url) { try $0.execute("UPDATE entry SET key = 9 WHERE key = 2") }
+        try Intruder.hideIndex(at: place.url) { try $0.change("UPDATE entry SET key = 9 WHERE key = 2") }
         let again = try place.manager()
         #expect(try !again.verify().isHealthy)
         #expect(try !again.verify(repairing: true).isHealthy)
@@ -153,10 +153,10 @@ struct MaintenanceTests {
         for key in 1...3 { cache[key] = bytes(key) }
         try Intruder.hideIndex(at: place.url) {
             // As an index does that has lost it, the hidden one knows nothing of the row.
-            try $0.execute(
+            try $0.change(
                 """
-                INSERT INTO entry SELECT 100, cache, key, 4, written_at, accessed_at, age_rule, age, is_pinned, revision - 1,
-                    used, file, checksum, extended, x'00000000', cost FROM entry WHERE key = 2
+                INSERT INTO entry SELECT 100, cache, key, 4, written_at, accessed_at, age_rule, age, is_pinned, revision - 2,
+                    used, checksum, cost, file, extended, x'00000000' FROM entry WHERE key = 2
                 """)
         }
         let again = try place.manager()
@@ -204,7 +204,7 @@ struct MaintenanceTests {
         let cache = try cache(manager, maxAge: .minutes(1))
         cache[1] = bytes(10)
         var other = try Intruder(place.url)
-        try other.execute("UPDATE cache SET age = 3600000, keeps_expired = 60000")
+        try other.change("UPDATE cache SET age = 3600000, keeps_expired = 60000")
         place.time.advance(by: .seconds(120))
         #expect(cache[1] == nil)
         #expect(try cache.removeExpired() == 0 && manager.maintain().expired == 0)

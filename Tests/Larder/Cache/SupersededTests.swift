@@ -27,7 +27,7 @@ struct SupersededTests {
         case .removal: try manager.removeCache(named: "a")
         case .otherProcess:
             var intruder = try Intruder(place.url)
-            try intruder.execute(
+            try intruder.change(
                 """
                 UPDATE cache SET is_retired = 1;
                 INSERT INTO cache (name, version, codec, age_rule, age, opened_at)

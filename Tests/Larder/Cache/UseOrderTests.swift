@@ -55,7 +55,7 @@ struct UseOrderTests {
         #expect(read[1] != nil)
         var intruder = try Intruder(place.url)
         let moment = SystemClock.now()
-        try intruder.execute("UPDATE entry SET used = \((moment - 1_704_067_200_000) << 21) WHERE key > 1")
+        try intruder.change("UPDATE entry SET used = \((moment - 1_704_067_200_000) << 21) WHERE key > 1")
         // The system's clock goes on by itself.
         while SystemClock.coarseNow() <= moment { await Task.yield() }
         #expect(read[1] != nil)
@@ -96,7 +96,7 @@ struct UseOrderTests {
         let cache = try cache(manager, "a", .seconds(5).sinceLastAccess)
         for key in 1...3 { cache[key] = Self.value }
         var intruder = try Intruder(place.url)
-        try intruder.execute("UPDATE entry SET key = 1.5 WHERE key = 2")
+        try intruder.change("UPDATE entry SET key = 1.5 WHERE key = 2")
         #expect(cache[1] != nil && cache[3] != nil)
         place.time.advance(by: .seconds(4))
         #expect(cache[1] != nil && cache[3] != nil && cache.statistics.memoryHits > 0)
@@ -126,12 +126,12 @@ struct UseOrderTests {
     /// Lets what is stored be from an hour ahead, as of a process before the clock was set back.
     private func setClockBack() throws {
         var intruder = try Intruder(place.url)
-        try intruder.execute(
+        try intruder.change(
             """
             UPDATE entry SET revision = revision + (3600000 << 21), used = used + (3600000 << 21),
                 written_at = written_at + 3600000, accessed_at = accessed_at + 3600000
             """)
-        try intruder.execute("UPDATE cache SET latest_at = latest_at + 3600000")
+        try intruder.change("UPDATE cache SET latest_at = latest_at + 3600000")
     }
 
     // cases 164, 180
@@ -176,7 +176,7 @@ struct UseOrderTests {
         for key in 1...30 {
             // As others number: by the coarse clock, and within a tick by counting.
             let number = (SystemClock.coarseNow() - 1_704_067_200_000) << 21 | 1000 << 11
-            try intruder.execute(
+            try intruder.change(
                 "UPDATE entry SET written_at = written_at + \(key), revision = \(number) WHERE key = \(key)")
             #expect(cache.entries(orderedBy: order, descending: true, limit: 1).map(\.key) == [key])
         }

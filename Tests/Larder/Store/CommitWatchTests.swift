@@ -98,7 +98,7 @@ struct CommitWatchTests {
         var stale = 0
         for number in 1...3000 {
             let byte = UInt8(number & 255)
-            try shell.execute("UPDATE entry SET payload = x'\(String(format: "%02X", byte))' WHERE key = 1")
+            try shell.change("UPDATE entry SET payload = x'\(String(format: "%02X", byte))' WHERE key = 1")
             if try cache.value(forKey: 1) != Data([byte]) { stale += 1 }
         }
         isDone.increment()

@@ -38,13 +38,13 @@ extension CacheProgram {
             named: "many", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled))
         try cache.setValue(Data(count: 100), forKey: 0)
         var connection = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
-        try connection.execute(
+        try connection.changeRows(
             """
             WITH RECURSIVE number (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM number WHERE value < \(rows) - 1)
             INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
             SELECT cache, number.value, size, written_at, accessed_at, revision + number.value, payload
             FROM number, entry WHERE entry.key = 0
-            """)
+            """, files: URL(fileURLWithPath: path))
         return cache
     }
 

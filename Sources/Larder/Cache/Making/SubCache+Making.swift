@@ -111,7 +111,7 @@ extension SubCache {
         let row = write.content.row
         let facts = EntryFacts(
             id: 0, revision: 0, size: Int64(row.size), writtenAt: row.writtenAt, accessedAt: row.writtenAt,
-            age: row.age, isPinned: row.isPinned, file: write.content.spilled == nil ? nil : "", checksum: 0)
+            age: row.age, isPinned: row.isPinned ?? false, file: write.content.spilled == nil ? nil : "", checksum: 0)
         return Entry(
             key: write.key, value: write.value, extendedData: row.extended,
             metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt, isMade: true), isExpired: false)

@@ -71,7 +71,7 @@ struct KeyListingTests {
         // Taken for now, which the row does not say.
         #expect(cache[1] == "one" && Array(cache.keys) == [1])
         var shell = try Intruder(folder("store.sqlite"))
-        try shell.execute("UPDATE cache SET opened_at = opened_at + 1")
+        try shell.change("UPDATE cache SET opened_at = opened_at + 1")
         wait(105)
         #expect(Array(cache.keys) == [])
         #expect(try !cache.contains(1) && cache.count == 0)
@@ -97,7 +97,7 @@ struct KeyListingTests {
         cache[2] = "two"
         #expect(Array(cache.keys) == [1, 2])
         var shell = try Intruder(folder("store.sqlite"))
-        try shell.execute("UPDATE entry SET written_at = written_at - 50000 WHERE key = 1")
+        try shell.change("UPDATE entry SET written_at = written_at - 50000 WHERE key = 1")
         wait(10.001)
         #expect(Array(cache.keys) == [2])
     }

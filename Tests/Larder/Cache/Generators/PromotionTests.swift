@@ -76,9 +76,9 @@ struct PromotionTests {
                 try await open(try place.manager()).setValue(left, forKey: 1)
             case .connection, .connectionsRemoval:
                 var intruder = try Intruder(place.url)
-                try intruder.execute(
+                try intruder.change(
                     self == .connection
-                        ? "UPDATE entry SET payload = CAST('new' AS BLOB), file = NULL, checksum = NULL"
+                        ? "UPDATE entry SET payload = CAST('new' AS BLOB), size = 3 + ifnull(length(extended), 0), file = NULL"
                         : "DELETE FROM entry")
             default: try writeAtOnce(cache, place)
             }
