@@ -65,6 +65,14 @@ extension SQLiteError {
         /// The file system refuses the log's shared memory.
         package static let sharedMemory = Code(rawValue: SQLITE_IOERR | (21 << 8))
 
+        /// Constraints of our own tables: NOT NULL, the primary key, UNIQUE, the rowid and the types of a STRICT table.
+        ///
+        /// No statement of ours breaks one, unless a row or an index is damaged.
+        fileprivate static let constraintsOfOurs: Set<Code> = Set(
+            [SQLITE_CONSTRAINT | (5 << 8), 6 << 8, 8 << 8, 10 << 8, 12 << 8].map {
+                Code(rawValue: SQLITE_CONSTRAINT | $0)
+            })
+
         /// The device failed a read; SQLite names it for a corrupt file system.
         package static let deviceFailure = Code(rawValue: SQLITE_IOERR | (33 << 8))
 
@@ -78,7 +86,7 @@ extension SQLiteError {
         switch code {
         case .corrupt, .notADatabase: true
         case .error: isOfOtherTables
-        default: false
+        default: Code.constraintsOfOurs.contains(code)
         }
     }
 

@@ -151,10 +151,16 @@ extension SubCache {
     func failed(
         _ stored: StoredKey, revision: Int64, isInFile: Bool = false, _ error: CacheError, _ terms: CacheTerms<Value>
     ) -> Finding<Value> {
+        let isDamaged = error.underlying == nil
+        do throws(CacheError) {
+            // Where the index is damaged, it is not the row, and the store has just been rebuilt from its rows.
+            if isDamaged, try ledger.wasIndexWrong(for: stored) { return .nothing }
+        } catch {
+            return .failure(error)
+        }
         let isDropped = terms.undecodable == .drop
         guard ledger.noteUnreadable(stored, revision: revision, isDropped: isDropped) else { return .nothing }
         forgetCopy(of: stored)
-        let isDamaged = error.underlying == nil
         report(isDamaged ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
         return isDamaged && isInFile ? .nothing : .failure(error)
     }

@@ -26,6 +26,22 @@ extension Connection {
         }
     }
 
+    /// Throws if the index of keys leads from a key to the row of another one.
+    package mutating func checkIndex(_ generation: Int64, _ key: StoredKey) throws(SQLiteError) {
+        let id = try with(Queries.findID) { (statement) throws(SQLiteError) -> Int64? in
+            try statement.bind(generation, at: 1)
+            return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
+                try statement.step() ? statement.int64(0) : nil
+            }
+        }
+        guard let id else { return }
+        let isOwner = try with(Queries.findOwner) { (statement) throws(SQLiteError) in
+            try statement.bind(id, at: 1)
+            return try statement.step() && statement.int64(0) == generation && statement.key(1) == key
+        }
+        if !isOwner { throw SQLiteError(code: .corrupt, message: "the index of keys leads to the row of another key") }
+    }
+
     /// Makes all indexes anew, from the rows.
     ///
     /// Where an index had lost a row, its key may have been written once more: of several rows of one key the one that was

@@ -12,8 +12,6 @@ package enum RowOrder: Hashable, Sendable {
         case .size: descending ? Queries.sizeDown : Queries.sizeUp
         }
     }
-
-    fileprivate var queryOfMoved: SQL { self == .accessed ? Queries.usedSince : Queries.writtenSince }
 }
 
 /// Between which keys a listing is, both included.
@@ -43,18 +41,6 @@ package struct KeyBounds: Sendable {
     }
 }
 
-/// Where an entry stands in an order.
-package struct RowPlace: Sendable {
-    package let id: Int64
-    let first: Int64
-    let second: Int64
-
-    /// Before all others of an ascending order.
-    package static let beforeAll = RowPlace(id: .min, first: .min, second: .min)
-    /// Before all others of a descending order.
-    package static let afterAll = RowPlace(id: .max, first: .max, second: .max)
-}
-
 extension Connection {
     /// The rows between the bounds in key order, until they come to so many bytes; at least one, if there is one.
     ///
@@ -73,43 +59,17 @@ extension Connection {
         }
     }
 
-    /// The next places in an order, of entries with ids up to `id` whose place is that of the moment `stamp`.
-    package mutating func places(
-        _ generation: Int64, _ order: RowOrder, descending: Bool, after place: RowPlace, upToID id: Int64,
-        stamp: Int64, _ bounds: KeyBounds, limit: Int
-    ) throws(SQLiteError) -> [RowPlace] {
-        try places(order.query(descending: descending), generation, place, id, stamp, bounds, limit)
-    }
-
-    /// The next of those whose place has changed since.
-    package mutating func movedPlaces(
-        _ generation: Int64, _ order: RowOrder, after place: RowPlace, upToID id: Int64, stamp: Int64,
-        _ bounds: KeyBounds, limit: Int
-    ) throws(SQLiteError) -> [RowPlace] {
-        try places(
-            order.queryOfMoved, generation, RowPlace(id: place.id, first: 0, second: 0), id, stamp, bounds, limit)
-    }
-
-    private mutating func places(
-        _ sql: SQL, _ generation: Int64, _ place: RowPlace, _ id: Int64, _ stamp: Int64, _ bounds: KeyBounds,
-        _ limit: Int
-    ) throws(SQLiteError) -> [RowPlace] {
-        try with(sql) { (statement) throws(SQLiteError) in
+    /// The ids of all rows between two keys, in an order.
+    package mutating func ids(
+        _ generation: Int64, _ order: RowOrder, descending: Bool, _ bounds: KeyBounds
+    ) throws(SQLiteError) -> [Int64] {
+        try with(order.query(descending: descending)) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
-            try statement.bind(id, at: 2)
-            try statement.bind(stamp, at: 3)
-            try statement.bind(bounds.lower, at: 4)
-            try statement.bind(bounds.upper, at: 5)
-            try statement.bind(place.first, at: 6)
-            try statement.bind(place.second, at: 7)
-            try statement.bind(place.id, at: 8)
-            try statement.bind(Int64(limit), at: 9)
-            var places: [RowPlace] = []
-            while try statement.step() {
-                places.append(
-                    RowPlace(id: statement.int64(0), first: statement.int64(1), second: statement.int64(2)))
-            }
-            return places
+            try statement.bind(bounds.lower, at: 2)
+            try statement.bind(bounds.upper, at: 3)
+            var ids: [Int64] = []
+            while try statement.step() { ids.append(statement.int64(0)) }
+            return ids
         }
     }
 

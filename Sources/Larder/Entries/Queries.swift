@@ -41,6 +41,12 @@ package enum Queries {
 
     static let findFacts = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
 
+    /// From the index alone.
+    static let findID = SQL("SELECT id FROM entry WHERE cache = ?1 AND key = ?2")
+
+    /// Whose row it is, from the row itself.
+    static let findOwner = SQL("SELECT cache, key FROM entry NOT INDEXED WHERE id = ?1")
+
     static let findBurden = SQL("SELECT file, size, is_pinned FROM entry WHERE cache = ?1 AND key = ?2")
 
     static let isNamed = SQL("SELECT 1 FROM entry WHERE file IS NOT NULL AND file = ?1 LIMIT 1")
@@ -148,8 +154,8 @@ package enum Queries {
         UPDATE entry SET used = iif(ifnull(used, revision) > ?2, ?2 - place.of_use, ifnull(used, revision)),
             revision = iif(revision > ?2, ?2 - place.of_write, revision)
         FROM (
-            SELECT id AS row, row_number() OVER (ORDER BY ifnull(used, revision) DESC) AS of_use,
-                row_number() OVER (ORDER BY revision DESC) AS of_write
+            SELECT id AS row, row_number() OVER (ORDER BY ifnull(used, revision) DESC, id DESC) AS of_use,
+                row_number() OVER (ORDER BY revision DESC, id DESC) AS of_write
             FROM entry WHERE cache = ?1 AND (revision > ?2 OR used > ?2)
         ) AS place
         WHERE id = place.row
@@ -212,38 +218,19 @@ package enum Queries {
             """)
     }
 
-    static let writtenUp = placesPage("written_at", "revision", stamp: "revision", ">", "ASC")
-    static let writtenDown = placesPage("written_at", "revision", stamp: "revision", "<", "DESC")
-    static let accessedUp = placesPage(use, "id", stamp: use, ">", "ASC")
-    static let accessedDown = placesPage(use, "id", stamp: use, "<", "DESC")
-    static let sizeUp = placesPage("size", "id", stamp: "revision", ">", "ASC")
-    static let sizeDown = placesPage("size", "id", stamp: "revision", "<", "DESC")
-
-    /// Those that were written, or used, after the stamp ?3: their places are others than at the start of the pass.
-    static let writtenSince = SQL(
-        """
-        SELECT id, 0, 0 FROM entry WHERE cache = ?1 AND id <= ?2 AND revision > ?3 AND key >= ?4 AND key <= ?5
-            AND id > ?8 + 0 * (?6 + ?7) ORDER BY id LIMIT ?9
-        """)
-    static let usedSince = SQL(
-        """
-        SELECT id, 0, 0 FROM entry WHERE cache = ?1 AND id <= ?2 AND \(use) > ?3 AND key >= ?4 AND key <= ?5
-            AND id > ?8 + 0 * (?6 + ?7) ORDER BY id LIMIT ?9
-        """)
+    static let writtenUp = ids(by: ["written_at", "revision", "id"], "ASC")
+    static let writtenDown = ids(by: ["written_at", "revision", "id"], "DESC")
+    static let accessedUp = ids(by: [use, "id"], "ASC")
+    static let accessedDown = ids(by: [use, "id"], "DESC")
+    static let sizeUp = ids(by: ["size", "id"], "ASC")
+    static let sizeDown = ids(by: ["size", "id"], "DESC")
 
     private static let use = "ifnull(used, revision)"
 
-    /// Ids with their places in an order, behind (?6, ?7, ?8), of entries up to the id ?2 and the stamp ?3.
-    private static func placesPage(
-        _ first: String, _ second: String, stamp: String, _ behind: String, _ direction: String
-    ) -> SQL {
-        SQL(
-            """
-            SELECT id, \(first), \(second) FROM entry
-            WHERE cache = ?1 AND id <= ?2 AND \(stamp) <= ?3 AND key >= ?4 AND key <= ?5
-                AND (\(first), \(second), id) \(behind) (?6, ?7, ?8)
-            ORDER BY \(first) \(direction), \(second) \(direction), id \(direction) LIMIT ?9
-            """)
+    /// The ids of the rows between the keys ?2 and ?3, in an order.
+    private static func ids(by columns: [String], _ direction: String) -> SQL {
+        let order = columns.map { "\($0) \(direction)" }.joined(separator: ", ")
+        return SQL("SELECT id FROM entry WHERE cache = ?1 AND key >= ?2 AND key <= ?3 ORDER BY \(order)")
     }
 
     static let rowWithID = SQL("SELECT \(facts), extended, payload, cost, key FROM entry WHERE id = ?2 AND cache = ?1")

@@ -33,3 +33,41 @@ extension StoredKey: CustomStringConvertible {
         }
     }
 }
+
+extension StoredKey {
+    /// Whether a key comes before another one in the order of SQLite: numbers, then texts, then blobs, both by their bytes.
+    func precedes(_ other: StoredKey) -> Bool {
+        let (own, others) = (rank, other.rank)
+        if own != others { return own < others }
+        switch (self, other) {
+        case (.integer(let one), .integer(let two)): return one < two
+        case (.integer, _), (.foreign(.number), _): return number < other.number
+        default: return bytes.lexicographicallyPrecedes(other.bytes)
+        }
+    }
+
+    private var rank: Int {
+        switch self {
+        case .integer, .foreign(.number): 0
+        case .text, .foreign(.text): 1
+        case .blob: 2
+        }
+    }
+
+    private var number: Double {
+        switch self {
+        case .integer(let number): Double(number)
+        case .foreign(.number(let number)): number
+        default: 0
+        }
+    }
+
+    private var bytes: [UInt8] {
+        switch self {
+        case .text(let text): Array(text.utf8)
+        case .foreign(.text(let bytes)): bytes
+        case .blob(let bytes): Array(bytes)
+        default: []
+        }
+    }
+}

@@ -24,6 +24,7 @@ extension SQLiteError {
         if systemCode == EMFILE || systemCode == ENFILE {
             return (.storageUnavailable, "too many files are open; close some and try again")
         }
+        if isCorruption, code.primary == .constraint { return (.corrupt, "the database is damaged") }
         switch code {
         case .busy, .locked, .lockingProtocol:
             return (.busy, "another connection holds the database; try again, or raise the busy timeout")

@@ -19,9 +19,6 @@ package final class CommitWatch: Sendable {
     /// database says nothing of the next.
     @usableFromInline let rounds = Atomic<UInt32>(CommitWatch.newRound())
 
-    /// When that was noticed last; before the first time when the watch began, of which nobody knows what was before it.
-    private let foreignAt = Atomic(SystemClock.coarseNow())
-
     /// The last round of any watch.
     private static let lastRound = Atomic<UInt32>(0)
 
@@ -139,14 +136,7 @@ package final class CommitWatch: Sendable {
         return round
     }
 
-    /// Whether somebody else may have committed since a moment by the system's clock; said of more than is so.
-    package func hasForeignCommit(since moment: Int64) -> Bool {
-        _ = round()
-        return isBlind || foreignAt.load(ordering: .relaxed) >= moment
-    }
-
     private func begin(_ checksum: UInt64) {
-        foreignAt.store(SystemClock.coarseNow(), ordering: .relaxed)
         _ = nextRound()
         known.store(checksum, ordering: .releasing)
     }

@@ -1,76 +1,60 @@
 internal import LarderSQLite
 
-/// A pass over the rows of a sub-cache in one of several orders, as of its start, a page at a time.
+/// An iteration over the rows of a cache in one of several orders, a page at a time.
 ///
-/// Between two pages it holds nothing but some ids. An entry whose place changes meanwhile comes once still, at the end
-/// if its old place was not reached.
+/// In another order than by key it takes the ids of all rows once, at its start: 8 bytes an entry. A row that changes later
+/// comes at its old place, with what it holds by then. Between two pages nothing but ids and keys is held.
 package struct OrderedPass: Sendable {
     /// Nil for the order of keys.
     private let order: RowOrder?
     private let isDescending: Bool
     private let prefix: String?
-    /// The number of the pass's start on the scale of revisions and uses.
-    private let stamp: Int64
 
     private var bounds: KeyBounds
+    /// The greatest id at the start; nil before the first page.
     private var lastID: Int64?
-    private var isOver = false
-
-    // By key
     private var isFirst = true
-
-    // By something else
-    private var place: RowPlace
-    private var places: ArraySlice<RowPlace> = []
-    private var hasMoved = false
-    private var seen = SeenIDs()
+    private var isDone = false
+    /// The ids that are left, where the order is not that of keys.
+    private var ids: ArraySlice<Int64> = []
 
     /// The bytes of values that a page holds, one value at least.
     private static let bytesPerPage = 1 << 18
-    /// How many places are looked up by one scan over all entries.
-    private static let placesPerScan = 20_000
-    private let placesPerScan: Int
 
-    /// - Parameters:
-    ///   - stamp: A number above all that were given to writes and uses, and below all that will be.
-    ///   - limit: How many rows are wanted.
-    package init(_ order: RowOrder?, descending: Bool, prefix: String?, stamp: Int64, limit: Int?) {
+    /// Creates an iteration that has not begun.
+    package init(_ order: RowOrder?, descending: Bool, prefix: String?) {
         self.order = order
         self.prefix = prefix
-        self.stamp = stamp
         isDescending = descending
         bounds = prefix.map { KeyBounds(prefix: $0) } ?? KeyBounds(lower: .integer(.min), upper: .integer(.max))
-        place = descending ? .afterAll : .beforeAll
-        placesPerScan = min(Self.placesPerScan, limit ?? .max) + 64
     }
 
-    /// The next page; empty at the end, and from then on.
+    /// Returns the next page; an empty one at the end, and from then on.
     package mutating func nextRows(of ledger: RowLedger) throws(CacheError) -> [ListedRow] {
-        while !isOver {
-            guard let lastID = try begun(ledger) else { break }
-            let page: [ListedRow]?
-            if let order {
-                page = try orderedPage(order, ledger, lastID)
-            } else {
-                page = try keyPage(ledger, lastID)
-            }
-            guard let page else { break }
+        while !isDone {
+            if lastID == nil, try !begin(ledger) { break }
+            guard let page = try order == nil ? keyPage(ledger) : idPage(ledger) else { break }
             let rows = page.filter { isWanted($0.key) }
             if !rows.isEmpty { return rows }
         }
-        isOver = true
+        isDone = true
         return []
     }
 
-    /// The greatest id that there was at the start; nil if there was none.
-    private mutating func begun(_ ledger: RowLedger) throws(CacheError) -> Int64? {
-        if let lastID { return lastID }
+    /// Looks where the iteration ends; false if there is no row.
+    private mutating func begin(_ ledger: RowLedger) throws(CacheError) -> Bool {
         guard let end = try ledger.readMoment({ (c, id) throws(SQLiteError) in try c.passEnd(id) }) ?? nil else {
-            return nil
+            return false
         }
         if prefix == nil { bounds = KeyBounds(lower: bounds.lower, upper: end.key) }
         lastID = end.id
-        return end.id
+        guard let order else { return true }
+        let (bounds, isDescending) = (bounds, isDescending)
+        let found = try ledger.readMoment { (c, id) throws(SQLiteError) in
+            try c.ids(id, order, descending: isDescending, bounds)
+        }
+        ids = found?[...] ?? []
+        return true
     }
 
     private func isWanted(_ key: StoredKey) -> Bool {
@@ -79,86 +63,56 @@ package struct OrderedPass: Sendable {
         return text.utf8.starts(with: prefix.utf8)
     }
 
-    // MARK: - By key
-
-    private mutating func keyPage(_ ledger: RowLedger, _ lastID: Int64) throws(CacheError) -> [ListedRow]? {
-        let (bounds, isFirst, isDescending) = (bounds, isFirst, isDescending)
+    private mutating func keyPage(_ ledger: RowLedger) throws(CacheError) -> [ListedRow]? {
+        let (bounds, isFirst, isDescending, lastID) = (bounds, isFirst, isDescending, lastID ?? 0)
         let page =
             try ledger.readMoment { (c, id) throws(SQLiteError) in
                 try c.rows(
                     id, bounds, isFirst: isFirst, descending: isDescending, upToID: lastID, bytes: Self.bytesPerPage)
             } ?? []
-        guard let last = page.last else { return nil }
+        guard let last = page.last?.key else { return nil }
+        if !isFirst {
+            let (old, new) = isDescending ? (last, bounds.upper) : (bounds.lower, last)
+            try ledger.checkProgress(from: old, to: new)
+        }
         self.isFirst = false
         self.bounds =
             isDescending
-            ? KeyBounds(lower: bounds.lower, upper: last.key) : KeyBounds(lower: last.key, upper: bounds.upper)
+            ? KeyBounds(lower: bounds.lower, upper: last) : KeyBounds(lower: last, upper: bounds.upper)
         return page
     }
 
-    // MARK: - By something else
-
-    private mutating func orderedPage(
-        _ order: RowOrder, _ ledger: RowLedger, _ lastID: Int64
-    ) throws(CacheError) -> [ListedRow]? {
-        if places.isEmpty, try !nextPlaces(order, ledger, lastID) { return nil }
-        let places = places
-        let (rows, count) =
-            try ledger.readMoment { (c, id) throws(SQLiteError) -> ([ListedRow], Int) in
-                var rows: [ListedRow] = []
-                var (count, total) = (0, 0)
-                for place in places where total < Self.bytesPerPage && rows.count < Connection.rowsPerPage {
-                    count += 1
-                    guard let row = try c.row(id, id: place.id) else { continue }
-                    rows.append(row)
-                    total += Int(clamping: row.row.facts.size)
-                }
-                return (rows, count)
-            } ?? ([], places.count)
-        var unseen: [ListedRow] = []
-        for row in rows where seen.insert(row.row.facts.id) { unseen.append(row) }
-        self.places = self.places.dropFirst(count)
-        return unseen
-    }
-
-    /// Looks up the next places; false if there are none.
-    private mutating func nextPlaces(
-        _ order: RowOrder, _ ledger: RowLedger, _ lastID: Int64
-    ) throws(CacheError) -> Bool {
-        while true {
-            let (bounds, place, stamp, limit) = (bounds, place, stamp, placesPerScan)
-            let (isDescending, hasMoved) = (isDescending, hasMoved)
-            let found =
-                try ledger.readMoment { (c, id) throws(SQLiteError) in
-                    hasMoved
-                        ? try c.movedPlaces(
-                            id, order, after: place, upToID: lastID, stamp: stamp, bounds, limit: limit)
-                        : try c.places(
-                            id, order, descending: isDescending, after: place, upToID: lastID, stamp: stamp, bounds,
-                            limit: limit)
-                } ?? []
-            if let last = found.last {
-                self.place = last
-                places = found[...]
-                return true
+    private mutating func idPage(_ ledger: RowLedger) throws(CacheError) -> [ListedRow]? {
+        if ids.isEmpty { return nil }
+        let ids = ids
+        let found = try ledger.readMoment { (c, generation) throws(SQLiteError) -> ([ListedRow], Int) in
+            var rows: [ListedRow] = []
+            var (count, total) = (0, 0)
+            for id in ids where total < Self.bytesPerPage && rows.count < Connection.rowsPerPage {
+                count += 1
+                guard let row = try c.row(generation, id: id) else { continue }
+                rows.append(row)
+                total += Int(clamping: row.row.facts.size)
             }
-            if hasMoved { return false }
-            self.hasMoved = true
-            self.place = .beforeAll
+            return (rows, count)
+        }
+        guard let (rows, count) = found else { return nil }
+        self.ids = ids.dropFirst(count)
+        return rows
+    }
+}
+
+extension RowLedger {
+    /// Throws if a page of an iteration led back: with a damaged index the same keys would come again and again.
+    func checkProgress(from old: StoredKey, to new: StoredKey) throws(CacheError) {
+        if old.precedes(new) { return }
+        try store.onDatabase("cannot iterate over cache \"\(name)\" in") { (_) throws(SQLiteError) in
+            throw .keysDoNotRise
         }
     }
 }
 
-/// Which ids a pass has given, a bit each.
-private struct SeenIDs: Sendable {
-    private var words: [Int64: UInt64] = [:]
-
-    /// Adds an id; false if it is there.
-    mutating func insert(_ id: Int64) -> Bool {
-        let bit: UInt64 = 1 << UInt64(id & 63)
-        let word = words[id >> 6, default: 0]
-        if word & bit != 0 { return false }
-        words[id >> 6] = word | bit
-        return true
-    }
+extension SQLiteError {
+    /// The keys of an index are not in their order.
+    static let keysDoNotRise = SQLiteError(code: .corrupt, message: "the keys of an index do not rise")
 }

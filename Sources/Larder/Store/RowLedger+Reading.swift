@@ -246,6 +246,13 @@ extension RowLedger {
     /// Whether any row is known to be unreadable.
     package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
 
+    /// Looks whether the index of keys led to the row of another key; then the store is rebuilt, or this throws.
+    package func wasIndexWrong(for key: StoredKey) throws(CacheError) -> Bool {
+        let before = try store.present().database
+        _ = try readMoment { (c, id) throws(SQLiteError) in try c.checkIndex(id, key) }
+        return try store.present().database != before
+    }
+
     /// Remembers a row that cannot be read; false if it is known already.
     package func noteUnreadable(_ key: StoredKey, revision: Int64, isDropped: Bool) -> Bool {
         state.withLock { state in

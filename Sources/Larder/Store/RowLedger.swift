@@ -194,19 +194,6 @@ package final class RowLedger: Sendable {
     /// Notes another opening while a handle lives, which costs no write.
     package func noteOpening(at moment: Int64) { state.withLock { $0.declared.openedAt = moment } }
 
-    /// Waits until a number that is given now is above those of all that others have committed.
-    ///
-    /// Within a tick of the coarse clock theirs may be above ours. Where nobody else has committed of late it waits for
-    /// nothing.
-    func waitOutTick() {
-        let now = SystemClock.now()
-        guard state.withLock({ $0.watch }).hasForeignCommit(since: now - Self.longestTick) else { return }
-        for _ in 0..<Self.longestTick where SystemClock.coarseNow() <= now { CurrentThread.pause(milliseconds: 1) }
-    }
-
-    /// The milliseconds of a tick at most, on systems that there are.
-    private static let longestTick: Int64 = 20
-
     /// Corrects everything if something was written later than now: the clock was set back, and ages begin anew.
     package func noteClock(_ now: Int64) throws(CacheError) {
         guard state.withLock({ $0.latestAt > now.addingSaturated(Self.latestStep) }) else { return }

@@ -51,7 +51,9 @@ package struct RowPass: Sendable {
             let after = cursor
             page = try ledger.readMoment { (c, id) throws(SQLiteError) in try read(&c, id, after, end) } ?? none
         }
-        cursor = key(page)
+        let last = key(page)
+        if let cursor, let last { try ledger.checkProgress(from: cursor, to: last) }
+        cursor = last
         isOver = cursor == nil
         return page
     }
@@ -75,7 +77,8 @@ extension RowLedger {
             var rows: [ListedRow] = []
             while true {
                 let page = try c.rows(id, after: rows.last?.key, to: end, bytes: .max)
-                if page.isEmpty { return rows }
+                guard let last = page.last?.key else { return rows }
+                if let key = rows.last?.key, !key.precedes(last) { throw .keysDoNotRise }
                 rows += page
             }
         }

@@ -207,8 +207,10 @@ package final class WriteQueue: Sendable {
             switch error {
             case .refused(let error): write.fail(error)
             case .database(let error):
-                // A value too large for a row, a constraint: a fault of this write alone.
-                guard isShared, .tooBig ~= error.code || .constraint ~= error.code else { throw error }
+                // A value too large for a row, a trigger that refuses it: a fault of this write alone.
+                guard isShared, !error.isCorruption, .tooBig ~= error.code || .constraint ~= error.code else {
+                    throw error
+                }
                 write.fail(CacheError("cannot write", error))
             }
         }

@@ -22,7 +22,7 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
 
     /// Starts a pass, in the order of this moment.
     public func makeIterator() -> Iterator {
-        Iterator(pass: cache.pass(by: order, isDescending, prefix, limit), rest: limit ?? .max)
+        Iterator(pass: cache.pass(by: order, isDescending, prefix), rest: limit ?? .max)
     }
 
     /// A pass over entries in an order.
@@ -45,9 +45,9 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
 extension Cache {
     /// The entries, with what is stored beside their values, in an order of choice.
     ///
-    /// A pass holds a page of entries, and neither lock nor transaction between pages. In another order than by key it
-    /// goes by the places of its start, and looks at all entries for every 20,000 that it gives; an entry that was written
-    /// or used meanwhile comes once, at the end if it was not reached before.
+    /// An iteration holds a page of entries, and neither lock nor transaction between pages. In another order than by key it
+    /// goes by the order at its start, for which it keeps 8 bytes an entry. An entry that is written or read in the
+    /// meantime comes once, at its old place.
     ///
     /// - Parameters:
     ///   - order: By what they are ordered.
@@ -61,7 +61,7 @@ extension Cache {
     }
 
     fileprivate func pass(
-        by order: EntryOrder, _ isDescending: Bool, _ prefix: String?, _ limit: Int?
+        by order: EntryOrder, _ isDescending: Bool, _ prefix: String?
     ) -> EntryPass<Key, Value> {
         let rowOrder: RowOrder? =
             switch order {
@@ -70,30 +70,16 @@ extension Cache {
             case .accessed: .accessed
             case .size: .size
             }
-        var stamp: Int64 = .max
         if rowOrder != nil {
             do throws(CacheError) {
                 // The order is that of the rows once what memory knows of uses, and of a clock set back, is written down.
                 let isKnownBetter = order == .accessed || order == .written && ledger.knowsCorrections
                 if isKnownBetter, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
-                stamp = core.stamp()
             } catch {
                 noteFailedPass(error)
             }
         }
-        let pass = OrderedPass(
-            rowOrder, descending: isDescending, prefix: prefix.map { CBORText.normalized($0) }, stamp: stamp,
-            limit: limit.map { Swift.max(0, $0) })
+        let pass = OrderedPass(rowOrder, descending: isDescending, prefix: prefix.map { CBORText.normalized($0) })
         return EntryPass(self, .ordered(pass))
-    }
-}
-
-extension SubCache {
-    /// A number above all that were given to writes and uses, and below all that will be.
-    fileprivate func stamp() -> Int64 {
-        ledger.waitOutTick()
-        let number = ledger.store.revisions.next(after: lastUse)
-        front.withLock { $0.lastUse = max($0.lastUse, number) }
-        return number
     }
 }
