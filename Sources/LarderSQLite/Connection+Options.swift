@@ -52,6 +52,8 @@ extension Connection {
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0))
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0))
         for (name, value) in Self.pragmas(for: options) { try execute("PRAGMA \(name) = \(value)") }
+        // Deleted bytes are overwritten in pages that are written anyway.
+        try execute("PRAGMA secure_delete = FAST")
     }
 
     private static func pragmas(for options: Options) -> [(name: String, value: Int)] {
@@ -63,7 +65,6 @@ extension Connection {
             ("journal_size_limit", logSizeLimit),
             ("cache_size", options.role == .guardian ? 16 : -cacheKibibytes),
             ("mmap_size", 0),
-            ("secure_delete", 0),
             ("foreign_keys", 0),
             ("temp_store", 2),
             ("query_only", options.role == .reader ? 1 : 0),

@@ -93,6 +93,12 @@ struct Snippets {
             try transaction.setValue(0, forKey: "visits", in: counts)
         }
         guard counts["visits"] == 0, articles[7] == nil else { throw Surprise() }
+
+        articles[1] = article
+        try articles.removeAll { $0.value.title.isEmpty }
+        try articles.removeAll()
+        try articles.clear()
+        guard articles[1] == nil else { throw Surprise() }
         try manager.close()
     }
 
@@ -108,7 +114,7 @@ struct Snippets {
         }
 
         titles.memory.countLimit = 1000
-        titles.disk.limits = DiskLimits(countLimit: 100_000)
+        try titles.disk.setLimits(DiskLimits(countLimit: 100_000))
 
         let title = try await titles.value(forKey: 7) { id in "title \(id)" }
 

@@ -52,7 +52,7 @@ extension Cache {
     @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
-        pinned: Bool = false
+        pinned: Bool? = nil
     ) async throws(CacheError) {
         guard let value else { return try await remove(key) }
         try await beginWriting("set a value")
@@ -131,17 +131,72 @@ extension Cache {
         }
     }
 
-    /// Removes every entry in one step; see the synchronous form.
-    public func removeAll() async throws(CacheError) {
+    /// Deletes every entry, in one step, without blocking the caller's executor.
+    ///
+    /// - Returns: The number of entries that there were, expired ones included.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func removeAll() async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll() }
     }
 
-    /// Removes every entry, and returns when the rows are gone; see the synchronous form.
+    /// Deletes the entries that a predicate picks, each unless it was written since the predicate saw it, without blocking the
+    /// caller's executor.
     ///
-    /// With `await` a trailing closure that does not look at its entry, as in `await cache.removeAll { _ in isOld }`, is the
-    /// one of this call, and everything goes. A rule needs its label there: `try cache.removeAll(where: { _ in isOld })`.
-    public func removeAll(progress: @escaping ProgressHandler) async throws(CacheError) {
-        try await offload { () throws(CacheError) in try self.removeAll(progress: progress) }
+    /// - Parameter shouldRemove: Called on another thread while no lock is held; may use the cache, and may throw.
+    /// - Returns: The number of deleted entries.
+    /// - Throws: What the predicate throws, or a ``CacheError``.
+    @discardableResult
+    public func removeAll(
+        where shouldRemove: @escaping @Sendable (CacheEntry<Key, Value>) throws -> Bool
+    ) async throws -> Int {
+        try await offload { try self.removeAll(where: shouldRemove) }
+    }
+
+    /// Deletes the entries that a predicate picks by their key and metadata, without blocking the caller's executor; no value is
+    /// read.
+    ///
+    /// - Parameter shouldRemove: Called on another thread while no lock is held; may use the cache, and may throw.
+    /// - Returns: The number of deleted entries.
+    /// - Throws: What the predicate throws, or a ``CacheError``.
+    @discardableResult
+    public func removeAll(
+        whereMetadata shouldRemove: @escaping @Sendable (Key, EntryMetadata) throws -> Bool
+    ) async throws -> Int {
+        try await offload { try self.removeAll(whereMetadata: shouldRemove) }
+    }
+
+    /// Deletes every entry, and returns when no byte of them is left in the files of the store, without blocking the caller's
+    /// executor.
+    ///
+    /// - Parameter progress: Called after each batch with the number of rows that are deleted; for an empty cache called once.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    public func clear(progress: ProgressHandler? = nil) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.clear(progress: progress) }
+    }
+
+    /// Restarts the age of an entry without its value, without blocking the caller's executor.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - maxAge: An age of the entry's own from now on; nil leaves the one that it has.
+    /// - Returns: Whether there was an entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`, `.invalidConfiguration`.
+    @discardableResult
+    public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.touch(key, maxAge: maxAge) }
+    }
+
+    /// Pins an entry or takes its pin away, without its value and without blocking the caller's executor.
+    ///
+    /// - Parameters:
+    ///   - isPinned: Whether limits and trims leave the entry on disk.
+    ///   - key: The key.
+    /// - Returns: Whether there was an entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func setPinned(_ isPinned: Bool, forKey key: Key) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.setPinned(isPinned, forKey: key) }
     }
 
     /// Removes every entry that is over; see the synchronous form.

@@ -1,38 +1,44 @@
 internal import LarderSQLite
 
 extension Cache {
-    /// Removes every entry, in one step and in no time; the rows go in the background.
+    /// Deletes every entry, in one step; the rows are reclaimed in the background.
     ///
-    /// Handles stay good. What was read before is not seen again.
-    /// - Complexity: O(1).
-    public func removeAll() throws(CacheError) {
+    /// Handles stay good. No value that was read before is served again.
+    ///
+    /// - Returns: The number of entries that there were, expired ones included.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Complexity: O(1), and O(n) over an index for the count.
+    @discardableResult
+    public func removeAll() throws(CacheError) -> Int {
         try checkWritable("remove everything")
+        let count = try ledger.readMoment { (c, id) throws(SQLiteError) in try c.countAll(id) } ?? 0
         try ledger.clear()
+        return count
     }
 
-    /// Removes every entry, and returns when the rows are gone from the disk.
+    /// Deletes every entry, and returns when no byte of them is left in the files of the store.
     ///
-    /// Nobody sees them from the first moment on, as with `removeAll()`.
+    /// No reader sees an entry from the first moment on, as with ``removeAll()``. Then rows are deleted and their bytes
+    /// overwritten, value files deleted, recycled ones too, and the log is copied and cut. If another process or a long read
+    /// pins the log, its old frames stay until the log can be cut.
     ///
-    /// A trailing closure without a label is the one of ``removeAll(where:)``, but behind `await` it may be the one of this
-    /// call's asynchronous form: see there.
-    ///
-    /// - Parameter progress: Told after each slice how many rows are gone; for an empty cache told once.
-    @_disfavoredOverload
-    public func removeAll(progress: ProgressHandler) throws(CacheError) {
+    /// - Parameter progress: Called after each batch with the number of rows that are deleted; for an empty cache called once.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
         try checkWritable("remove everything")
-        let (count, own) = try ledger.readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), id) } ?? (0, 0)
-        _ = try ledger.run(ledger.clearTicket())
         let store = try manager.writableStore()
-        var (gone, told) = (0, -1)
+        let (count, own) = try ledger.readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), id) } ?? (0, 0)
+        var (deleted, reported) = (0, -1)
+        _ = try ledger.run(ledger.clearTicket())
         try store.reclaimer.finish(store) { removed, generation in
-            // What others have cleared goes with it.
-            guard generation == own, told < count else { return }
-            gone += removed
-            told = Swift.min(gone, count)
-            progress(CacheProgress(completed: told, total: count))
+            // What others have cleared is deleted with it.
+            guard generation == own, reported < count else { return }
+            deleted += removed
+            reported = Swift.min(deleted, count)
+            progress?(CacheProgress(completed: reported, total: count))
         }
-        if told < count { progress(CacheProgress(completed: count, total: count)) }
+        try store.eraseDeleted()
+        if reported < count { progress?(CacheProgress(completed: count, total: count)) }
     }
 
     /// Removes the entries that a closure picks, each unless it was written since the closure saw it.

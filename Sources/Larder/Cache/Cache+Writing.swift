@@ -3,7 +3,8 @@ public import Foundation
 extension Cache {
     /// Writes the value of a key, in both tiers; nil removes it.
     ///
-    /// When it throws, nothing has changed.
+    /// An argument that is left out resets what the entry had: its own age, cost and extended data. Its pin stays. When the
+    /// call throws, nothing has changed.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.
@@ -12,11 +13,11 @@ extension Cache {
     ///     a value that comes back from disk costs the same.
     ///   - maxAge: An age of this entry's own, in place of the sub-cache's.
     ///   - extendedData: Bytes to store beside the value. What was there goes if nil; empty is not nil.
-    ///   - pinned: Whether limits and trims leave the entry on disk.
+    ///   - pinned: Whether limits and trims leave the entry on disk; nil keeps a pin that is there.
     @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
-        pinned: Bool = false
+        pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try remove(key) }
         try checkWritable("set a value")
@@ -55,6 +56,42 @@ extension Cache {
         try checkWritable("set extended data")
         let stored = try core.keyCodec.stored(key, cache: name)
         _ = try ledger.run(core.extendedTicket(key, stored, data, terms))
+    }
+
+    /// Restarts the age of an entry without its value.
+    ///
+    /// The entry counts as written now. Its value, cost, extended data and pin stay.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - maxAge: An age of the entry's own from now on; nil leaves the one that it has.
+    /// - Returns: Whether there was an entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`, `.invalidConfiguration`.
+    @discardableResult
+    public func touch(_ key: Key, maxAge: MaxAge? = nil) throws(CacheError) -> Bool {
+        try checkWritable("touch an entry")
+        if let maxAge { try core.check(maxAge) }
+        let stored = try core.keyCodec.stored(key, cache: name)
+        let (now, age) = (terms.now(), maxAge.map { StoredAge($0.rule) })
+        let ticket = core.changeTicket(key, stored, terms, isWrite: true) { columns in
+            columns.writtenAt = now
+            if let age { columns.age = age }
+        }
+        return try ledger.run(ticket) != nil
+    }
+
+    /// Pins an entry or takes its pin away, without its value.
+    ///
+    /// - Parameters:
+    ///   - isPinned: Whether limits and trims leave the entry on disk.
+    ///   - key: The key.
+    /// - Returns: Whether there was an entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
+        try checkWritable("pin an entry")
+        let stored = try core.keyCodec.stored(key, cache: name)
+        return try ledger.run(core.changeTicket(key, stored, terms, isWrite: false) { $0.isPinned = isPinned }) != nil
     }
 
     /// Removes a key, and gives back the value that it had, if that was usable.

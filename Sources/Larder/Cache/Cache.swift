@@ -60,6 +60,8 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// The value of a key; setting nil removes it.
     ///
+    /// Setting a value resets the own age, cost and extended data of the entry, and keeps its pin.
+    ///
     /// A failure gives nil, or changes nothing, and goes to the log, the events and ``statistics``. The throwing twins
     /// say what went wrong.
     @inlinable

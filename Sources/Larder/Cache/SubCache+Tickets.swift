@@ -100,21 +100,34 @@ extension SubCache {
         }
     }
 
-    /// Puts other extended data beside an entry.
+    /// Stores other extended data with an entry.
     func extendedTicket(
         _ key: Key, _ stored: StoredKey, _ data: Data?, _ terms: CacheTerms<Value>
     ) -> WriteTicket<(Int64?, WritePlace)> {
+        changeTicket(key, stored, terms, isWrite: false, overtakesLoads: true) { $0.extended = data }
+    }
+
+    /// Changes attributes of an entry.
+    ///
+    /// - Parameters:
+    ///   - isWrite: Whether the entry counts as written, for the order of use.
+    ///   - overtakesLoads: Whether a value that is being loaded for the key is not stored over this.
+    func changeTicket(
+        _ key: Key, _ stored: StoredKey, _ terms: CacheTerms<Value>, isWrite: Bool, overtakesLoads: Bool = false,
+        _ change: @escaping @Sendable (inout SealedColumns) -> Void
+    ) -> WriteTicket<(Int64?, WritePlace)> {
         let hash = seed.hash(key)
-        return ledger.extendedTicket(stored, data, terms.age, accessedAt: accessed(key, now: terms.now())) {
+        let accessedAt = accessed(key, now: terms.now())
+        return ledger.changeTicket(stored, terms.age, accessedAt: accessedAt, isWrite: isWrite, change) {
             [flights] place in
-            place.keep(flights.noteWrite(key))
+            if overtakesLoads { place.keep(flights.noteWrite(key)) }
         } apply: { [self] in
             // The copy in memory has the old revision; the next read brings it in again.
             let displaced = front.withLock { front in
                 front.noteChange(hash: hash)
                 return front.drop(key, hash: hash)
             }
-            return ReleasedLater.both(displaced, flights.noteWrite(key))
+            return ReleasedLater.both(displaced, overtakesLoads ? flights.noteWrite(key) : nil)
         }
     }
 }

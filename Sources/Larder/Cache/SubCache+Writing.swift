@@ -49,7 +49,7 @@ extension SubCache {
     @inlinable
     func prepare(
         _ value: Value, forKey key: Key, cost: Int? = nil, age: MaxAge? = nil, extended: Data? = nil,
-        isPinned: Bool = false, _ terms: CacheTerms<Value>
+        isPinned: Bool? = nil, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> PreparedWrite<Key, Value> {
         var write = try encoded(
             value, forKey: key, cost: cost, age: age, extended: extended, isPinned: isPinned, terms)
@@ -63,7 +63,7 @@ extension SubCache {
     @inlinable @inline(__always)
     func encoded(
         _ value: Value, forKey key: Key, cost: Int? = nil, age: MaxAge? = nil, extended: Data? = nil,
-        isPinned: Bool = false, _ terms: CacheTerms<Value>
+        isPinned: Bool? = nil, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> PreparedWrite<Key, Value> {
         if let age { try check(age) }
         let stored = try keyCodec.stored(key, cache: name)
@@ -77,7 +77,7 @@ extension SubCache {
     @inlinable @inline(__always)
     func prepared(
         _ value: Value, forKey key: Key, _ stored: StoredKey, _ payload: Data, cost: Int?, age: StoredAge?,
-        extended: Data?, isPinned: Bool, _ terms: CacheTerms<Value>
+        extended: Data?, isPinned: Bool?, _ terms: CacheTerms<Value>
     ) -> PreparedWrite<Key, Value> {
         let row = EntryContent(
             payload: payload, extended: extended, writtenAt: terms.now(), age: age, isPinned: isPinned,

@@ -1,4 +1,4 @@
-package import Foundation
+internal import Foundation
 package import LarderSQLite
 
 extension Connection {
@@ -66,20 +66,30 @@ extension Connection {
         }
     }
 
-    /// Puts other extended data beside an entry, unless it was written since.
-    package mutating func setExtended(
-        _ generation: Int64, _ key: StoredKey, _ extended: Data?, seen revision: Int64, next: Int64
+    /// Changes columns of an entry, and leaves its payload, unless it was written since.
+    ///
+    /// - Parameter isWrite: Whether the entry counts as written, for the order of use.
+    package mutating func change(
+        _ generation: Int64, _ key: StoredKey, seen revision: Int64, next: Int64, isWrite: Bool,
+        _ change: (inout SealedColumns) -> Void
     ) throws(SQLiteError) {
         guard let (facts, old) = try columns(generation, key), facts.revision == revision else { return }
         var new = old
-        new.extended = extended
-        new.size += Int64(extended?.count ?? 0) - Int64(old.extended?.count ?? 0)
-        try run(Queries.setExtended) { (statement) throws(SQLiteError) in
+        change(&new)
+        try run(Queries.changeColumns) { (statement) throws(SQLiteError) in
             try statement.bind(facts.id, at: 1)
             try statement.bind(new.size, at: 2)
-            if let extended { try statement.bind(Array(extended), at: 3) }
+            if let extended = new.extended { try statement.bind(Array(extended), at: 3) }
             try statement.bind(facts.checksum ^ old.checksum ^ new.checksum, at: 4)
             try statement.bind(next, at: 5)
+            try statement.bind(new.writtenAt, at: 6)
+            try statement.bind(isWrite ? max(facts.accessedAt, new.writtenAt) : facts.accessedAt, at: 7)
+            if let age = new.age {
+                try statement.bind(age.kind, at: 8)
+                try statement.bind(age.milliseconds, at: 9)
+            }
+            try statement.bind(Int64(new.isPinned ? 1 : 0), at: 10)
+            try statement.bind(Int64(isWrite ? 1 : 0), at: 11)
         }
     }
 

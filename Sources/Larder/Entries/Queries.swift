@@ -113,10 +113,10 @@ package enum Queries {
             extended = excluded.extended, payload = excluded.payload
         """)
 
-    static let setExtended = SQL(
+    static let changeColumns = SQL(
         """
-        UPDATE entry SET size = ?2, extended = ?3, checksum = ?4, used = ifnull(used, revision),
-            revision = \(nextRevision("?5"))
+        UPDATE entry SET size = ?2, extended = ?3, checksum = ?4, written_at = ?6, accessed_at = ?7, age_rule = ?8, age = ?9,
+            is_pinned = ?10, used = iif(?11, NULL, ifnull(used, revision)), revision = \(nextRevision("?5"))
         WHERE id = ?1
         """)
 

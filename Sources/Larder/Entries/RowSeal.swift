@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// A checksum that is built up value by value: of the columns of a row, without its payload.
 ///
@@ -61,16 +61,18 @@ struct RowSeal {
 /// The column `checksum` of a row is the one of these columns, combined by XOR with the one of the payload, wherever that is.
 /// So the checksum that a payload must have follows from the other columns of its row, and another age or other extended data
 /// need no look at the payload.
-struct SealedColumns {
+package struct SealedColumns: Sendable {
     var cache: Int64
     var key: StoredKey
-    var size: Int64
-    var writtenAt: Int64
-    var age: StoredAge?
-    var isPinned: Bool
+    package internal(set) var size: Int64
+    package var writtenAt: Int64
+    package var age: StoredAge?
+    package var isPinned: Bool
     var cost: Int64?
     var file: String?
-    var extended: Data?
+    package var extended: Data? {
+        didSet { size += Int64(extended?.count ?? 0) - Int64(oldValue?.count ?? 0) }
+    }
 
     /// The checksum of these columns.
     var checksum: Int64 {

@@ -113,38 +113,53 @@ extension CacheManager {
         store.reclaimer.begin(store)
     }
 
-    /// Empties every sub-cache; handles stay good.
+    /// Empties every cache in one step; handles stay good.
     ///
-    /// - Complexity: O(1) for each; the rows go in the background.
+    /// No reader, in whatever process, finds one cache empty and another one full.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Complexity: O(1) for each cache; the rows are reclaimed in the background.
     public func removeAll() throws(CacheError) {
         let store = try writableStore()
         try store.inside.refuseCurrent("remove everything")
-        var cleared: Set<ExactName> = []
-        for ledger in store.live.all where !ledger.isSuperseded {
-            do throws(CacheError) {
-                try ledger.clear()
-                cleared.insert(ExactName(ledger.name))
-            } catch  where error.code == .superseded {
-                // Somebody else opened another version meanwhile, which is emptied below.
-            }
-        }
-        let names = cleared
+        // Everything is held: it must not come between the read and the write of an update.
         let ticket = WriteTicket<[Generation]>(
-            .unheld, isCompound: true, isAlone: true,
+            .holding(.everything), isCompound: true, isAlone: true,
             perform: { (connection, _) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
-                    var made: [Generation] = []
-                    for var generation in try c.liveGenerations() where !names.contains(ExactName(generation.name)) {
+                    var successors: [Generation] = []
+                    for var generation in try c.liveGenerations() {
                         try c.retire(generation.id)
                         generation.lineage = generation.root
-                        made.append(try c.insert(generation))
+                        successors.append(try c.insert(generation))
                     }
-                    return made
+                    return successors
                 }
             },
-            // One may have been opened since we looked.
-            apply: { made in made.compactMap { store.live[$0.name]?.replaced(by: $0) } })
-        _ = try store.queue.run(ticket, store)
+            apply: { successors in successors.compactMap { store.live[$0.name]?.replaced(by: $0) } })
+        _ = try store.queue.runHoldingEverything(ticket, store)
         store.reclaimer.begin(store)
+    }
+
+    /// Empties every cache in one step, without blocking the caller's executor.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func removeAll() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeAll() }
+    }
+
+    /// Takes a cache out of the store, without blocking the caller's executor.
+    ///
+    /// - Parameter name: Its name; a cache that is not there does not matter.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func removeCache(named name: String) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeCache(named: name) }
+    }
+
+    /// Returns what is known of each cache, by name, without blocking the caller's executor.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`.
+    public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
+        try await offload { () throws(CacheError) in try self.cacheInfo() }
     }
 }

@@ -29,7 +29,7 @@ public struct CacheTransaction: ~Copyable {
     /// The parameters are those of `setValue(_:forKey:cost:maxAge:extendedData:pinned:)`.
     public func setValue<Key, Value>(
         _ value: Value?, forKey key: Key, in cache: Cache<Key, Value>, cost: Int? = nil, maxAge: MaxAge? = nil,
-        extendedData: Data? = nil, pinned: Bool = false
+        extendedData: Data? = nil, pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try removeValue(forKey: key, in: cache) }
         try staging.check(cache, forWriting: true)

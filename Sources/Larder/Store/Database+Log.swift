@@ -71,14 +71,24 @@ extension Database {
     /// The bytes of a log's file that is not worth a commit to cut it.
     var longestKeptLog: Int { room.logBytes + Self.longLog / 4 * Connection.pageSize }
 
+    /// Copies the log, and cuts its file to nothing, so that no old frame is left in it.
+    func eraseLog() throws(SQLiteError) {
+        guard isInPlace, try checkpoint()?.isComplete == true else { return }
+        try startLogAnew(keeping: 0)
+        // What is kept of the disk for removals: zeros.
+        _ = try checkpoint()
+    }
+
     /// Makes a commit that changes nothing, which starts the log anew after a complete checkpoint, and cuts its file.
-    func startLogAnew() throws(SQLiteError) {
+    ///
+    /// - Parameter bytes: The length that the file keeps; nil for what is kept of the disk for removals.
+    func startLogAnew(keeping bytes: Int? = nil) throws(SQLiteError) {
         try writer.withLock { writer throws(SQLiteError) in
             // Nobody's transaction is to be committed with this.
             guard writer != nil, writer!.exclusive == nil else { return }
             var isCommitted = false
             defer { watch.endCommit(isCommitted: isCommitted) }
-            try writer!.connection.shrinkLog(to: room.logBytes) { _ = watch.beginCommit() }
+            try writer!.connection.shrinkLog(to: bytes ?? room.logBytes) { _ = watch.beginCommit() }
             isCommitted = true
         }
     }

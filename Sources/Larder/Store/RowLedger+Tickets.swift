@@ -1,4 +1,4 @@
-package import Foundation
+internal import Foundation
 internal import LarderSQLite
 internal import Synchronization
 
@@ -123,9 +123,14 @@ extension RowLedger {
             })
     }
 
-    /// Puts other extended data beside an entry that is served; the new revision, or nil if there is none.
-    package func extendedTicket(
-        _ key: StoredKey, _ data: Data?, _ terms: AgeTerms, accessedAt: Int64?,
+    /// Changes columns of an entry that is served, and leaves its payload; the new revision, or nil if there is none.
+    ///
+    /// - Parameters:
+    ///   - isWrite: Whether the entry counts as written, for the order of use.
+    ///   - decide: Called where the order of writes is decided.
+    package func changeTicket(
+        _ key: StoredKey, _ terms: AgeTerms, accessedAt: Int64?, isWrite: Bool,
+        _ change: @escaping @Sendable (inout SealedColumns) -> Void,
         decide: @escaping @Sendable (inout WritePlace) -> Void,
         apply: @escaping @Sendable () -> (any Sendable)?
     ) -> WriteTicket<(Int64?, WritePlace)> {
@@ -140,17 +145,22 @@ extension RowLedger {
                     else { return nil }
                     decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
-                    try c.setExtended(place.generation, key, data, seen: facts.revision, next: next)
+                    try c.change(place.generation, key, seen: facts.revision, next: next, isWrite: isWrite, change)
+                    if isWrite { try self.noteLatest(now, &c, place) }
                     if let now = try c.burden(place.generation, key) {
                         place.noteResized(by: now.size - facts.size)
+                        if facts.isPinned, !now.isPinned { place.mayUnpin = true }
                     }
                     return next
                 }
             },
             apply: { revision, _ in
                 guard let revision else { return nil }
-                // Limits spare it, as any entry that was just written.
-                self.state.withLock { $0.newest = max($0.newest, revision) }
+                self.state.withLock { state in
+                    // Limits spare it, as any entry that was just written.
+                    state.newest = max(state.newest, revision)
+                    state.forget(key)
+                }
                 return apply()
             })
     }

@@ -129,7 +129,7 @@ extension Store {
         }
     }
 
-    private func emptyPool() throws(CacheError) {
+    func emptyPool() throws(CacheError) {
         guard let blobs = try present().blobs else { return }
         do throws(SystemError) {
             try blobs.emptyPool()

@@ -24,6 +24,15 @@ package final class Store: Sendable {
     /// Deletes what was retired.
     package let reclaimer = Reclaimer()
 
+    /// Leaves no byte of what was deleted in any file of the store.
+    ///
+    /// Where others pin the log, its old frames stay until it can be cut.
+    package func eraseDeleted() throws(CacheError) {
+        try emptyPool()
+        _ = try vacuum()
+        try onDatabase("cannot cut the log of") { (database) throws(SQLiteError) in try database.eraseLog() }
+    }
+
     /// Which database is the current one, nil once the store is closed; held for a moment only.
     let state: Mutex<Database?>
 

@@ -74,6 +74,16 @@ package final class WriteQueue: Sendable {
         return try ticket.outcome()
     }
 
+    /// Does a write of the scope `.holding(.everything)` on this thread: one that waits until nothing is held.
+    package func runHoldingEverything<R>(
+        _ ticket: WriteTicket<R>, _ committer: any WriteCommitter
+    ) throws(CacheError) -> R {
+        wait(for: ticket.write, committer)
+        release(.everything, committer)
+        committer.tellUntold()
+        return try ticket.outcome()
+    }
+
     private func wait(for write: QueuedWrite, _ committer: any WriteCommitter) {
         if enqueue(write, onThread: true) { lead(committer, asTask: false) }
         while !write.isDone {

@@ -39,7 +39,7 @@ struct CacheAsyncTests {
         try await cache.removeAll()
         try await cache.setValue("again", forKey: 1)
         let told = Told<CacheProgress>()
-        try await cache.removeAll { told.add($0) }
+        try await cache.clear { told.add($0) }
         #expect(told.all.last?.completed == 1)
         for number in 0..<200 {
             try await cache.setValue("\(number)", forKey: 1)
@@ -55,14 +55,30 @@ struct CacheAsyncTests {
         #expect(other?.code == .closed)
     }
 
-    @Test func `a rule with its label stays one in asynchronous code, whatever it looks at`() async throws {
+    // case 326
+    @Test func `a closure given to removeAll is a predicate, with await or without, trailing or not`() async throws {
         let cache = try cache()
         try await cache.setValues([1: "one", 2: "two"])
         let isOld = cache.name == "old"
-        #expect(try cache.removeAll(where: { _ in isOld }) == 0)
+        #expect(try await cache.removeAll { _ in isOld } == 0)
+        #expect(try await cache.removeAll { _ in false } == 0)
+        #expect(try await cache.removeAll(where: { _ in isOld }) == 0)
+        #expect(try await cache.removeAll { _, _ in isOld } == 0)
+        #expect(try await cache.removeAll(whereMetadata: { _, metadata in metadata.isPinned }) == 0)
+        #expect(try await cache.removeAll { $0.isExpired } == 0)
+        try expectPredicates(cache, isOld)
         #expect(try await cache.snapshot().count == 2)
-        #expect(try cache.removeAll(where: { $0.key == 1 }) == 1)
+        #expect(try await cache.removeAll { $0.key == 1 } == 1)
         #expect(try await cache.snapshot() == [2: "two"])
+        #expect(try await cache.removeAll() == 1)
+        #expect(try await cache.removeAll() == 0)
+    }
+
+    private func expectPredicates(_ cache: Cache<Int, String>, _ isOld: Bool) throws {
+        #expect(try cache.removeAll { _ in isOld } == 0)
+        #expect(try cache.removeAll(where: { _ in false }) == 0)
+        #expect(try cache.removeAll { _, _ in isOld } == 0)
+        #expect(try cache.removeAll(whereMetadata: { _, _ in isOld }) == 0)
     }
 
     @MainActor

@@ -49,7 +49,7 @@ struct CacheEventTests {
         #expect(told.kind == .corruptEntry)
         #expect(try await !cache.contains(1))
         #expect(try cache.isEmpty)
-        #expect(try manager.cacheInfo().map(\.count) == [0])
+        #expect(try await manager.cacheInfo().map(\.count) == [0])
         #expect(cache.statistics.failures == 1)
     }
 
@@ -83,10 +83,10 @@ struct CacheEventTests {
     @Test func `a closure without a label is the one that picks, in asynchronous code too`() async throws {
         let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
         for key in 0..<4 { cache[key] = key }
-        let count = try cache.removeAll { $0.key > 1 }
+        let count = try await cache.removeAll { $0.key > 1 }
         #expect(count == 2)
         let told = Told<Int>()
-        try await cache.removeAll(progress: { told.add($0.completed) })
+        try await cache.clear(progress: { told.add($0.completed) })
         #expect(told.all.last == 2 && Set(told.all).count == told.all.count)
     }
 }

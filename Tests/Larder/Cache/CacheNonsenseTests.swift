@@ -95,8 +95,8 @@ struct CacheNonsenseTests {
         case .flush: try cache.manager.flush()
         case .trimToCount: try cache.trim(toCount: 2)
         case .trimToSize: try cache.trim(toSize: 30)
-        case .countLimit: cache.disk.limits = DiskLimits(countLimit: 2)
-        case .sizeLimit: cache.disk.limits = DiskLimits(sizeLimit: 30)
+        case .countLimit: try cache.disk.setLimits(DiskLimits(countLimit: 2))
+        case .sizeLimit: try cache.disk.setLimits(DiskLimits(sizeLimit: 30))
         }
         return nil
     }
@@ -170,7 +170,7 @@ struct CacheNonsenseTests {
             try fill(cache, kind)
             var shell = try Intruder(place.url)
             try shell.change("UPDATE entry SET \(row.change) WHERE key = 2")
-            if !isOfAll { cache.disk.limits = DiskLimits(sizeLimit: 1000) }
+            if !isOfAll { try cache.disk.setLimits(DiskLimits(sizeLimit: 1000)) }
             if isOfAll { try manager.maintain() }
             let large = String(repeating: "x", count: 300)
             for key in 10..<30 {

@@ -49,7 +49,7 @@ struct CacheTransactionTests {
             #expect(try a.entry(forKey: "x")?.value == 1)
         }
         #expect(a["x"] == 3 && b["x"] == nil)
-        #expect(try a.metadata(forKey: "x")?.isPinned == false)
+        #expect(try a.metadata(forKey: "x")?.isPinned == true)
         #expect(a.statistics.writes == before + 2)
         #expect(throws: Stop.self) {
             try manager.transaction { transaction in

@@ -204,7 +204,7 @@ struct CacheVersionTests {
         let cache = try cache("1")
         try cache.setValues((0..<count).map { ($0, "v") })
         let told = Told<CacheProgress>()
-        try cache.removeAll { progress in
+        try cache.clear { progress in
             told.add(progress)
             // case 274
             cache[1] = "from inside"
@@ -222,7 +222,7 @@ struct CacheVersionTests {
         let cache = try cache("2")
         try cache.setValues((0..<count).map { ($0, "v") })
         let told = Told<CacheProgress>()
-        try cache.removeAll(progress: { told.add($0) })
+        try cache.clear(progress: { told.add($0) })
         #expect(told.all.map(\.completed) == (count == 0 ? [0] : [500, 700]))
         #expect(told.all.allSatisfy { $0.total == count })
         #expect(try allRows() == 0)

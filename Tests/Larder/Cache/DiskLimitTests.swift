@@ -97,7 +97,7 @@ struct DiskLimitTests {
             cache[key] = key
             #expect(Array(cache.keys) == [0, 1, 2, key])
         }
-        cache.disk.limits = DiskLimits(countLimit: 0)
+        try cache.disk.setLimits(DiskLimits(countLimit: 0))
         #expect(Array(cache.keys) == [0, 1, 2])
         cache[9] = 9
         #expect(Array(cache.keys) == [0, 1, 2])
@@ -178,7 +178,7 @@ struct DiskLimitTests {
                 do {
                     switch lane {
                     case 0: cache.memory.countLimit = round % 3 == 0 ? nil : round % 20
-                    case 1: cache.disk.limits = DiskLimits(countLimit: 10 + round % 50)
+                    case 1: try cache.disk.setLimits(DiskLimits(countLimit: 10 + round % 50))
                     case 2: try cache.setValue(round, forKey: round)
                     default: if let value = try cache.value(forKey: round), value != round { failures.increment() }
                     }
@@ -188,7 +188,8 @@ struct DiskLimitTests {
             }
         }
         #expect(failures.value == 0 && cache.statistics.failures == 0)
-        (cache.memory.countLimit, cache.disk.limits) = (3, DiskLimits(countLimit: 5))
+        cache.memory.countLimit = 3
+        try cache.disk.setLimits(DiskLimits(countLimit: 5))
         for key in 0..<20 { cache[key] = key }
         #expect(cache.memory.count == 3)
         #expect(Array(cache.keys) == [15, 16, 17, 18, 19])

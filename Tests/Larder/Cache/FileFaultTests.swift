@@ -93,7 +93,7 @@ struct FileFaultTests {
             time.set(time.now + 61)
             #expect(try cache.removeExpired() == 10)
         case "size": #expect(try cache.trim(toSize: 6000) == 7)
-        case "limit": cache.disk.limits = DiskLimits(countLimit: 3)
+        case "limit": try cache.disk.setLimits(DiskLimits(countLimit: 3))
         case "decider":
             let task = cache.evict(every: .seconds(1)) { $0.key > 2 }
             time.advance(by: .seconds(1))

@@ -137,7 +137,7 @@ struct FileTests {
         #expect(try files().count == 13)
         #expect(try cache.removeAll { $0.key == "17" } == 1)
         #expect(try files().count == 12)
-        try cache.removeAll(progress: { _ in })
+        try cache.clear()
         #expect(try files().isEmpty)
     }
 

@@ -42,7 +42,7 @@ struct FreshValueTests {
         case .maintenance: #expect(try await manager.maintain().expired == count - fresh.count)
         case .trimToCount: #expect(try await cache.trim(toCount: fresh.count) == count - fresh.count)
         case .trimToSize: #expect(try await cache.trim(toSize: Int64(6 * fresh.count)) == count - fresh.count)
-        case .diskLimit: cache.disk.limits = DiskLimits(countLimit: fresh.count)
+        case .diskLimit: try cache.disk.setLimits(DiskLimits(countLimit: fresh.count))
         }
         #expect(isDone.value > 256)
         #expect(Array(cache.keys) == fresh)

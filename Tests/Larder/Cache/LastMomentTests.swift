@@ -130,13 +130,13 @@ struct LastMomentTests {
             #expect(try await cache.trim(toCount: 1) == 0)
             #expect(try await cache.trim(toSize: cache.sizeOnDisk) == 0)
             #expect(try await manager.maintain().expired == 0)
-            #expect(try manager.cacheInfo().map(\.count) == [1])
+            #expect(try await manager.cacheInfo().map(\.count) == [1])
             #expect(cache[1] == "one")
             try await cache.removeAll()
         }
         do {
             let cache = try cache("over", age, tier, after: 1)
-            #expect(try manager.cacheInfo().allSatisfy { $0.count == 0 })
+            #expect(try await manager.cacheInfo().allSatisfy { $0.count == 0 })
             #expect(try await cache.removeExpired() == 1)
             #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
             #expect(try await cache.removeExpired() == 0)

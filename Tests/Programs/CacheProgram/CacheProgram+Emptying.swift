@@ -36,12 +36,12 @@ extension CacheProgram {
             }
         ),
         ("removeAll", { _, cache, _ in try cache.removeAll() }),
-        ("removeAll progress", { _, cache, _ in try cache.removeAll { _ in } }),
+        ("clear", { _, cache, _ in try cache.clear() }),
         ("removeAll where", { _, cache, _ in try cache.removeAll { $0.key % 2 == 0 } }),
         ("removeAll whereMetadata", { _, cache, _ in try cache.removeAll { _, _ in true } }),
         ("trim to a count", { _, cache, _ in try cache.trim(toCount: 1) }),
         ("trim to a size", { _, cache, _ in try cache.trim(toSize: 1000) }),
-        ("limit", { _, cache, _ in cache.disk.limits = DiskLimits(countLimit: 3) }),
+        ("limit", { _, cache, _ in try cache.disk.setLimits(DiskLimits(countLimit: 3)) }),
         (
             "removeExpired",
             { _, cache, age in

@@ -192,7 +192,7 @@ struct CacheProgram {
             { try await cache.remove(2) },
             { try await cache.removeValues(forKeys: [2]) },
             { try await cache.removeAll() },
-            { try await cache.removeAll { _ in } },
+            { try await cache.clear() },
             { _ = try await cache.removeExpired() },
             { _ = try await cache.trim(toCount: 0) },
             { _ = try await cache.trim(toSize: 0) },

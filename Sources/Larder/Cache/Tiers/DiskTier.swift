@@ -35,15 +35,20 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
     /// How much may be on disk.
-    ///
-    /// A change takes effect at once: what is too much goes, least recently used first. A failure goes to the log, the
-    /// events and the statistics, and the next write tries again; negative limits are one, and change nothing.
     public var limits: DiskLimits {
-        get {
-            let limits = cache.ledger.limits
-            return DiskLimits(countLimit: limits.count, sizeLimit: limits.size)
-        }
-        nonmutating set { cache.limitDisk(to: newValue) }
+        let limits = cache.ledger.limits
+        return DiskLimits(countLimit: limits.count, sizeLimit: limits.size)
+    }
+
+    /// Changes how much may be on disk, at once: what is too much is evicted, least recently used first.
+    ///
+    /// - Parameter limits: The new limits.
+    /// - Throws: `.invalidConfiguration` for negative limits, which change nothing; `.readOnly`, `.closed`, `.reentrant`; what the
+    ///   eviction met, after which the new limits hold with the next write.
+    public func setLimits(_ limits: DiskLimits) throws(CacheError) {
+        try cache.checkWritable("change the limits")
+        try limits.check(cacheNamed: cache.name)
+        try cache.ledger.setLimits(RowLimits(count: limits.countLimit, size: limits.sizeLimit))
     }
 
     /// Removes what is over, then the least recently used, until at most so many entries are left.
@@ -58,8 +63,11 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
 
-    /// Removes every entry, in one step and in no time.
-    public func removeAll() throws(CacheError) { try cache.removeAll() }
+    /// Deletes every entry, in one step.
+    ///
+    /// - Returns: The number of entries that there were, expired ones included.
+    @discardableResult
+    public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
 }
 
 /// A pass over what is on disk, in key order; see ``CacheGenerator``.
@@ -78,14 +86,4 @@ public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Send
 extension Cache {
     /// The tier on disk.
     public var disk: DiskTier<Key, Value> { DiskTier(self) }
-
-    fileprivate func limitDisk(to limits: DiskLimits) {
-        do throws(CacheError) {
-            try checkWritable("change the limits")
-            try limits.check(cacheNamed: name)
-            try ledger.setLimits(RowLimits(count: limits.countLimit, size: limits.sizeLimit))
-        } catch {
-            report(error, "change its limits")
-        }
-    }
 }

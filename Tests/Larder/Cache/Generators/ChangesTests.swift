@@ -65,7 +65,7 @@ struct ChangesTests {
             cache.memory.removeAll()
             try bench.manager.maintain()
             try cache.trim(toCount: 4)
-            cache.disk.limits = DiskLimits(countLimit: 2)
+            try cache.disk.setLimits(DiskLimits(countLimit: 2))
         }
         #expect(changes?.removed == [1, 2, 3, 4])
         #expect(changes?.updated == [:])

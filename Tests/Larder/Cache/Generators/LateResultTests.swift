@@ -84,7 +84,7 @@ struct LateResultTests {
             case .removeValueInTask: try await cache.removeValue(forKey: 1)
             case .removeManyInTask: try await cache.removeValues(forKeys: [2, 1])
             case .clearInTask: try await cache.removeAll()
-            case .clearWithProgressInTask: try await cache.removeAll(progress: { _ in })
+            case .clearWithProgressInTask: try await cache.clear()
             case .trim: try await cache.trim(toCount: 0)
             default: try makeAtOnce(cache, bench)
             }
@@ -111,7 +111,7 @@ struct LateResultTests {
             case .updateToNil: try cache.update(1) { $0 = nil }
             case .removalInTransaction: try bench.manager.transaction { try $0.removeValue(forKey: 1, in: cache) }
             case .clear: try cache.removeAll()
-            case .clearWithProgress: try cache.removeAll { _ in }
+            case .clearWithProgress: try cache.clear()
             case .clearDisk: try cache.disk.removeAll()
             case .clearStore: try bench.manager.removeAll()
             case .removeWhere: #expect(try cache.removeAll { _ in true } == 1)

@@ -101,10 +101,10 @@ struct PromotionTests {
             case .removeWhere: #expect(try cache.removeAll { $0.value == "old" } == 1)
             case .removeWhereMetadata: #expect(try cache.removeAll { key, _ in key == 1 } == 1)
             case .clear: try cache.removeAll()
-            case .clearWithProgress: try cache.removeAll { _ in }
+            case .clearWithProgress: try cache.clear()
             case .clearStore: try cache.manager.removeAll()
             case .trimToCount: #expect(try cache.trim(toCount: 0) == 1)
-            case .diskLimit: cache.disk.limits = DiskLimits(countLimit: 0)
+            case .diskLimit: try cache.disk.setLimits(DiskLimits(countLimit: 0))
             case .sweep:
                 place.time.set(place.time.now + 3601)
                 #expect(try cache.removeExpired() == 1)

@@ -82,10 +82,10 @@ struct TierTests {
         words["a"] = 1
         let error = #expect(throws: CacheError.self) { try bench.words(.hours(1), CacheOptions(disk: below)) }
         #expect(error?.code == .invalidConfiguration)
-        words.disk.limits = DiskLimits(countLimit: 5, sizeLimit: 500)
-        words.disk.limits = below
+        try words.disk.setLimits(DiskLimits(countLimit: 5, sizeLimit: 500))
+        let refusal = #expect(throws: CacheError.self) { try words.disk.setLimits(below) }
+        #expect(refusal?.code == .invalidConfiguration)
         #expect(words.disk.limits == DiskLimits(countLimit: 5, sizeLimit: 500))
-        #expect(words.statistics.failures == 1)
         #expect(words["a"] == 1)
     }
 
@@ -124,7 +124,7 @@ struct TierTests {
         let cache = try bench.numbers()
         for number in 1...100 { cache[number] = "\(number)" }
         #expect(cache.disk.limits == DiskLimits())
-        cache.disk.limits = DiskLimits(countLimit: 10, sizeLimit: nil)
+        try cache.disk.setLimits(DiskLimits(countLimit: 10, sizeLimit: nil))
         #expect(cache.disk.limits == DiskLimits(countLimit: 10))
         #expect(try cache.count == 10)
         #expect(cache.memory.count == 10)
