@@ -55,6 +55,24 @@ struct FullVolumeTests {
             ])
     }
 
+    // case 335
+    @Test(arguments: ["small", "large"], ["expired", "live"])
+    func `a full disk evicts expired entries, then the least recently used, before a write fails`(
+        size: String, age: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["evict-when-full", folder.url.path, size, age],
+            through: SmallVolume.wrapper(folder.url.path, kibibytes: 4096, ballast: 0))
+        let isExpired = age == "expired"
+        #expect(
+            try child.finish().lines == [
+                "full storageFull", "refused storageFull", "set nothing", "awaited", "loaded true",
+                "new true pinned \(isExpired ? 0 : 3) kept true", "newest true fewer true", "kept cache storageFull",
+                "healthy true",
+            ])
+    }
+
     @Test func `who is killed on a full volume leaves a store that can be emptied`() throws {
         let folder = try TemporaryFolder()
         // Twice on the same volume, which ends with the shell.

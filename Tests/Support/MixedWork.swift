@@ -144,7 +144,10 @@ extension MixedWork.State {
         case .setOther(let key, let text): state.others[key] = MixedWork.item(key, text)
         case .remove(let key): state.remove(key)
         case .bulk(let texts):
-            for (key, text) in texts.sorted(by: { $0.key < $1.key }) { state.set(key, MixedWork.Item(text: text)) }
+            // A write that says nothing of a pin keeps it.
+            for (key, text) in texts.sorted(by: { $0.key < $1.key }) {
+                state.set(key, MixedWork.Item(text: text, isPinned: values[key]?.isPinned ?? false))
+            }
         case .removeMany(let keys): for key in keys { state.remove(key) }
         case .update(let key, let text):
             // Of what was there, all but the text stays.

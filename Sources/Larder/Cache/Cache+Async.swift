@@ -68,7 +68,7 @@ extension Cache {
         try await writing("set values") { () async throws(CacheError) in
             let writes = try await core.spilled(try encoded(values), terms)
             if writes.isEmpty { return }
-            try await core.run(writes, core.setTicket(writes))
+            try await core.run(writes)
         }
     }
 

@@ -32,7 +32,7 @@ extension Cache {
         var writes = try encoded(values)
         if writes.isEmpty { return }
         try core.spill(&writes, terms)
-        try core.run(writes, core.setTicket(writes))
+        try core.run(writes)
     }
 
     /// Writes every value of a dictionary in one step.

@@ -89,6 +89,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let (old, new) = (ledger.declared, declaration)
         if isReadOnly { return }
         ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
+        ledger.evictsOnFullDisk.store(options.onFullDisk == .evict, ordering: .relaxed)
         if store.inside.containCurrent { return }
         try ledger.setLimits(limits)
         ledger.noteOpening(at: openedAt)
@@ -214,6 +215,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let ledger = RowLedger(found.generation, present: found.present, binding: found.binding, store: store)
         // Who only reads changes nothing of what sweeps go by.
         ledger.keepsExpired.store(isReadOnly ? found.generation.keepsExpired : keepsExpired, ordering: .relaxed)
+        ledger.evictsOnFullDisk.store(!isReadOnly && options.onFullDisk == .evict, ordering: .relaxed)
         let core = SubCache<Key, Value>(ledger: ledger, limits: options.memory, present: found.present)
         core.relieves.withLock { $0 = options.clearsOnMemoryPressure }
         core.clearsInBackground(options.clearsInBackground)

@@ -65,6 +65,14 @@ public enum UndecodablePolicy: Hashable, Sendable {
     case keep
 }
 
+/// What a write does when the disk is full.
+public enum FullDiskPolicy: Hashable, Sendable {
+    /// Makes room: expired entries are evicted, then the least recently used, before the write fails.
+    case evict
+    /// Fails with ``CacheError/Code/storageFull``.
+    case fail
+}
+
 /// How a sub-cache works; the defaults are meant for most.
 public struct CacheOptions: Sendable {
     /// How much is kept in memory.
@@ -85,6 +93,13 @@ public struct CacheOptions: Sendable {
 
     /// What becomes of a stored value that no longer decodes.
     public var undecodable: UndecodablePolicy
+
+    /// What a write does when the disk is full.
+    ///
+    /// The default is ``FullDiskPolicy/evict``. With ``FullDiskPolicy/fail`` the entries of this cache also make no room for other caches. Only caches that are open in
+    /// this process make room. Pinned entries stay. The bodies of `update` and of transactions evict nothing. It belongs to
+    /// the cache: the latest open sets it.
+    public var onFullDisk: FullDiskPolicy
 
     /// Whether memory is given back when the system runs short of it.
     public var clearsOnMemoryPressure: Bool
@@ -110,6 +125,7 @@ public struct CacheOptions: Sendable {
     public init(
         memory: MemoryLimits = MemoryLimits(), disk: DiskLimits = DiskLimits(),
         inlineLimit: Int = CacheOptions.defaultInlineLimit, undecodable: UndecodablePolicy = .drop,
+        onFullDisk: FullDiskPolicy = .evict,
         clearsOnMemoryPressure: Bool = true, clearsInBackground: Bool = false, keepsExpired: Duration = .zero,
         fileName: (@Sendable (String) -> String)? = nil
     ) {
@@ -119,6 +135,7 @@ public struct CacheOptions: Sendable {
         self.clearsInBackground = clearsInBackground
         self.fileName = fileName
         self.undecodable = undecodable
+        self.onFullDisk = onFullDisk
         self.clearsOnMemoryPressure = clearsOnMemoryPressure
         self.keepsExpired = keepsExpired
     }

@@ -68,6 +68,7 @@ extension SubCache {
         if let age { try check(age) }
         let stored = try keyCodec.stored(key, cache: name)
         let payload = try terms.codec.encode(value, cache: name, key: stored.description)
+        try ledger.checkSize(Int64(payload.count + (extended?.count ?? 0)), of: stored)
         return prepared(
             value, forKey: key, stored, payload, cost: cost, age: age.map { StoredAge($0.rule) }, extended: extended,
             isPinned: isPinned, terms)
@@ -149,7 +150,15 @@ extension SubCache {
                 _ = try spilled.file(in: blobs)
             }
         } catch {
-            throw CacheError("cannot write the value for key \(stored) of cache \"\(name)\" into a file", error)
+            let action = "cannot write the value for key \(stored) of cache \"\(name)\" into a file"
+            guard error.isAboutRoom else { throw CacheError(action, error) }
+            try ledger.store.evictingOnFullDisk(payload.count, isAllowed: evictsOnFullDisk) { () throws(CacheError) in
+                do throws(SystemError) {
+                    _ = try spilled.file(in: blobs)
+                } catch {
+                    throw CacheError(action, error)
+                }
+            }
         }
         ledger.store.noteFiles()
         return spilled
@@ -161,11 +170,45 @@ extension SubCache {
         do throws(CacheError) {
             try ledger.put(setTicket(write))
         } catch {
-            write.content.spilled?.discard()
-            throw error
+            try putAgain(write, after: error)
         }
         if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
     }
+
+    /// Writes a value that found no room once more, after an eviction; gives its file up if it fails.
+    @usableFromInline
+    func putAgain(_ write: PreparedWrite<Key, Value>, after error: CacheError) throws(CacheError) {
+        try runAgain([write], after: error) { () throws(CacheError) in try ledger.put(setTicket(write)) }
+    }
+
+    /// Writes a value that found no room once more, without holding up this thread.
+    @usableFromInline
+    func putAgain(_ write: PreparedWrite<Key, Value>, after error: CacheError) async throws(CacheError) {
+        if error.code != .storageFull { try await giveUp([write], error) }
+        try await offload { () throws(CacheError) in try self.putAgain(write, after: error) }
+    }
+
+    /// Does a write that found no room again, after an eviction; gives the files of the values up if it fails.
+    func runAgain(
+        _ writes: [PreparedWrite<Key, Value>], after error: CacheError, _ write: () throws(CacheError) -> Void
+    ) throws(CacheError) {
+        do throws(CacheError) {
+            guard error.code == .storageFull else { throw error }
+            let size = writes.reduce(0) { $0 + $1.content.row.size }
+            var isFirst = true
+            try ledger.store.evictingOnFullDisk(size, isAllowed: evictsOnFullDisk) { () throws(CacheError) in
+                defer { isFirst = false }
+                if isFirst { throw error }
+                try write()
+            }
+        } catch {
+            discard(writes)
+            throw error
+        }
+    }
+
+    /// Whether entries are evicted when the disk is full.
+    var evictsOnFullDisk: Bool { ledger.evictsOnFullDisk.load(ordering: .relaxed) }
 
     /// The same without holding up this thread.
     @inlinable
@@ -173,21 +216,17 @@ extension SubCache {
         do throws(CacheError) {
             try await ledger.put(setTicket(write))
         } catch {
-            try await giveUp([write], error)
+            try await putAgain(write, after: error)
         }
         if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
     }
 
     /// Does a write; the files that it made are given up if it fails.
-    ///
-    /// Inlined, so that the caller's type of result is known: see ``QueuedWrite``.
-    @inline(__always)
-    func run<R>(_ writes: [PreparedWrite<Key, Value>], _ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) {
+    func run(_ writes: [PreparedWrite<Key, Value>]) throws(CacheError) {
         do throws(CacheError) {
-            _ = try ledger.run(ticket)
+            _ = try ledger.run(setTicket(writes))
         } catch {
-            discard(writes)
-            throw error
+            try runAgain(writes, after: error) { () throws(CacheError) in _ = try ledger.run(setTicket(writes)) }
         }
         reportTooCostly(writes)
     }
@@ -205,13 +244,16 @@ extension SubCache {
     }
 
     /// The same without holding up this thread.
-    func run<R>(
-        _ writes: [PreparedWrite<Key, Value>], _ ticket: WriteTicket<(R, WritePlace)>
-    ) async throws(CacheError) {
+    func run(_ writes: [PreparedWrite<Key, Value>]) async throws(CacheError) {
         do throws(CacheError) {
-            _ = try await ledger.run(ticket)
+            _ = try await ledger.run(setTicket(writes))
         } catch {
-            try await giveUp(writes, error)
+            if error.code != .storageFull { try await giveUp(writes, error) }
+            try await offload { () throws(CacheError) in
+                try self.runAgain(writes, after: error) { () throws(CacheError) in
+                    _ = try self.ledger.run(self.setTicket(writes))
+                }
+            }
         }
         reportTooCostly(writes)
     }

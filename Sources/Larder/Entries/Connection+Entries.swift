@@ -68,14 +68,18 @@ extension Connection {
 
     /// Changes columns of an entry, and leaves its payload, unless it was written since.
     ///
-    /// - Parameter isWrite: Whether the entry counts as written, for the order of use.
+    /// - Parameters:
+    ///   - isWrite: Whether the entry counts as written, for the order of use.
+    ///   - largest: The size beyond which an entry does not grow.
+    /// - Returns: The new size; one beyond `largest` where nothing was changed for that.
     package mutating func change(
-        _ generation: Int64, _ key: StoredKey, seen revision: Int64, next: Int64, isWrite: Bool,
+        _ generation: Int64, _ key: StoredKey, seen revision: Int64, next: Int64, isWrite: Bool, atMost largest: Int64,
         _ change: (inout SealedColumns) -> Void
-    ) throws(SQLiteError) {
-        guard let (facts, old) = try columns(generation, key), facts.revision == revision else { return }
+    ) throws(SQLiteError) -> Int64 {
+        guard let (facts, old) = try columns(generation, key), facts.revision == revision else { return 0 }
         var new = old
         change(&new)
+        if new.size > max(largest, old.size) { return new.size }
         try run(Queries.changeColumns) { (statement) throws(SQLiteError) in
             try statement.bind(facts.id, at: 1)
             try statement.bind(new.size, at: 2)
@@ -91,6 +95,7 @@ extension Connection {
             try statement.bind(Int64(new.isPinned ? 1 : 0), at: 10)
             try statement.bind(Int64(isWrite ? 1 : 0), at: 11)
         }
+        return min(new.size, largest)
     }
 
     /// The columns of a key's row that its checksum is about, without the payload.

@@ -42,7 +42,19 @@ extension RowLedger {
             defer { state.limits = limits }
             return state.limits != limits
         }
+        largestEntry.store(min(limits.size ?? .max, store.policy.sizeLimit ?? .max), ordering: .relaxed)
         if isChanged, !store.isReadOnly { _ = try holdLimits(slack: false) }
+    }
+
+    /// Throws if an entry of so many bytes is more than all entries together may be.
+    @usableFromInline
+    func checkSize(_ size: Int64, of key: StoredKey) throws(CacheError) {
+        let largest = largestEntry.load(ordering: .relaxed)
+        if size <= largest { return }
+        throw CacheError(
+            .tooLarge,
+            "The entry of key \(key) in cache \"\(name)\" has \(size) bytes, and the limit on disk is \(largest) bytes. Nothing"
+                + " was changed; raise the limit or store less.")
     }
 
     /// Holds the limits after a write.
@@ -189,7 +201,8 @@ extension RowLedger {
                 try c.nextOwnEnd(id, now: moment)
             )
         }
-        guard let (candidates, ownEnd) = found else { return ([], .max) }
+        guard let (all, ownEnd) = found else { return ([], .max) }
+        let candidates = deletable(all)
         let end = candidates.lazy.filter { !$0.isExpired }.map { $0.facts.end(rules.first, rules.second) }.min() ?? .max
         return (candidates, min(end, ownEnd, deadline).addingSaturated(keeping))
     }

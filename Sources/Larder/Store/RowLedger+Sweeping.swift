@@ -21,6 +21,17 @@ package struct RowVictim: Sendable {
     }
 }
 
+/// A row that may be chosen for deletion.
+protocol DeletableRow {
+    var key: StoredKey { get }
+    var revision: Int64 { get }
+}
+
+extension RowVictim: DeletableRow {}
+extension TrimCandidate: DeletableRow {
+    var revision: Int64 { facts.revision }
+}
+
 /// Why entries are removed, other than that they are over.
 package enum RemovalCause: Sendable {
     case call, count, size, freeSpace, decider
@@ -53,7 +64,7 @@ extension RowLedger {
     /// - Returns: Those that went.
     package func remove(_ victims: [RowVictim], _ cause: RemovalCause) throws(CacheError) -> [RowVictim] {
         var removed: [RowVictim] = []
-        try inSlices(victims, of: Self.rowsPerSlice) { (slice) throws(CacheError) in
+        try inSlices(deletable(victims), of: Self.rowsPerSlice) { (slice) throws(CacheError) in
             // The front's keys are the user's code, and made before anything is held.
             let front = front
             let removal = front?.removal(of: slice, cause, isLate: false) ?? .none
@@ -81,14 +92,7 @@ extension RowLedger {
                 try connection.failing { (c) throws(SQLiteError) in
                     var removed: [Int] = []
                     for (index, victim) in victims.enumerated() {
-                        let isGone =
-                            if let used = victim.used {
-                                try c.delete(
-                                    place.generation, victim.key, revision: victim.revision, used: used)
-                            } else {
-                                try c.delete(place.generation, victim.key, revision: victim.revision)
-                            }
-                        if isGone {
+                        if try self.delete(victim, place.generation, &c) {
                             removed.append(index)
                             removal.decide(index, &place)
                             // Of this revision, so it is the file that was seen.
@@ -107,6 +111,39 @@ extension RowLedger {
                 }
                 return removal.apply(removed)
             })
+    }
+
+    /// Deletes one row; false if it stays.
+    ///
+    /// A row whose deletion is refused, by a trigger of another program say, keeps no other from being evicted.
+    private func delete(
+        _ victim: RowVictim, _ generation: Int64, _ connection: inout Connection
+    ) throws(SQLiteError) -> Bool {
+        do throws(SQLiteError) {
+            guard let used = victim.used else {
+                return try connection.delete(generation, victim.key, revision: victim.revision)
+            }
+            return try connection.delete(generation, victim.key, revision: victim.revision, used: used)
+        } catch {
+            guard .constraint ~= error.code, !error.isCorruption else { throw error }
+            let isNews = state.withLock { $0.undeletable.updateValue(victim.revision, forKey: victim.key) == nil }
+            if isNews {
+                let failure = CacheError(
+                    "cannot delete the entry of key \(victim.key) from cache \"\(name)\" in", error)
+                // This thread leads the writes, so that none of the user's code may run on it.
+                store.tell([.backgroundFailure(failure)], releasing: [])
+            }
+            return false
+        }
+    }
+
+    /// The revisions of the rows whose deletion was refused.
+    var undeletableRevisions: [Int64] { state.withLock { Array($0.undeletable.values) } }
+
+    /// The rows of a list whose deletion was not refused before.
+    func deletable<Row: DeletableRow>(_ rows: [Row]) -> [Row] {
+        let undeletable = state.withLock { $0.undeletable }
+        return undeletable.isEmpty ? rows : rows.filter { undeletable[$0.key] != $0.revision }
     }
 
     // MARK: - What is over
@@ -208,13 +245,15 @@ extension RowLedger {
         var removed = 0
         var takesUsed = false
         while true {
+            let refused = undeletableRevisions.count
             let found = try readMoment { (c, id) throws(SQLiteError) -> (Int64, [TrimCandidate])? in
                 let excess = try excess(&c, id)
                 guard excess > 0 else { return nil }
-                let limit = min(Self.candidatesPerScan, Int(clamping: excess))
+                let limit = min(Self.candidatesPerScan, Int(clamping: excess)) + refused
                 return (excess, try c.leastUsed(id, first, and: second, now: now, limit: limit))
             }
-            guard let (excess, candidates) = found ?? nil else { return removed }
+            guard let (excess, all) = found ?? nil else { return removed }
+            let candidates = deletable(all)
             var rest = excess
             var victims: [RowVictim] = []
             // What was read since its use was written down is not over, and not among the least used.

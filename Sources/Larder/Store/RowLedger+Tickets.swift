@@ -138,21 +138,30 @@ extension RowLedger {
         return ticket(
             .key(HeldKey(identity, key)), isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) -> Int64? in
-                try connection.failing { (c) throws(SQLiteError) in
+                let changed = try connection.failing { (c) throws(SQLiteError) -> (next: Int64, size: Int64)? in
                     guard let facts = try c.facts(place.generation, key),
                         let seen = self.seenInTurn(key, facts, terms.rule, since: now, accessedAt: accessedAt),
                         !seen.facts.isExpired(terms.rule, now: seen.moment)
                     else { return nil }
                     decide(&place)
                     let next = self.store.revisions.next(after: self.front?.lastUse ?? 0)
-                    try c.change(place.generation, key, seen: facts.revision, next: next, isWrite: isWrite, change)
+                    let size = try c.change(
+                        place.generation, key, seen: facts.revision, next: next, isWrite: isWrite,
+                        atMost: self.largestEntry.load(ordering: .relaxed), change)
                     if isWrite { try self.noteLatest(now, &c, place) }
-                    if let now = try c.burden(place.generation, key) {
-                        place.noteResized(by: now.size - facts.size)
-                        if facts.isPinned, !now.isPinned { place.mayUnpin = true }
+                    if let new = try c.burden(place.generation, key) {
+                        place.noteResized(by: new.size - facts.size)
+                        if facts.isPinned, !new.isPinned { place.mayUnpin = true }
                     }
-                    return next
+                    return (next, size)
                 }
+                guard let changed else { return nil }
+                do throws(CacheError) {
+                    try self.checkSize(changed.size, of: key)
+                } catch {
+                    throw .refused(error)
+                }
+                return changed.next
             },
             apply: { revision, _ in
                 guard let revision else { return nil }

@@ -32,6 +32,12 @@ package final class RowLedger: Sendable {
     /// The same for what generators may still serve, by a number for each that lives.
     private let keepings = Mutex<(next: Int, milliseconds: [Int: Int64])>((0, [:]))
 
+    /// The bytes of the largest entry that the limits on disk allow.
+    let largestEntry: Atomic<Int64>
+
+    /// Whether entries are evicted when the disk is full, before a write fails.
+    package let evictsOnFullDisk = Atomic(true)
+
     /// What goes next when there is too much.
     let evicting = Mutex(EvictionQueue())
 
@@ -47,6 +53,7 @@ package final class RowLedger: Sendable {
         codec = generation.codec
         self.store = store
         state = Mutex(RowLedgerState(present, binding: binding, declared: generation))
+        largestEntry = Atomic(store.policy.sizeLimit ?? .max)
     }
 
     /// What the queue knows it by.

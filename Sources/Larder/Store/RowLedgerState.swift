@@ -27,6 +27,9 @@ struct RowLedgerState: Sendable {
     /// Rows that cannot be read, which count as absent.
     var unreadable: [StoredKey: UnreadableRow] = [:]
 
+    /// Rows whose deletion was refused, by their revision: no limit chooses them again.
+    var undeletable: [StoredKey: Int64] = [:]
+
     /// Entries that are over and still there, by their revision, so that each is counted once.
     private var expired: [StoredKey: Int64] = [:]
 
@@ -68,6 +71,7 @@ struct RowLedgerState: Sendable {
         corrections = [:]
         uncorrected = nil
         unreadable = [:]
+        undeletable = [:]
         expired = [:]
         tally = nil
     }

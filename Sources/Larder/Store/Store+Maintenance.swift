@@ -198,7 +198,7 @@ extension Store {
     }
 
     /// Gives what is empty back to the volume.
-    private func giveBackSpace() throws(CacheError) {
+    func giveBackSpace() throws(CacheError) {
         try checkpoint()
         _ = try vacuum()
         try emptyPool()
@@ -220,7 +220,9 @@ extension Store {
         while rest > 0 {
             let rows = try read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: 1000) }
             var victims: [Int64: [RowVictim]] = [:]
+            let refused = Set(live.all.flatMap(\.undeletableRevisions))
             for (generation, candidate) in rows where rest > 0 && candidate.facts.revision != spared {
+                if refused.contains(candidate.facts.revision) { continue }
                 rest -= max(candidate.facts.size, 1)
                 victims[generation, default: []].append(
                     RowVictim(candidate.key, candidate.facts, used: candidate.used))

@@ -78,20 +78,23 @@ package enum FileSystem {
         return FileStatus(status)
     }
 
-    /// Makes the folder at `path` and those above it that are missing.
+    /// Makes the folder at `path` and those above it that are missing, and brings each new one to the disk.
     package static func makeFolders(_ path: String) throws(SystemError) {
-        if mkdir(path, 0o700) == 0 { return }
-        switch errno {
-        case EEXIST: return
-        case ENOENT:
-            let bytes = Array(path.utf8)
-            let parent = String(decoding: bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)], as: UTF8.self)
-            guard !parent.isEmpty else { throw failure("mkdir", path) }
-            try makeFolders(parent)
-            // Another process may have made it meanwhile.
-            if mkdir(path, 0o700) != 0 && errno != EEXIST { throw failure("mkdir", path) }
-        default: throw failure("mkdir", path)
+        let bytes = Array(path.utf8)
+        let parent = String(decoding: bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)], as: UTF8.self)
+        if mkdir(path, 0o700) != 0 {
+            switch errno {
+            case EEXIST: return
+            case ENOENT:
+                guard !parent.isEmpty else { throw failure("mkdir", path) }
+                try makeFolders(parent)
+                // Another process may have made it in the meantime.
+                if mkdir(path, 0o700) != 0 && errno != EEXIST { throw failure("mkdir", path) }
+            default: throw failure("mkdir", path)
+            }
         }
+        // A folder is a name in the one above it, which is on the disk only once that one is synced.
+        try sync(parent.isEmpty ? "/" : parent)
     }
 
     /// Makes an empty file; false if something stands there already.

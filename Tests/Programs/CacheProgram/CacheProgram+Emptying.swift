@@ -99,7 +99,7 @@ extension CacheProgram {
             configuration.clock = { Date(timeIntervalSince1970: 2_000_000_000 + Double(seconds.value)) }
             let manager = try CacheManager(
                 url: URL(fileURLWithPath: folder + "/store.sqlite"), configuration: configuration)
-            let options = CacheOptions(memory: .disabled, inlineLimit: kind.inlineLimit)
+            let options = CacheOptions(memory: .disabled, inlineLimit: kind.inlineLimit, onFullDisk: .fail)
             var cache: Bytes = try manager.cache(named: "a", version: "1", maxAge: .seconds(10), options: options)
             let sizes = try fill(cache, kind, isFilledByOther ? rest : nil)
             func expect(_ what: String, _ expected: String = "nothing", _ body: () throws -> Void) {
@@ -140,7 +140,8 @@ extension CacheProgram {
                 manager,
                 try manager.cache(
                     named: "a", version: "1", maxAge: age,
-                    options: CacheOptions(memory: .disabled, disk: DiskLimits(countLimit: 1_000_000)))
+                    options: CacheOptions(
+                        memory: .disabled, disk: DiskLimits(countLimit: 1_000_000), onFullDisk: .fail))
             )
         }
         let sizes: [Int: Int]
@@ -167,7 +168,7 @@ extension CacheProgram {
         let manager = try CacheManager(
             url: URL(fileURLWithPath: folder + "/store.sqlite"), configuration: configuration { _ in })
         let cache: Bytes = try manager.cache(
-            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled))
+            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled, onFullDisk: .fail))
         if try cache.isEmpty {
             let sizes = try fill(cache, Kind("rows"), nil)
             try takeRest(folder + "/rest")

@@ -16,7 +16,8 @@ extension CacheProgram {
 
     private static func cache(_ manager: CacheManager) throws -> Cache<String, Data> {
         try manager.cache(
-            named: "a", version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: 1000))
+            named: "a", version: "1", maxAge: .days(1),
+            options: CacheOptions(memory: .disabled, inlineLimit: 1000, onFullDisk: .fail))
     }
 
     static func code(_ body: () throws -> Void) -> String {
@@ -132,7 +133,8 @@ extension CacheProgram {
 
     private static func rows(_ manager: CacheManager) throws -> Cache<Int, Data> {
         try manager.cache(
-            named: "rows", version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: .max))
+            named: "rows", version: "1", maxAge: .days(1),
+            options: CacheOptions(memory: .disabled, inlineLimit: .max, onFullDisk: .fail))
     }
 
     /// Sets several times as much as the volume holds, value by value, and says what was wrong after any of that.
@@ -145,7 +147,8 @@ extension CacheProgram {
             url: URL(fileURLWithPath: folder + "/store.sqlite"), configuration: configuration)
         func cache(_ name: String) throws -> Cache<Int, Data> {
             try manager.cache(
-                named: name, version: "1", maxAge: .days(1), options: CacheOptions(memory: .disabled, inlineLimit: 1000)
+                named: name, version: "1", maxAge: .days(1),
+                options: CacheOptions(memory: .disabled, inlineLimit: 1000, onFullDisk: .fail)
             )
         }
         let size = 200_000

@@ -40,6 +40,9 @@ struct CacheProgram {
             case "hold-up-generators": try await holdUpGenerators(arguments[1])
             case "generate": try await generate(arguments[1], mark: UInt8(arguments[2]) ?? 0)
             case "fill": try fill(arguments[1])
+            case "evict-when-full":
+                try await evictWhenFull(
+                    arguments[1], isLarge: arguments[2] == "large", isExpired: arguments[3] == "expired")
             case "empty": try empty(arguments[1], arguments[2], isFilledByOther: arguments[3] == "other")
             case "reopen-full": try reopenFull(arguments[1], durability: arguments[2])
             case "die-full": try dieFull(arguments[1])

@@ -89,11 +89,25 @@ extension SubCache {
         _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> [Key: Entry] {
         var writes: [PreparedWrite<Key, Value>] = []
+        var unstored: [Key: Entry] = [:]
         do throws(CacheError) {
-            for (key, draft) in drafts { writes.append(try prepare(draft, forKey: key, terms)) }
-            if writes.isEmpty { return [:] }
+            for (key, draft) in drafts {
+                do throws(CacheError) {
+                    writes.append(try prepare(draft, forKey: key, terms))
+                } catch {
+                    guard error.code == .tooLarge else { throw error }
+                    // Its callers get it all the same.
+                    unstored[key] = entry(of: draft, forKey: key, terms)
+                    report(.limitReached, key: storedIfAny(key), error.message, .warning, error: error)
+                }
+            }
+            if writes.isEmpty { return unstored }
             try spill(&writes, terms)
-            let put = try ledger.run(generatedTicket(writes, permit))
+            let made = writes
+            let size = made.reduce(0) { $0 + $1.content.row.size }
+            let put = try ledger.store.evictingOnFullDisk(size, isAllowed: evictsOnFullDisk) { () throws(CacheError) in
+                try ledger.run(generatedTicket(made, permit))
+            }
             let written = Set(put.indices)
             for (index, write) in writes.enumerated() where !written.contains(index) {
                 write.content.spilled?.discard()
@@ -104,7 +118,18 @@ extension SubCache {
             // Purged or removed meanwhile: it is nobody's any more but theirs who wait for it.
             if error.code != .superseded { throw error }
         }
-        return Dictionary(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+        return unstored.merging(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+    }
+
+    /// The entry of a value that was loaded and is not stored.
+    private func entry(of draft: GeneratedDraft<Value>, forKey key: Key, _ terms: CacheTerms<Value>) -> Entry {
+        let now = terms.now()
+        let facts = EntryFacts(
+            id: 0, revision: 0, size: 0, writtenAt: now, accessedAt: now, age: draft.maxAge.map { StoredAge($0.rule) },
+            isPinned: false, file: nil, checksum: 0)
+        return Entry(
+            key: key, value: draft.value, extendedData: draft.extendedData,
+            metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: now, isMade: true), isExpired: false)
     }
 
     private func entry(of write: PreparedWrite<Key, Value>, _ terms: CacheTerms<Value>) -> Entry {

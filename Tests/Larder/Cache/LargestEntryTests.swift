@@ -1,0 +1,100 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Entries larger than a whole limit, and rows that cannot be deleted.
+struct LargestEntryTests {
+    private let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private func cache(_ manager: CacheManager, _ limits: DiskLimits = DiskLimits()) throws -> Cache<Int, Data> {
+        try manager.cache(
+            named: "a", version: "1", maxAge: .hours(1),
+            options: CacheOptions(memory: .disabled, disk: limits, inlineLimit: 20_000))
+    }
+
+    // case 333
+    @Test(arguments: [false, true], [30_000, 2_000_000])
+    func `a value larger than the limit is refused, and drives nothing out`(isOfStore: Bool, size: Int) async throws {
+        let limit: Int64 = size > 1_000_000 ? 1_000_000 : 25_000
+        let manager = try place.manager { if isOfStore { $0.sizeLimit = limit } }
+        let cache = try cache(manager, isOfStore ? DiskLimits() : DiskLimits(sizeLimit: limit))
+        let count = 20
+        for key in 0..<count { try await cache.setValue(Data(count: 900), forKey: key) }
+        let value = Data(repeating: 1, count: size)
+        let tooLarge = await #expect(throws: CacheError.self) { try await cache.setValue(value, forKey: 3) }
+        #expect(tooLarge?.code == .tooLarge)
+        let many = await #expect(throws: CacheError.self) {
+            try await cache.setValues([(100, Data(count: 1)), (101, value)])
+        }
+        #expect(many?.code == .tooLarge)
+        try expectRefusals(manager, cache, value)
+        #expect(try await cache.value(forKey: 50) { _ in value } == value)
+        #expect(try await !cache.contains(50))
+        let left = try await cache.snapshot()
+        #expect(left.count == count && left.values.allSatisfy { $0.count == 900 })
+        #expect(try place.spilledFiles().isEmpty)
+    }
+
+    private func expectRefusals(_ manager: CacheManager, _ cache: Cache<Int, Data>, _ value: Data) throws {
+        expectError(.tooLarge) { try cache.setValue(value, forKey: 3) }
+        expectError(.tooLarge) { try cache.setValue(Data(), forKey: 3, extendedData: value) }
+        expectError(.tooLarge) { try cache.setExtendedData(value, forKey: 3) }
+        expectError(.tooLarge) { try cache.setValues([3: value]) }
+        expectError(.tooLarge) { try cache.update(3) { $0 = value } }
+        expectError(.tooLarge) { try manager.transaction { try $0.setValue(value, forKey: 3, in: cache) } }
+        let failures = cache.statistics.failures
+        cache[3] = value
+        #expect(cache.statistics.failures == failures + 1)
+        #expect(try cache.value(forKey: 60) { _ in value } == value)
+    }
+
+    @Test func `an entry that a later limit makes too large can be changed, and leaves by eviction`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        try cache.setValue(Data(count: 1000), forKey: 1, extendedData: Data(count: 10), pinned: true)
+        try cache.disk.setLimits(DiskLimits(sizeLimit: 100))
+        try cache.setExtendedData(nil, forKey: 1)
+        #expect(try cache.touch(1))
+        #expect(try cache.setPinned(false, forKey: 1))
+        try cache.setValue(Data(count: 50), forKey: 2)
+        #expect(Array(cache.keys) == [2])
+    }
+
+    // case 334
+    @Test func `a row that cannot be deleted keeps no other from being evicted`() throws {
+        let told = Told<LogMessage>()
+        let manager = try place.manager { $0.log = { told.add($0) } }
+        let cache = try cache(manager)
+        for key in 0..<50 { try cache.setValue(Data(count: 100), forKey: key) }
+        do {
+            var shell = try Intruder(place.url)
+            try shell.execute(
+                """
+                CREATE TRIGGER stays BEFORE DELETE ON entry WHEN old.key IN (0, 3)
+                BEGIN SELECT RAISE(ABORT, 'it stays'); END
+                """)
+        }
+        try cache.disk.setLimits(DiskLimits(countLimit: 20))
+        #expect(try cache.count == 20 && cache.contains(0) && cache.contains(3) && !cache.contains(1))
+        for key in 50..<100 { try cache.setValue(Data(count: 100), forKey: key) }
+        #expect(try (20...22).contains(cache.count))
+        #expect(try cache.trim(toCount: 5) > 0)
+        #expect(try cache.count == 5 && cache.contains(0) && cache.contains(3))
+        #expect(try cache.trim(toSize: 0) == 3)
+        #expect(Array(cache.keys) == [0, 3])
+        place.time.advance(by: .seconds(7200))
+        for _ in 0..<2 {
+            #expect(try cache.removeExpired() == 0)
+            try manager.maintain()
+            try manager.flush()
+        }
+        let refusals = told.all.filter { $0.error?.message.contains("cannot delete the entry") == true }
+        #expect(refusals.count == 2)
+        // A value that is written can be deleted, or not, once more.
+        cache[0] = Data(count: 5)
+        #expect(cache[0]?.count == 5)
+    }
+}
