@@ -81,6 +81,52 @@ static inline sqlite3_int64 larder_file_size(sqlite3_file *file) {
     return file != 0 && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : -1;
 }
 
+// Reads and writes of a file through its VFS, at a place of the caller's choice. A read behind the end gives zeros.
+static inline int larder_read_at(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
+    if (file == 0) return SQLITE_IOERR_READ;
+    int code = file->pMethods->xRead(file, bytes, count, offset);
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+static inline int larder_write_at(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
+    return file == 0 ? SQLITE_IOERR_WRITE : file->pMethods->xWrite(file, bytes, count, offset);
+}
+static inline int larder_truncate(sqlite3_file *file, sqlite3_int64 size) {
+    return file == 0 ? SQLITE_IOERR_TRUNCATE : file->pMethods->xTruncate(file, size);
+}
+static inline int larder_sync(sqlite3_file *file) {
+    return file == 0 ? SQLITE_IOERR_FSYNC : file->pMethods->xSync(file, SQLITE_SYNC_FULL);
+}
+
+// Locks the database's file against every other connection of every process: each holds a shared lock on it from its
+// first statement to its closing. SQLITE_BUSY if there is one. The lock ends when the connection is closed.
+static inline int larder_lock_alone(sqlite3 *database) {
+    sqlite3_file *file = larder_main_file(database);
+    if (file == 0) return SQLITE_NOTFOUND;
+    int code = file->pMethods->xLock(file, SQLITE_LOCK_SHARED);
+    if (code != SQLITE_OK) return code;
+    code = file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE);
+    // A refusal leaves the lock that keeps new connections out.
+    if (code != SQLITE_OK) file->pMethods->xUnlock(file, SQLITE_LOCK_SHARED);
+    return code;
+}
+
+// Takes the lock that a writer of the log holds, the first of the log's index. larder_unlock_writing gives it back.
+static inline int larder_lock_writing(sqlite3 *database) {
+    sqlite3_file *file = larder_main_file(database);
+    volatile void *region = 0;
+    if (file == 0 || file->pMethods->iVersion < 2 || file->pMethods->xShmMap == 0) return SQLITE_NOTFOUND;
+    int code = file->pMethods->xShmMap(file, 0, 32768, 1, &region);
+    if (code == SQLITE_OK) code = file->pMethods->xShmLock(file, 0, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
+    if (code != SQLITE_OK) file->pMethods->xShmUnmap(file, 0);
+    return code;
+}
+static inline void larder_unlock_writing(sqlite3 *database) {
+    sqlite3_file *file = larder_main_file(database);
+    if (file == 0) return;
+    file->pMethods->xShmLock(file, 0, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+    file->pMethods->xShmUnmap(file, 0);
+}
+
 // Makes a file at least so long, of blocks that are its own: a hint of a size allocates them where a file grows in
 // chunks, which it does during this call only. SQLite writes a byte into each block behind the end that it finds, so
 // nobody else may be making the file longer at this moment.

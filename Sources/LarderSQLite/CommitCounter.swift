@@ -44,6 +44,12 @@ package final class CommitCounter: Sendable {
         LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))
     }
 
+    /// The number of frames in the log that are not in the main file yet.
+    package var uncopiedFrames: Int {
+        let log = log()
+        return Int(log.frames) - Int(log.moved)
+    }
+
     /// Whether nobody has committed since `stamp` was taken.
     package func stands(at stamp: CommitStamp) -> Bool {
         larder_wal_header_equals(page, stamp.header) != 0

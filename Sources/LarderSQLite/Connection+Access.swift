@@ -2,7 +2,7 @@ internal import LarderCSQLite
 
 extension Connection {
     /// Whether SQLite could open the file only for reading: it tries that when it may not write.
-    package mutating func isReadOnly() -> Bool {
+    package func isReadOnly() -> Bool {
         sqlite3_db_readonly(handle, "main") != 0
     }
 

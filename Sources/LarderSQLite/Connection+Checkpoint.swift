@@ -62,6 +62,53 @@ extension Connection {
     }
 }
 
+extension Connection {
+    /// Overwrites a log with zeros if all of it is in the main file and no other connection has the database open.
+    ///
+    /// This is the last call on a connection, before it is closed: it holds the lock that keeps every other connection out
+    /// until then. Closing ends the mapping of the log's index before that lock, so the next connection of any process
+    /// builds the index again, from a log without frames.
+    ///
+    /// The file keeps its blocks, in which the next process can write a removal if the disk is full.
+    ///
+    /// - Parameter bytes: The length that the log's file keeps.
+    /// - Returns: False if frames are left in the log.
+    package mutating func emptyLog(keeping bytes: Int) throws(SQLiteError) -> Bool {
+        guard let index = larder_wal_index(handle), let log = larder_log_file(handle) else { return true }
+        guard larder_wal_frames(index) > 0 else { return true }
+        let code = larder_lock_alone(handle)
+        if code & 0xff == SQLITE_BUSY { return false }
+        try checkFile(code)
+        // Nobody can move either number now.
+        guard larder_wal_moved(index) == larder_wal_frames(index) else { return false }
+        let zeros = [UInt8](repeating: 0, count: 1 << 16)
+        func write(_ count: Int, at offset: Int64) throws(SQLiteError) {
+            try checkFile(zeros.withUnsafeBytes { larder_write_at(log, $0.baseAddress, Int32(count), offset) })
+        }
+        // The header first: frames without it are never read, frames with a hole in them might be.
+        try write(LogFile.headerSize, at: 0)
+        try checkFile(larder_sync(log))
+        var rest = larder_file_size(log)
+        if rest > Int64(bytes) {
+            try checkFile(larder_truncate(log, Int64(bytes)))
+            rest = Int64(bytes)
+        }
+        var offset: Int64 = 0
+        while offset < rest {
+            let count = min(zeros.count, Int(rest - offset))
+            try write(count, at: offset)
+            offset += Int64(count)
+        }
+        return true
+    }
+
+    private func checkFile(_ code: Int32) throws(SQLiteError) {
+        guard code != SQLITE_OK else { return }
+        let number = larder_take_log_errno(handle)
+        throw SQLiteError(code: .init(rawValue: code), message: "the log cannot be emptied", systemCode: number)
+    }
+}
+
 extension SQL {
     fileprivate static let guardBegin = SQL("BEGIN IMMEDIATE")
     fileprivate static let guardEnd = SQL("ROLLBACK")

@@ -33,6 +33,11 @@ extension Connection {
         try execute("PRAGMA page_size = \(Self.pageSize); PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
     }
 
+    /// Writes without a journal and without waiting for the disk, as suits a file that is deleted if anything fails.
+    package mutating func forgoJournal() throws(SQLiteError) {
+        try execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    }
+
     /// Turns the write-ahead log on; false where the file system cannot carry it.
     package mutating func enableLog() throws(SQLiteError) -> Bool {
         try text("PRAGMA journal_mode = WAL") == "wal"

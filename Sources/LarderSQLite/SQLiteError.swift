@@ -85,7 +85,8 @@ extension SQLiteError {
     package var isCorruption: Bool {
         switch code {
         case .corrupt, .notADatabase: true
-        case .error: isOfOtherTables
+        // Of the formats of a schema that a release of SQLite may not know, ours is the oldest that is still written.
+        case .error: isOfOtherTables || message == "unsupported file format"
         default: Code.constraintsOfOurs.contains(code)
         }
     }
@@ -101,6 +102,9 @@ extension SQLiteError {
 extension SQLiteError {
     /// Whether the volume has no room left, or its user may have no more of it.
     package var isAboutRoom: Bool { .full ~= code || systemCode == ENOSPC || systemCode == EDQUOT }
+
+    /// Whether the file that was to be opened does not exist.
+    var isAboutMissingFile: Bool { .cannotOpen ~= code && systemCode == ENOENT }
 
     /// Our own: there is no room for what is about to be committed.
     package static let noRoom = SQLiteError(code: .full, message: "the main file cannot grow")

@@ -24,6 +24,17 @@ extension Statement {
         try check(bytes.withUnsafeBytes { bindCopy(text: $0, at: index) })
     }
 
+    /// Binds a copy of `value`, whatever its type.
+    package func bind(_ value: RawValue, at index: Int32) throws(SQLiteError) {
+        switch value {
+        case .null: try bindNull(at: index)
+        case .integer(let number): try bind(number, at: index)
+        case .real(let number): try bind(number, at: index)
+        case .text(let bytes): try bind(textBytes: bytes, at: index)
+        case .blob(let bytes): try bind(bytes, at: index)
+        }
+    }
+
     private func bindCopy(text bytes: UnsafeRawBufferPointer, at index: Int32) -> Int32 {
         larder_bind_text_copy(handle, index, base(bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count))
     }

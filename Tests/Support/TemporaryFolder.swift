@@ -40,6 +40,18 @@ package final class TemporaryFolder: Sendable {
         return contents
     }
 
+    /// Writes what `contents()` has given.
+    package func restore(_ contents: [String: Data?]) throws {
+        for (name, data) in contents.sorted(by: { $0.key < $1.key }) {
+            let place = url.appendingPathComponent(name)
+            if let data {
+                try data.write(to: place)
+            } else {
+                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            }
+        }
+    }
+
     /// The names in the folder, sorted.
     package var names: [String] {
         get throws { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() }

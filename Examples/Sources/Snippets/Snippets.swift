@@ -25,6 +25,10 @@ struct Snippets {
                 print(event.message)
             }
         }
+        let report = try await manager.verify(repairing: true)
+        if let original = report.setAside {
+            print("\(report.lost) entries were lost; the original is \(original.path)")
+        }
         try await manager.close()
         await listening.value
     }

@@ -42,17 +42,6 @@ extension Connection {
         if !isOwner { throw SQLiteError(code: .corrupt, message: "the index of keys leads to the row of another key") }
     }
 
-    /// Makes all indexes anew, from the rows.
-    ///
-    /// Where an index had lost a row, its key may have been written once more: of several rows of one key the one that was
-    /// written last stays. What named a file leaves it to the sweep of the folder.
-    package mutating func makeIndexesAnew() throws(SQLiteError) {
-        try execute(Queries.dropKeyIndex)
-        try run(Queries.deleteDoubles)
-        try execute(Queries.makeKeyIndex)
-        try execute("REINDEX")
-    }
-
     /// How many rows there are, of whatever generation.
     package mutating func countRows() throws(SQLiteError) -> Int {
         try with(Queries.countRows) { (statement) throws(SQLiteError) in

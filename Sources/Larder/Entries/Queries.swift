@@ -61,18 +61,6 @@ package enum Queries {
         FROM entry NOT INDEXED WHERE id > ?1 ORDER BY id
         """)
 
-    static let dropKeyIndex = "DROP INDEX IF EXISTS entry_key"
-
-    static let makeKeyIndex = "CREATE UNIQUE INDEX entry_key ON entry (cache, key)"
-
-    /// Rows of a key that another row has too, which was written later.
-    static let deleteDoubles = SQL(
-        """
-        DELETE FROM entry WHERE id IN (SELECT id FROM (
-            SELECT id, row_number() OVER (PARTITION BY cache, key ORDER BY revision DESC, id DESC) AS place FROM entry
-        ) WHERE place > 1)
-        """)
-
     static let countRows = SQL("SELECT count(*) FROM entry")
 
     /// Over all live generations.
@@ -307,4 +295,29 @@ package enum Queries {
 
     static let reclaim = SQL(
         "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE cache = ?1 LIMIT ?2) RETURNING file")
+
+    // MARK: Salvage
+
+    /// Every column, in the order of the table.
+    static let restoreEntry = SQL(
+        """
+        INSERT INTO entry (id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used, checksum,
+            cost, file, extended, payload)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+        ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at, accessed_at =
+            excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age, is_pinned =
+            excluded.is_pinned, revision = excluded.revision, used = excluded.used, checksum =
+            excluded.checksum, cost = excluded.cost, file = excluded.file, extended =
+            excluded.extended, payload = excluded.payload
+        WHERE excluded.revision > revision
+        """)
+
+    static let restoreGeneration = SQL(
+        """
+        INSERT INTO cache (id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at,
+            latest_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        """)
+
+    static let hasRow = SQL("SELECT 1 FROM entry WHERE id = ?1")
 }

@@ -4,7 +4,10 @@ public import Foundation
 public struct CacheEvent: Sendable, Hashable {
     /// What happened.
     public enum Kind: Sendable, Hashable {
-        /// The database was damaged, or newer than the library: a new one was made, and the old one stands at `setAside`.
+        /// The database was damaged, or newer than the library, and was replaced; the original is at `setAside`.
+        ///
+        /// A damaged one was replaced by what could be read of it. The message says how many entries were carried over and
+        /// how many were lost.
         case recovered(setAside: URL)
         /// A sub-cache was opened under another version than this, under which its entries were written, or with another codec.
         case purged(version: CacheVersion)

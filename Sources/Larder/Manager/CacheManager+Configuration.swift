@@ -23,7 +23,8 @@ extension CacheManager {
 
     /// What becomes of a damaged database.
     public enum Recovery: Sendable {
-        /// It is set aside as `<name>.sqlite.corrupt…`, a new store is made, and an event says so.
+        /// Every entry that can be read goes into a new store, the original is set aside as `<name>.sqlite.corrupt…`, and an
+        /// event says so.
         case recreate
         /// Opening, or the call that met the damage, throws ``CacheError/Code/corrupt``, and nothing is changed.
         case fail

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// What `maintain()` has done.
 public struct MaintenanceReport: Hashable, Sendable {
     /// Entries that were over.
@@ -29,6 +31,15 @@ public struct VerificationReport: Hashable, Sendable {
 
     /// How many damaged ones were deleted.
     public let repaired: Int
+
+    /// The number of entries that could not be carried over from a damaged database.
+    ///
+    /// It counts those of which a trace is left: a row that does not fit its checksum, or an index that names one. It is 0
+    /// where the database was not replaced.
+    public let lost: Int
+
+    /// The damaged database, which was set aside; nil if it was not replaced.
+    public let setAside: URL?
 }
 
 extension CacheManager {
@@ -58,8 +69,9 @@ extension CacheManager {
     /// Every page of the database is checked, every row, and every file with its checksum. Values are not decoded.
     ///
     /// - Parameters:
-    ///   - repairing: Whether damaged entries are deleted, and damaged indexes made anew; of two rows with one key the later
-    ///     stays.
+    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every entry
+    ///     that can be read goes into a new one, which takes its place, whatever `recovery` says; the original is set aside.
+    ///     Otherwise damaged entries are deleted.
     ///   - progress: Told how many entries were looked at.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
@@ -67,7 +79,10 @@ extension CacheManager {
         let store = repairing ? try writableStore() : try store()
         if repairing { try store.inside.refuseCurrent("repair the store") }
         let findings = try store.verify(isRepairing: repairing) { progress?($0) }
-        return VerificationReport(problems: findings.problems, entries: findings.rows, repaired: findings.repaired)
+        return VerificationReport(
+            problems: findings.problems, entries: findings.rows, repaired: findings.repaired,
+            lost: findings.salvaged?.lost ?? 0,
+            setAside: findings.salvaged.map { URL(fileURLWithPath: $0.path) })
     }
 
     /// Reads the whole store without blocking the caller's executor; see the synchronous form.

@@ -171,7 +171,7 @@ extension CacheManager {
     private static func tell(_ notice: StoreNotice, _ reporter: Reporter) {
         switch notice {
         case .setAside(let path, let reason):
-            let text = "A new store was made because \(reason); the old one stands at \(path)."
+            let text = "The store was replaced because \(reason). The original is at \(path)."
             reporter.report(CacheEvent(.recovered(setAside: URL(fileURLWithPath: path)), message: text), .warning)
         case .reopened(let path):
             let text = "\(path) was moved, replaced or deleted by somebody else, and was opened again."

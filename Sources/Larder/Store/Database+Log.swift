@@ -68,6 +68,22 @@ extension Database {
         }
     }
 
+    /// Copies what is in the log into the main file, leaves a log without frames, and closes every connection.
+    ///
+    /// If another connection has the database open, of this process or of another, it needs the log: then it is left short.
+    package func closeTidily() throws(SQLiteError) {
+        defer { close() }
+        guard case .pool(let pool) = readers, isInPlace, writer.withLock({ $0 != nil }) else { return }
+        if counter.map({ $0.uncopiedFrames > 0 }) ?? (logPages.load(ordering: .relaxed) > 0) { _ = try checkpoint() }
+        pool.close()
+        let isEmpty = try writer.withLock { writer throws(SQLiteError) -> Bool in
+            guard writer != nil, writer!.exclusive == nil else { return false }
+            _ = writer!.guardian.take()
+            return try writer!.connection.emptyLog(keeping: room.logBytes)
+        }
+        if !isEmpty { try tidyLog() }
+    }
+
     /// The bytes of a log's file that is not worth a commit to cut it.
     var longestKeptLog: Int { room.logBytes + Self.longLog / 4 * Connection.pageSize }
 

@@ -45,9 +45,15 @@ extension Store {
         return true
     }
 
-    private func reopen(
-        _ database: Database, damage: SQLiteError?, isCertain: Bool = false
-    ) throws(CacheError) {
+    /// Opens another database instead of `database`, unless that was done already.
+    ///
+    /// - Parameter isRepair: Whether it is replaced because a caller asked for it.
+    /// - Returns: What became of a damaged one.
+    @discardableResult
+    func reopen(
+        _ database: Database, damage: SQLiteError?, isCertain: Bool = false, isRepair: Bool = false
+    ) throws(CacheError) -> SalvagedStore? {
+        var salvaged: SalvagedStore?
         var displaced: [any Sendable] = []
         let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
             guard self.database === database else { return [] }
@@ -55,14 +61,16 @@ extension Store {
             database.close()
             let loss = StoreLoss(
                 identity: database.identity, logIdentity: database.logIdentity, damage: damage,
-                isCertain: isCertain)
+                isCertain: isCertain, isRepair: isRepair)
             let opened = try opening.open(after: loss)
             state.withLock { $0 = opened.database }
+            salvaged = opened.salvaged
             // Before anybody can write to it: what was in memory was true of another database.
             displaced = live.all.compactMap { $0.moved(to: opened.database.present) }
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }
         // Outside the lock: who is told may use the store, and so may what is released.
         tell(notices, releasing: displaced)
+        return salvaged
     }
 }

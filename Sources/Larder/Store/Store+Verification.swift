@@ -5,6 +5,8 @@ package struct VerificationFindings: Sendable {
     package var problems: [String] = []
     package var rows = 0
     package var repaired = 0
+    /// What became of the database, if it was replaced.
+    package var salvaged: SalvagedStore?
 }
 
 extension Store {
@@ -12,38 +14,127 @@ extension Store {
 
     /// Reads everything, and says what is wrong.
     ///
-    /// - Parameter isRepairing: Whether entries that are damaged are deleted.
+    /// Damage is a finding, and no error; where nothing is to be repaired, it changes nothing either.
+    ///
+    /// - Parameter isRepairing: Whether a damaged database is replaced by what can be read of it, and damaged entries are
+    ///   deleted.
     package func verify(
         isRepairing: Bool, progress: (CacheProgress) -> Void
     ) throws(CacheError) -> VerificationFindings {
         var findings = VerificationFindings()
-        let (total, problems) = try read { (c, _) throws(SQLiteError) in
-            (try c.countRows(), try c.integrityProblems())
+        var total = try checkDatabase(&findings)
+        if isRepairing, !findings.problems.isEmpty, try rebuild(&findings) {
+            total = try checkDatabase(&findings)
         }
-        findings.problems = problems.map { "The database: \($0)." }
-        if isRepairing, !problems.isEmpty { try makeIndexesAnew() }
+        do throws(CheckFailure) {
+            try checkRows(&findings, total, isRepairing, progress)
+        } catch {
+            guard case .damage(let damage) = error else { throw error.cause }
+            findings.problems.append("The database: \(damage.message).")
+            // Behind a repair there is nothing to be found; what is, is for the next call.
+            if isRepairing, findings.salvaged == nil, try rebuild(&findings) {
+                total = try checkDatabase(&findings)
+                do throws(CheckFailure) {
+                    try checkRows(&findings, total, isRepairing, progress)
+                } catch {
+                    if case .other(let error) = error { throw error }
+                }
+            }
+        }
+        if findings.rows == 0 { progress(CacheProgress(completed: 0, total: 0)) }
+        return findings
+    }
+
+    /// Why a check came to no end.
+    private enum CheckFailure: Error {
+        case damage(SQLiteError)
+        case other(CacheError)
+
+        var cause: CacheError {
+            switch self {
+            case .damage(let error): CacheError("cannot check", error)
+            case .other(let error): error
+            }
+        }
+    }
+
+    /// Runs `body` on a reader; unlike with other reads, damage is reported and nothing is done about it.
+    private func inspect<R: Sendable>(
+        _ body: @Sendable (inout Connection) throws(SQLiteError) -> R
+    ) throws(CheckFailure) -> R {
+        do {
+            let database = try current()
+            do {
+                return try database.read(body)
+            } catch  where error.isCorruption && database.isInPlace {
+                throw CheckFailure.damage(error)
+            } catch {
+                return try read { (connection, _) throws(SQLiteError) in try body(&connection) }
+            }
+        } catch let failure as CheckFailure {
+            throw failure
+        } catch let error as CacheError {
+            throw .other(error)
+        } catch {
+            throw .other(CacheError(.storageUnavailable, "\(error)"))
+        }
+    }
+
+    /// Has SQLite check the database, and looks at the table of caches; how many rows there are.
+    private func checkDatabase(_ findings: inout VerificationFindings) throws(CacheError) -> Int {
+        do {
+            let (total, problems) = try inspect { (c) throws(SQLiteError) in
+                // The checksums of the table of caches are checked with each look at it.
+                _ = try c.generations()
+                return (try c.countRows(), try c.integrityProblems())
+            }
+            findings.problems += problems.map { "The database: \($0)." }
+            return total
+        } catch {
+            guard case .damage(let damage) = error else { throw error.cause }
+            findings.problems.append("The database: \(damage.message).")
+            return 0
+        }
+    }
+
+    private func checkRows(
+        _ findings: inout VerificationFindings, _ total: Int, _ isRepairing: Bool, _ progress: (CacheProgress) -> Void
+    ) throws(CheckFailure) {
         var last = Int64.min
         while true {
             let after = last
-            let rows = try read { (c, _) throws(SQLiteError) in
+            let rows = try inspect { (c) throws(SQLiteError) in
                 try c.checkedRows(after: after, bytes: Self.bytesPerCheck)
             }
             // Where ids do not rise, a page that leads to others is damaged, and its rows would come again and again.
             guard let end = rows.last?.row.facts.id, end > last else { break }
             last = end
-            for row in rows {
-                guard let problem = try problem(of: row) else { continue }
-                findings.problems.append(problem)
-                if isRepairing {
-                    try delete(row)
-                    findings.repaired += 1
+            do {
+                for row in rows {
+                    guard let problem = try problem(of: row) else { continue }
+                    findings.problems.append(problem)
+                    if isRepairing {
+                        try delete(row)
+                        findings.repaired += 1
+                    }
                 }
+            } catch {
+                throw .other(error)
             }
             findings.rows += rows.count
-            progress(CacheProgress(completed: min(findings.rows, total), total: total))
+            progress(CacheProgress(completed: min(findings.rows, total), total: max(total, findings.rows)))
         }
-        if total == 0 { progress(CacheProgress(completed: 0, total: 0)) }
-        return findings
+    }
+
+    /// Replaces the database by what can be read of it; false in memory, where there is no other copy to read.
+    private func rebuild(_ findings: inout VerificationFindings) throws(CacheError) -> Bool {
+        let database = try current()
+        guard database.identity != nil else { return false }
+        let damage = SQLiteError(code: .corrupt, message: findings.problems.first ?? "verified")
+        findings.salvaged = try reopen(database, damage: damage, isCertain: true, isRepair: true)
+        // Some of what was counted may have been there twice.
+        for ledger in live.all { ledger.forgetTally() }
+        return findings.salvaged != nil
     }
 
     /// What is wrong with a row, in a sentence.
@@ -73,18 +164,6 @@ extension Store {
         }
         if case .missing = reading { return "\(name) names the file \(file), which is gone." }
         return "\(name) names the file \(file), which is damaged."
-    }
-
-    /// Makes the indexes anew, of which some of what is wrong may have been: the rows are what counts.
-    private func makeIndexesAnew() throws(CacheError) {
-        let ticket = WriteTicket<Void>(
-            .unheld, isCompound: true, isAlone: true, adding: .max,
-            perform: { (connection, _) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in try c.makeIndexesAnew() }
-            })
-        try queue.run(ticket, self)
-        // Some of what was counted may have been there twice.
-        for ledger in live.all { ledger.forgetTally() }
     }
 
     private func delete(_ row: CheckedRow) throws(CacheError) {

@@ -189,8 +189,7 @@ package final class Store: Sendable {
         return reopening.withLock { _ in
             guard let database else { return nil }
             state.withLock { $0 = nil }
-            defer { database.close() }
-            let notice = tidy(database)
+            let notice = noticing { () throws(SQLiteError) in try database.closeTidily() }
             if !isReadOnly {
                 do throws(SystemError) {
                     try database.blobs?.emptyPool()
@@ -213,8 +212,12 @@ package final class Store: Sendable {
     }
 
     private func tidy(_ database: Database) -> StoreNotice? {
+        noticing { () throws(SQLiteError) in try database.tidyLog() }
+    }
+
+    private func noticing(_ work: () throws(SQLiteError) -> Void) -> StoreNotice? {
         do throws(SQLiteError) {
-            try database.tidyLog()
+            try work()
             return nil
         } catch {
             return .backgroundFailure(CacheError("cannot checkpoint \(opening.name)", error))

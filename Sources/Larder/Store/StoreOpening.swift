@@ -21,6 +21,21 @@ package protocol StoreOpening: Sendable {
 package struct Opened: Sendable {
     package let database: Database
     package var notices: [StoreNotice] = []
+    /// What became of a damaged one.
+    package var salvaged: SalvagedStore?
+}
+
+/// A damaged store that was replaced.
+package struct SalvagedStore: Sendable {
+    /// The entries in the new store, and those that could not be read as far as there is a trace of them.
+    package let entries: Int
+    package let lost: Int
+    /// Where the original is.
+    package let path: String
+
+    package init(entries: Int, lost: Int, path: String) {
+        (self.entries, self.lost, self.path) = (entries, lost, path)
+    }
 }
 
 /// Why a database that was open has to be opened again.
@@ -36,4 +51,7 @@ package struct StoreLoss: Sendable {
 
     /// Whether the damage was met again after an opening that could not find it.
     package let isCertain: Bool
+
+    /// Whether the replacement was asked for, whatever the policy of recovery is.
+    package var isRepair = false
 }

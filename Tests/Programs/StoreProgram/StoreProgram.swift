@@ -147,7 +147,7 @@ struct StoreProgram {
             for _ in 0..<2 where attempt("rows", { try manager.store().rowCount() }) { break }
             for number in 0..<2 {
                 let done = attempt("wrote") {
-                    try manager.writableStore().insertRow(named: "new \(number)")
+                    try manager.writableStore().insertRow(named: "new \(UUID())")
                     return number
                 }
                 if done { break }

@@ -8,23 +8,32 @@ struct SetAside {
     let location: StoreLocation
     let vfs: String?
 
-    /// Moves the store's files to names of their own beside it.
+    /// Moves the store's files to other names in their folder.
     ///
-    /// - Parameter isOurs: Whether the database carried our mark. Of those sets the newest is kept, the others go.
-    /// - Returns: The database's new path, and why an older set could not be deleted.
-    func callAsFunction(isOurs: Bool) throws(SystemError) -> (path: String, leftOver: CacheError?) {
+    /// - Parameters:
+    ///   - isOurs: Whether the database carried our mark. Of those sets the newest is kept, the others are deleted.
+    ///   - keepsFiles: Whether the folder of large values stays, for the store that takes this one's place.
+    /// - Returns: The database's new path.
+    func move(isOurs: Bool, keepsFiles: Bool = false) throws(SystemError) -> String {
         let target = location.path + (isOurs ? Self.ours : Self.others) + stamp()
         if try FileSystem.status(location.path) != nil { try FileSystem.move(location.path, to: target) }
         // In this order on the disk, too: the old log must not meet the new database.
         try FileSystem.sync(location.folder)
-        try move(rests, to: target)
+        try move(keepsFiles ? rests.dropLast() : rests[...], to: target)
+        return target
+    }
+
+    /// Makes other processes look at the moved database, and deletes older sets.
+    ///
+    /// - Returns: Why an older set could not be deleted.
+    func finish(_ target: String, isOurs: Bool) -> CacheError? {
         ringOut(target)
-        guard isOurs else { return (target, nil) }
+        guard isOurs else { return nil }
         do {
             try prune(except: target)
-            return (target, nil)
+            return nil
         } catch {
-            return (target, CacheError("cannot delete an older damaged store beside \(location.path)", error))
+            return CacheError("cannot delete an older damaged store beside \(location.path)", error)
         }
     }
 

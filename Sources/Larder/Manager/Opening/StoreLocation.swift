@@ -18,6 +18,12 @@ package struct StoreLocation: Sendable {
     /// The file that the one locks who creates, migrates or replaces the store; SQLite never sees it.
     var lock: String { path + ".lock" }
 
+    /// The file into which a damaged store is salvaged, while that is under way.
+    var salvage: String { path + ".salvage" }
+
+    /// The same file when it is complete, until it takes the place of the damaged store.
+    var salvaged: String { path + ".salvaged" }
+
     /// The folder of spilled values.
     var files: String {
         // A database that is not named `….sqlite` must not share a folder with one that is.

@@ -3,7 +3,7 @@ internal import LarderSQLite
 extension StoreOpener {
     /// What has to be done about the file at our path.
     private enum Trouble: Error {
-        case damaged(SQLiteError)
+        case damaged(SQLiteError, LogContents? = nil)
         case newer(Int32)
     }
 
@@ -12,6 +12,7 @@ extension StoreOpener {
     /// The caller holds the lock file.
     func openLocked(_ loss: StoreLoss?) throws -> Opened {
         var notices: [StoreNotice] = []
+        var salvaged: SalvagedStore?
         var trouble: Trouble?
         let current = try FileSystem.status(name)?.identity
         if let loss, let current, current == loss.identity {
@@ -23,9 +24,16 @@ extension StoreOpener {
         var isSecondLook = false
         // Twice replaced and still no good: something else is wrong.
         for _ in 0..<6 {
-            if let trouble { notices += try replace(trouble) }
+            if let trouble {
+                let done = try replace(trouble, isRepair: loss?.isRepair == true)
+                notices += done.notices
+                salvaged = done.salvaged
+            }
             do {
-                return Opened(database: try build(), notices: notices)
+                if let contents = try settleLog() {
+                    throw Trouble.damaged(SQLiteError(code: .corrupt, message: "the log is damaged"), contents)
+                }
+                return Opened(database: try build(), notices: notices, salvaged: salvaged)
             } catch let found as Trouble {
                 trouble = found
             } catch let error as SQLiteError where error.isCorruption {
@@ -37,7 +45,7 @@ extension StoreOpener {
         throw refusal(.corrupt, "what was made anew there is damaged again; check the volume")
     }
 
-    private var setAside: SetAside { SetAside(location: location, vfs: settings.vfs) }
+    var setAside: SetAside { SetAside(location: location, vfs: settings.vfs) }
 
     /// Whether a look at every page finds the damage that was met; what cannot be read for another cause is thrown.
     private func isDamaged(_ identity: FileIdentity) throws(SQLiteError) -> Bool {
@@ -51,7 +59,9 @@ extension StoreOpener {
 
     /// Opens the file and gives it what it lacks.
     private func build() throws -> Database {
-        if try FileSystem.status(name) == nil {
+        if try FileSystem.status(name) != nil {
+            try deleteSalvage()
+        } else if try !finishSalvage() {
             try setAside.moveRests()
             _ = try FileSystem.makeFile(name)
         }
@@ -84,15 +94,22 @@ extension StoreOpener {
         try hasLog() || FileSystem.status(location.files) != nil
     }
 
-    /// Sets the store aside, if the policy allows it.
-    private func replace(_ trouble: Trouble) throws -> [StoreNotice] {
-        let reason: String
+    /// Sets the store aside, if the policy allows it; a damaged one leaves behind what can be read of it.
+    private func replace(
+        _ trouble: Trouble, isRepair: Bool
+    ) throws -> (notices: [StoreNotice], salvaged: SalvagedStore?) {
+        let (path, reason, leftOver): (String, String, CacheError?)
+        var salvaged: SalvagedStore?
         switch trouble {
-        case .damaged(let error):
-            guard settings.recovery == .recreate else {
+        case .damaged(let error, let contents):
+            guard isRepair || settings.recovery == .recreate else {
                 throw CacheError("cannot open \(name), and `recovery` says not to replace it", error)
             }
-            reason = "it was damaged (\(error.message))"
+            let done = try salvage(contents)
+            (path, leftOver) = (done.path, done.leftOver)
+            let report = done.report ?? SalvageReport()
+            salvaged = SalvagedStore(entries: report.entries, lost: report.lost, path: path)
+            reason = "it was damaged (\(error.message)); \(Self.describe(done.report))"
         case .newer(let version):
             guard settings.newerSchema == .recreate else {
                 throw refusal(
@@ -101,11 +118,17 @@ extension StoreOpener {
                         + "update the library, or set `newerSchema` to have it replaced")
             }
             reason = "a newer release of the library wrote it (schema \(version))"
+            // A file that never was ours is never deleted, so whether it was is decided by the mark at its place.
+            let isOurs = try head().applicationID == Schema.applicationID
+            path = try setAside.move(isOurs: isOurs)
+            leftOver = setAside.finish(path, isOurs: isOurs)
         }
-        // A file that never was ours is never deleted, so whether it was is decided by the mark at its place.
-        let isOurs = try head().applicationID == Schema.applicationID
-        let (target, leftOver) = try setAside(isOurs: isOurs)
-        let done = StoreNotice.setAside(path: target, reason: reason)
-        return leftOver.map { [done, .backgroundFailure($0)] } ?? [done]
+        let done = StoreNotice.setAside(path: path, reason: reason)
+        return (leftOver.map { [done, .backgroundFailure($0)] } ?? [done], salvaged)
+    }
+
+    private static func describe(_ report: SalvageReport?) -> String {
+        guard let report else { return "nothing in it could be read" }
+        return "\(report.entries) of its entries were carried over, \(report.lost) were lost"
     }
 }

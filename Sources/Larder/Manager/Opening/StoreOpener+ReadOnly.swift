@@ -28,6 +28,7 @@ extension StoreOpener {
         if try hasLog && FileSystem.status(location.logs[1]) == nil {
             throw refusal(.storageUnavailable, "its log has no index beside it; open it for writing once")
         }
+        if hasLog { try refuseDamagedLog() }
         // Without a log but not in the log's mode either, the locks are those of SQLite's other mode.
         let isAlone = !hasLog && head.isInLogMode
         let source = isAlone ? Connection.Location.immutableFile : Connection.Location.readOnlyFile

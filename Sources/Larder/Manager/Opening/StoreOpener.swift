@@ -18,7 +18,9 @@ struct StoreOpener: StoreOpening {
             if settings.access == .readWrite { try FileSystem.makeFolders(location.folder) }
             try refuseImpossiblePlaces()
             if settings.access == .readOnly { return Opened(database: try openSteadilyReadOnly()) }
-            if loss == nil, let database = try openIfReady() { return Opened(database: database) }
+            if loss == nil, try isLogEmpty() && !hasSalvage(), let database = try openIfReady() {
+                return Opened(database: database)
+            }
             let result = try FileSystem.withLock(location.lock, waiting: settings.busyMilliseconds) {
                 Result { try openLocked(loss) }
             }
