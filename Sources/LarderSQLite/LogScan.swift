@@ -280,26 +280,24 @@ package struct LogScan: ~Copyable {
         guard !tail.isEmpty || !contents.doubtful.isEmpty else { return sound }
         var last = contents.frames.mapValues { TailFrame(index: $0, page: 0, commit: 0, isWhole: true) }
         for frame in tail { last[frame.page] = frame }
-        var isAnyCopied = false
+        // Pages behind the damage that are in the main file, and those that are not.
+        var (copied, missing) = (0, 0)
+        var isPrefixCopied = true
         var isAllCopied = true
         for (number, frame) in last {
-            let isInMain = try isCopied(number, frame, main, order)
-            if !isInMain {
-                // The number of a page that is doubtful may be another one.
-                if frame.isWhole { isAllCopied = false }
-            } else if frame.index >= committed {
-                if let older = contents.frames[number] {
-                    if try !isCopied(number, TailFrame(index: older, page: 0, commit: 0, isWhole: true), main, order) {
-                        isAnyCopied = true
-                    }
-                } else {
-                    isAnyCopied = true
-                }
+            if try isCopied(number, frame, main, order) {
+                if frame.index >= committed { copied += 1 }
+                continue
             }
+            // The number of a page that is doubtful may be another one.
+            if frame.isWhole { isAllCopied = false }
+            if frame.index < committed { isPrefixCopied = false } else { missing += 1 }
         }
         // A doubtful frame whose page is in the main file is not needed.
         if !contents.doubtful.isEmpty { return isAllCopied ? .copied : mixed(with: tail) }
-        guard isAnyCopied else { return sound }
+        // A log is copied from its start on: a page before the damage that is not in the main file tells that nothing was. A few
+        // pages are in it by chance after a loss of power: those that were changed and changed back.
+        guard isPrefixCopied, copied > 0, copied >= missing else { return sound }
         if isAllCopied { return .copied }
         return tail.contains(where: { $0.commit > 0 }) ? mixed(with: tail) : sound
     }

@@ -53,6 +53,9 @@ package struct SampleStore: Sendable {
     package struct Entry: Hashable, Sendable, CustomStringConvertible {
         package let name: String
         package let key: Int
+
+        package init(name: String, key: Int) { (self.name, self.key) = (name, key) }
+
         package var description: String { "\(name) \(key)" }
     }
 

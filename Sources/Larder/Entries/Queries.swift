@@ -206,19 +206,13 @@ package enum Queries {
             """)
     }
 
-    static let writtenUp = ids(by: ["written_at", "revision", "id"], "ASC")
-    static let writtenDown = ids(by: ["written_at", "revision", "id"], "DESC")
-    static let accessedUp = ids(by: [use, "id"], "ASC")
-    static let accessedDown = ids(by: [use, "id"], "DESC")
-    static let sizeUp = ids(by: ["size", "id"], "ASC")
-    static let sizeDown = ids(by: ["size", "id"], "DESC")
+    static let writtenPlaces = places("written_at", "revision")
+    static let accessedPlaces = places("ifnull(used, revision)", "0")
+    static let sizePlaces = places("size", "0")
 
-    private static let use = "ifnull(used, revision)"
-
-    /// The ids of the rows between the keys ?2 and ?3, in an order.
-    private static func ids(by columns: [String], _ direction: String) -> SQL {
-        let order = columns.map { "\($0) \(direction)" }.joined(separator: ", ")
-        return SQL("SELECT id FROM entry WHERE cache = ?1 AND key >= ?2 AND key <= ?3 ORDER BY \(order)")
+    /// The ids of the rows between the keys ?2 and ?3, with what an order compares.
+    private static func places(_ first: String, _ second: String) -> SQL {
+        SQL("SELECT id, \(first), \(second) FROM entry WHERE cache = ?1 AND key >= ?2 AND key <= ?3")
     }
 
     static let rowWithID = SQL("SELECT \(facts), extended, payload, cost, key FROM entry WHERE id = ?2 AND cache = ?1")

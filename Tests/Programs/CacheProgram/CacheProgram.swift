@@ -23,6 +23,9 @@ struct CacheProgram {
             case "damage":
                 try DamageRig.run(
                     arguments[1], in: arguments[2], seed: UInt64(arguments[3]) ?? 1, rounds: Int(arguments[4]) ?? 0)
+            case "damage-by-name":
+                var rig = try NamedDamage(arguments[1], seed: UInt64(arguments[2]) ?? 1)
+                try rig.run(rounds: Int(arguments[3]) ?? 0)
             case "mix":
                 say("mixing")
                 let mixture = try Mixture(
