@@ -145,6 +145,6 @@ extension FrontState {
         let entry = FrontEntry(
             value: write.value, writtenAt: write.content.row.writtenAt, accessedAt: write.content.row.writtenAt,
             revision: revision, used: lastUse, age: write.content.row.age, round: round)
-        return keep(write.key, hash: write.hash, entry, cost: write.cost)
+        return keep(write.key, hash: write.hash, entry, cost: write.cost, bytes: write.bytes)
     }
 }

@@ -32,6 +32,25 @@ extension MemoryCache {
         }
     }
 
+    /// The bytes of memory that the entries take; `Int.max` if they are more.
+    ///
+    /// An entry takes its share of the table, in which its key and its value are inline. In addition it takes the bytes
+    /// of a key that is a `String` or `Data` and does not fit inline, and its cost: in a cache with a ``byteLimit``, give
+    /// the bytes that a value has outside of `MemoryLayout<Value>.stride` as its cost. Without a cost only the inline
+    /// size of the value counts.
+    public var totalBytes: Int { state.withLock { Int(clamping: $0.totalBytes) } }
+
+    /// The maximum number of bytes that the entries take, as ``totalBytes`` counts them; `Int.max`, the default, for any.
+    ///
+    /// A lower limit takes effect before the setter returns. A negative number counts as 0, at which nothing is kept.
+    public var byteLimit: Int {
+        get { state.withLock { $0.byteLimit } }
+        set {
+            state.withLock { $0.limitBytes(to: Swift.max(0, newValue)) }
+            trim { $0.isOverLimit }
+        }
+    }
+
     /// Removes the least recently used entries until at most so many are left; a negative number counts as 0.
     public func trim(toCount count: Int) {
         trim { $0.table.count > Swift.max(0, count) }
@@ -72,7 +91,10 @@ extension MemoryCache {
             var discards: [LRUTable<Key, Value>.Node] = []
             isDone = state.withLock { state in
                 for _ in 0..<Self.entriesPerSlice {
-                    guard state.table.count > 0, isTooMuch(state) else { return true }
+                    guard state.table.count > 0, isTooMuch(state) else {
+                        state.giveBackRoom()
+                        return true
+                    }
                     discards.append(state.remove(state.table.leastRecent))
                 }
                 return false
