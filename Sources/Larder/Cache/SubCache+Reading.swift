@@ -111,6 +111,7 @@ extension SubCache {
                 used: used, age: facts.age, round: round)
             return front.offer(key, hash: hash, entry, cost: cost, bytes: bytes, since: sequence)
         }
+        if displacement != nil { noteEnd(writtenAt: facts.writtenAt, accessedAt: found.moment, age: facts.age) }
         if displacement == nil {
             // Where memory holds nothing, the numbers come from where `find` takes them.
             ledger.noteUse(stored, at: found.moment, used: used == 0 ? ledger.store.revisions.next() : used)

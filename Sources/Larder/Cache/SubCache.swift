@@ -35,6 +35,9 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     /// The bytes outside the table above which memory takes no entry.
     @usableFromInline let outsideLimit: Atomic<Int>
 
+    /// Waits for the next entry in memory that expires.
+    @usableFromInline let expiry: ExpiryTimer
+
     /// The managers that have opened it, to tell them what happens.
     private let reporters = Mutex<[Reporter]>([])
 
@@ -52,6 +55,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         flights = Flights(name: ledger.name)
         costLimit = Atomic(limits.effectiveCount > 0 ? limits.effectiveCost : .max)
         outsideLimit = Atomic(limits.outsideLimit(overhead: FrontState<Key, Value>.overhead))
+        expiry = ExpiryTimer(ledger.store.timekeeper)
         let seed = HashSeed()
         self.seed = seed
         holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
@@ -86,6 +90,8 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     // MARK: - What the ledger tells
 
     package func clear() -> (any Sendable)? {
+        // Before: what comes in from now on asks for a timer again.
+        expiry.cancel()
         let displaced = front.withLock { $0.clear() }
         return ReleasedLater.both(displaced, noteAllChanged())
     }
@@ -184,6 +190,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     }
 
     package func retire() {
+        expiry.cancel()
         backgroundWatcher.withLock { $0 = nil }
         if let link = pressureLink.withLock({ $0.take() }) { PressureWatcher.shared.remove(ObjectIdentifier(link)) }
         do throws(CacheError) {

@@ -78,5 +78,6 @@ extension MemoryCache {
                         value, forKey: key, hash: hash, cost: 0, bytes: bytes, start: start, into: &discards))
             }
         }
+        if expiry != nil, !values.isEmpty { noteStart(start) }
     }
 }

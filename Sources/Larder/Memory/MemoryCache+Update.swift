@@ -31,6 +31,7 @@ extension MemoryCache {
                 $0.finishUpdate(
                     key, hash: hash, value: remains.value, cost: cost, start: start, into: &remains.discards)
             }
+            if expiry != nil { noteStart(start) }
             return result
         }
     }

@@ -33,6 +33,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
     private let isWatched: Bool
 
+    /// Removes entries when their time has come; nil where nothing expires.
+    @usableFromInline let expiry: MemoryExpiry?
+
     /// Makes an empty cache that tells the time by the system's clock.
     ///
     /// - Parameters:
@@ -72,10 +75,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: clock)
     }
 
-    /// Makes a cache whose hashes are known, for tests that attack it.
+    /// Makes a cache whose hashes are known, and whose time passes as a test says.
     package init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge,
-        clearsOnMemoryPressure: Bool, seed: HashSeed, injectedClock: (@Sendable () -> Date)?
+        clearsOnMemoryPressure: Bool, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
+        timekeeper: Timekeeper? = nil
     ) {
         self.seed = seed
         // An initializer that cannot throw takes an age that is no number for one in which nothing is served.
@@ -85,12 +89,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             MemoryCacheState(
                 seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
                 byteLimit: Swift.max(0, byteLimit), sides: rule.needsStart ? EntryBytes.ofStart : 0))
+        expiry = rule.isUnlimited ? nil : MemoryExpiry(timekeeper ?? Timekeeper(clock: injectedClock))
         isWatched = clearsOnMemoryPressure
         if isWatched { PressureWatcher.shared.add(self) }
     }
 
     deinit {
         if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
+        expiry?.timer.cancel()
     }
 
     /// The value of a key; setting nil removes it.
@@ -136,6 +142,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start)
         }
         if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start) }
+        if expiry != nil { noteStart(start) }
     }
 
     /// Sets a value where more than one entry may have to go for it.
@@ -172,6 +179,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///
     /// - Complexity: O(n) for the release of the values, O(1) under the lock.
     public func removeAll() {
+        // Before: what is set from now on asks for a timer again.
+        expiry?.timer.cancel()
         let emptied = state.withLock { $0.removeAll() }
         _ = consume emptied
     }

@@ -86,7 +86,7 @@ extension MemoryCacheState {
     @usableFromInline
     mutating func giveBackRoom() {
         let empty = Int(table.nodeCapacity) - 1 - table.count
-        guard empty > 1024, table.walkCount == 0 else { return }
+        guard empty > 1024, table.walkCount == 0, sweeps == 0 else { return }
         let isMuch = byteLimit != .max && empty > byteLimit / 16 / overhead
         guard isMuch || empty > table.count else { return }
         let origins = table.shrink(to: table.count + table.count / 32)

@@ -32,6 +32,8 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var entryBound: Int
     /// The bytes of each entry in the table and next to it.
     @usableFromInline let overhead: Int
+    /// How many sweeps are on their way through the indices, which stay what they are until then.
+    var sweeps = 0
     /// The keys some `update` works on.
     @usableFromInline var holds: [UpdateHold<Key>] = []
     /// Whether there are any.

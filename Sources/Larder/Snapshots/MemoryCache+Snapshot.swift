@@ -111,6 +111,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
             return (displaced, isKept)
         }
         _ = consume displaced
+        if expiry != nil, isKept { noteStart(start) }
         return isKept
     }
 }
