@@ -6,7 +6,9 @@ import Synchronization
 package final class ManualTime: Sendable {
     private struct State {
         var now: Date
-        var pending: [(due: Date, wakeup: Wakeup)] = []
+        /// What has passed, in microseconds.
+        var elapsed: Int64 = 0
+        var pending: [(due: Int64, wakeup: Wakeup)] = []
     }
 
     private let state: Mutex<State>
@@ -17,35 +19,55 @@ package final class ManualTime: Sendable {
 
     package var now: Date { state.withLock { $0.now } }
 
-    /// Sets the clock, without anything coming due: what a user who changes the system's time does.
-    package func set(_ date: Date) { state.withLock { $0.now = date } }
+    /// The time that has passed, in milliseconds.
+    package var uptime: Int64 { state.withLock { $0.elapsed / 1000 } }
+
+    /// Sets the clock, without anything coming due; a later moment counts as time that has passed.
+    package func set(_ date: Date) {
+        state.withLock { state in
+            state.elapsed += max(0, Self.microseconds(date.timeIntervalSince(state.now)))
+            state.now = date
+        }
+    }
+
+    /// Sets the clock while no time passes: what a user who changes the system's time does.
+    package func mislead(by duration: Duration) { state.withLock { $0.now += duration / .seconds(1) } }
 
     /// Lets time pass, and runs what comes due, in order, on this thread.
     package func advance(by duration: Duration) {
         let seconds = duration / .seconds(1)
         let due = state.withLock { state -> [Wakeup] in
             state.now += seconds
-            let now = state.now
-            let due = state.pending.filter { $0.due <= now }.sorted { $0.due < $1.due }
-            state.pending.removeAll { $0.due <= now }
+            state.elapsed += Self.microseconds(seconds)
+            let elapsed = state.elapsed
+            let due = state.pending.filter { $0.due <= elapsed }.sorted { $0.due < $1.due }
+            state.pending.removeAll { $0.due <= elapsed }
             return due.map(\.wakeup)
         }
         for wakeup in due { wakeup.fire() }
     }
 
-    /// How many wake-ups wait.
-    package var pendingCount: Int { state.withLock { $0.pending.count } }
+    /// How many wake-ups wait that nobody has cancelled.
+    package var pendingCount: Int {
+        state.withLock { state in
+            state.pending.removeAll { $0.wakeup.isOver }
+            return state.pending.count
+        }
+    }
 
     package func wake(after duration: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
         let wakeup = Wakeup(action)
-        state.withLock { $0.pending.append(($0.now + duration / .seconds(1), wakeup)) }
+        state.withLock { $0.pending.append(($0.elapsed + Self.microseconds(duration / .seconds(1)), wakeup)) }
         return wakeup
     }
+
+    private static func microseconds(_ seconds: Double) -> Int64 { Int64((seconds * 1e6).rounded()) }
 
     /// A configuration that lives in this time.
     package var configuration: CacheManager.Configuration {
         var configuration = CacheManager.Configuration()
         configuration.clock = { self.now }
+        configuration.uptime = { self.uptime }
         configuration.wake = { self.wake(after: $0, $1) }
         // A test that moves time for an age wants nothing swept by it.
         configuration.maintenanceInterval = nil
@@ -53,6 +75,8 @@ package final class ManualTime: Sendable {
     }
 
     package var timekeeper: Timekeeper {
-        Timekeeper(now: { SystemClock.milliseconds(of: self.now) }, wake: { self.wake(after: $0, $1) })
+        Timekeeper(
+            now: { SystemClock.milliseconds(of: self.now) }, uptime: { self.uptime },
+            wake: { self.wake(after: $0, $1) })
     }
 }

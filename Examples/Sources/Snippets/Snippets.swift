@@ -52,6 +52,11 @@ struct Snippets {
         images.setValue(data, forKey: "logo", cost: data.count)
         let logo = images["logo"]
 
+        let (page, url) = (data, "https://example.org")
+        let pages = MemoryCache<String, Data>(byteLimit: 32 << 20)
+        pages.setValue(page, forKey: url, cost: page.count)
+        print(pages.totalBytes)
+
         let sessions = MemoryCache<String, String>(maxAge: .minutes(10).sinceLastAccess)
         sessions["a"] = "b"
         try sessions.save(to: file)

@@ -34,7 +34,7 @@ extension Cache {
     public func removeExpired() throws(CacheError) -> Int {
         try checkCurrent("remove what is expired")
         return try ledger.removeExpired { () throws(CacheError) in
-            (try ledger.sweepTerms().rules, 0, terms.now())
+            (try ledger.sweepTerms().rules, 0, ledger.store.sweepClock.moment(at: terms.now()))
         }
     }
 

@@ -77,7 +77,10 @@ extension Cache {
             columns.writtenAt = now
             if let age { columns.age = age }
         }
-        return try ledger.run(ticket) != nil
+        guard try ledger.run(ticket) != nil else { return false }
+        // It may end sooner than before. Without an age of its own it ends later.
+        if let age { ledger.noteEnd(writtenAt: now, age: age) }
+        return true
     }
 
     /// Pins an entry or takes its pin away, without its value.

@@ -96,6 +96,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
             _ = try ledger.run(ledger.declareTicket(new))
         }
+        // What is there may expire sooner by this age.
+        if old.age != new.age { store.lookSoon(rule) }
         try ledger.noteClock(clock())
     }
 
@@ -123,6 +125,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         var purged: String?
         /// Whether rows wait to be reclaimed, of this purge or of one over which a process died.
         var isAnyRetired = false
+        /// The least age by which rows that were there may expire; nil if none does.
+        var leastAge: Int64?
     }
 
     /// Finds the live generation, or retires it and makes another, in one transaction.
@@ -167,6 +171,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 .info)
         }
         if found.isAnyRetired { store.reclaimer.begin(store) }
+        if let age = found.leastAge { store.lookSoon(age: age) }
         do throws(CacheError) {
             try tolerant { () throws(CacheError) in
                 try opened.core.ledger.noteClock(clock())
@@ -191,6 +196,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
 
     private func find(_ connection: inout Connection, _ context: WriteContext) throws(SQLiteError) -> Found {
         var purged: String?
+        // Of all caches: the first that is opened sees to the rows of those that nobody opens.
+        let leastAge = try connection.leastAge()
         if var live = try connection.liveGeneration(named: name) {
             if live.isOf(version: version.description, codec: codec) {
                 try connection.declare(
@@ -199,7 +206,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 live.keepsExpired = keepsExpired
                 live.openedAt = openedAt
                 return Found(
-                    generation: live, binding: GenerationBinding(live, context), present: context.present)
+                    generation: live, binding: GenerationBinding(live, context), present: context.present,
+                    leastAge: rule.isUnlimited ? leastAge : min(leastAge ?? .max, rule.pauseAge))
             }
             try connection.retire(live.id)
             purged = live.version
@@ -207,7 +215,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let generation = try connection.insert(declaration)
         return Found(
             generation: generation, binding: GenerationBinding(generation, context), present: context.present,
-            purged: purged)
+            purged: purged, leastAge: leastAge)
     }
 
     /// Makes the ledger and the front of a generation, and puts them in the place of what was in use.

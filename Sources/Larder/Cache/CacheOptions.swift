@@ -10,21 +10,43 @@ public struct MemoryLimits: Hashable, Sendable {
     /// A cost is the size of the payload where none was given.
     public var costLimit: Int?
 
-    /// Limits of a number and a cost; 32 MiB of cost by default.
-    public init(countLimit: Int? = nil, costLimit: Int? = 32 << 20) {
+    /// The maximum number of bytes of memory that they take; nil for any.
+    ///
+    /// An entry takes its key, its value, and its place in the table. The size of the payload stands for the value,
+    /// whatever its cost is; see ``MemoryTier/totalBytes``.
+    public var byteLimit: Int?
+
+    /// The byte limit where none is given: 32 MiB.
+    public static let defaultByteLimit = 32 << 20
+
+    /// Creates limits of a number, a cost and a number of bytes; 32 MiB of bytes by default.
+    public init(
+        countLimit: Int? = nil, costLimit: Int? = nil, byteLimit: Int? = MemoryLimits.defaultByteLimit
+    ) {
         self.countLimit = countLimit
         self.costLimit = costLimit
+        self.byteLimit = byteLimit
     }
 
     /// Nothing is kept in memory; every read asks the disk.
-    public static let disabled = MemoryLimits(countLimit: 0, costLimit: 0)
+    public static let disabled = MemoryLimits(countLimit: 0, costLimit: 0, byteLimit: 0)
 
     var effectiveCount: Int { max(0, countLimit ?? .max) }
     var effectiveCost: Int { max(0, costLimit ?? .max) }
+    var effectiveBytes: Int { max(0, byteLimit ?? .max) }
+
+    /// The greatest number of bytes that an entry may have outside of the table, which itself takes `overhead` of it.
+    ///
+    /// Where memory is to hold nothing, no entry is too large for it.
+    func outsideLimit(overhead: Int) -> Int {
+        effectiveCount > 0 && effectiveBytes < .max ? effectiveBytes - overhead : .max
+    }
 
     /// The same, with 0 for a negative number, which counts as that.
     var counted: MemoryLimits {
-        MemoryLimits(countLimit: countLimit.map { max(0, $0) }, costLimit: costLimit.map { max(0, $0) })
+        MemoryLimits(
+            countLimit: countLimit.map { max(0, $0) }, costLimit: costLimit.map { max(0, $0) },
+            byteLimit: byteLimit.map { max(0, $0) })
     }
 }
 

@@ -56,7 +56,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource) {
         memory = Memory(
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
-            costLimit: limits.effectiveCost)
+            costLimit: limits.effectiveCost, byteLimit: limits.effectiveBytes, sides: Self.sides)
         watch = present.watch
         database = present.database
         allowsCopies = present.allowsCopies
@@ -64,6 +64,15 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
         self.revisions = revisions
         lastUse = revisions.next()
         notedUse = lastUse
+    }
+
+    /// The bytes next to the table of each entry, which has a cost and bytes of its own.
+    private static var sides: Int { EntryBytes.ofCost + EntryBytes.ofUnits }
+
+    /// The bytes of each entry that does not have any outside the table.
+    static var overhead: Int {
+        EntryBytes.inTable(
+            nodeStride: MemoryLayout<Node>.stride, hasTags: !HashSeed.isInteger(Key.self), sides: sides)
     }
 
     /// Whether memory holds anything at all.
@@ -140,20 +149,22 @@ extension FrontState {
 
     /// Takes in what a read found on disk, unless the key was changed since the read began.
     mutating func offer(
-        _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, since sequence: UInt64
+        _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, bytes: Int, since sequence: UInt64
     ) -> Displacement<Key, Value>? {
         guard changed[Int(truncatingIfNeeded: hash & 255)] <= sequence, cleared <= sequence, pauses == 0 else {
             return nil
         }
-        return keep(key, hash: hash, entry, cost: cost)
+        return keep(key, hash: hash, entry, cost: cost, bytes: bytes)
     }
 
     /// Puts an entry into memory, and notes the uses of those that have to go for it.
     @inlinable
-    mutating func keep(_ key: Key, hash: UInt64, _ entry: Entry, cost: Int) -> Displacement<Key, Value> {
+    mutating func keep(
+        _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, bytes: Int
+    ) -> Displacement<Key, Value> {
         var displacement = Displacement<Key, Value>()
         displacement.one = memory.setValue(
-            entry, forKey: key, hash: hash, cost: cost, start: nil, into: &displacement.others)
+            entry, forKey: key, hash: hash, cost: cost, bytes: bytes, start: nil, into: &displacement.others)
         for node in displacement.others where !(node.key == key) {
             memoryEvictions += 1
             noteUse(of: node)

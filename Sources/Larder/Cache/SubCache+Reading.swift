@@ -100,16 +100,18 @@ extension SubCache {
         ledger.count { $0.diskHits += 1 }
         let facts = found.facts
         let cost = found.row.memoryCost
+        let bytes = bytes(of: key, stored, payloadSize: found.row.payloadSize)
         var used: Int64 = 0
         let displacement = front.withLock { front -> Displacement<Key, Value>? in
             guard front.holdsCopies else { return nil }
             used = front.nextUse(after: facts.revision)
-            guard cost <= front.memory.costLimit, front.watch === watch else { return nil }
+            guard front.memory.admits(cost: cost, bytes: bytes), front.watch === watch else { return nil }
             let entry = FrontEntry(
                 value: value, writtenAt: facts.writtenAt, accessedAt: found.moment, revision: facts.revision,
                 used: used, age: facts.age, round: round)
-            return front.offer(key, hash: hash, entry, cost: cost, since: sequence)
+            return front.offer(key, hash: hash, entry, cost: cost, bytes: bytes, since: sequence)
         }
+        if displacement != nil { noteEnd(writtenAt: facts.writtenAt, accessedAt: found.moment, age: facts.age) }
         if displacement == nil {
             // Where memory holds nothing, the numbers come from where `find` takes them.
             ledger.noteUse(stored, at: found.moment, used: used == 0 ? ledger.store.revisions.next() : used)

@@ -19,11 +19,19 @@ extension SubCache {
             place.keep(flights.noteWrite(write.key))
         } apply: { [self] revision, round in
             let displaced = front.withLock { $0.put(write, revision: revision, round: round) }
+            noteEnd(of: write)
             let told = ReleasedLater.both(flights.noteWrite(write.key), changes.noteUpdated(write.key))
             let all = ReleasedLater.both(displaced, told)
             guard let kept else { return all }
             return kept.keep(all)
         }
+    }
+
+    /// Sees to it that what was written leaves memory when it has expired.
+    @inlinable @inline(__always)
+    func noteEnd(of write: PreparedWrite<Key, Value>) {
+        let row = write.content.row
+        noteEnd(writtenAt: row.writtenAt, accessedAt: row.writtenAt, age: row.age)
     }
 
     /// Writes many entries in one step.
@@ -61,6 +69,7 @@ extension SubCache {
                     front.put(writes[index], revision: put.revision + Int64(index), round: round)
                 }
             }
+            for index in put.indices { noteEnd(of: writes[index]) }
             let flown = visible()
             pause.end()
             let told = changes.isObserved ? changes.noteUpdated(put.indices.map { writes[$0].key }) : nil
@@ -145,6 +154,6 @@ extension FrontState {
         let entry = FrontEntry(
             value: write.value, writtenAt: write.content.row.writtenAt, accessedAt: write.content.row.writtenAt,
             revision: revision, used: lastUse, age: write.content.row.age, round: round)
-        return keep(write.key, hash: write.hash, entry, cost: write.cost)
+        return keep(write.key, hash: write.hash, entry, cost: write.cost, bytes: write.bytes)
     }
 }

@@ -16,15 +16,18 @@ struct PreparedWrite<Key: Codable & Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline let value: Value
     @usableFromInline var content: WrittenContent
     @usableFromInline let cost: Int
+    /// What key and value take in memory outside the table.
+    @usableFromInline let bytes: Int
 
     @inlinable
-    init(key: Key, hash: UInt64, stored: StoredKey, value: Value, content: WrittenContent, cost: Int) {
+    init(key: Key, hash: UInt64, stored: StoredKey, value: Value, content: WrittenContent, cost: Int, bytes: Int) {
         self.key = key
         self.hash = hash
         self.stored = stored
         self.value = value
         self.content = content
         self.cost = cost
+        self.bytes = bytes
     }
 }
 
@@ -85,7 +88,15 @@ extension SubCache {
             cost: cost.map { MemoryCacheState<Key, Value>.clamped($0) })
         return PreparedWrite(
             key: key, hash: seed.hash(key), stored: stored, value: value, content: WrittenContent(row),
-            cost: MemoryCacheState<Key, Value>.clamped(cost ?? payload.count))
+            cost: MemoryCacheState<Key, Value>.clamped(cost ?? payload.count),
+            bytes: bytes(of: key, stored, payloadSize: payload.count))
+    }
+
+    /// What an entry takes in memory outside the table; a cost that is given changes nothing of that.
+    @inlinable @inline(__always)
+    func bytes(of key: Key, _ stored: StoredKey, payloadSize: Int) -> Int {
+        EntryBytes.ofKey(key, encodedCount: stored.encodedCount)
+            + EntryBytes.ofValue(Value.self, encodedCount: payloadSize)
     }
 
     /// Whether a payload belongs into a file, where there are any.
@@ -172,7 +183,7 @@ extension SubCache {
         } catch {
             try putAgain(write, after: error)
         }
-        if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
+        if isTooLarge(write) { reportTooCostly([write]) }
     }
 
     /// Writes a value that found no room once more, after an eviction; gives its file up if it fails.
@@ -218,7 +229,7 @@ extension SubCache {
         } catch {
             try await putAgain(write, after: error)
         }
-        if write.cost > costLimit.load(ordering: .relaxed) { reportTooCostly([write]) }
+        if isTooLarge(write) { reportTooCostly([write]) }
     }
 
     /// Does a write; the files that it made are given up if it fails.
@@ -231,15 +242,23 @@ extension SubCache {
         reportTooCostly(writes)
     }
 
-    /// Tells of values that memory cannot take; nothing is held.
+    /// A Boolean value that indicates whether memory cannot take an entry, whatever else leaves.
+    @inlinable @inline(__always)
+    func isTooLarge(_ write: PreparedWrite<Key, Value>) -> Bool {
+        write.cost > costLimit.load(ordering: .relaxed) || write.bytes > outsideLimit.load(ordering: .relaxed)
+    }
+
+    /// Reports values that memory cannot take; nothing is held.
     @usableFromInline
     func reportTooCostly(_ writes: [PreparedWrite<Key, Value>]) {
         let limit = costLimit.load(ordering: .relaxed)
-        for write in writes where write.cost > limit {
+        for write in writes where isTooLarge(write) {
+            let reason =
+                write.cost > limit
+                ? "costs \(write.cost), more than all of memory may (\(limit))"
+                : "takes \(write.bytes + FrontState<Key, Value>.overhead) bytes with its key, more than all of memory may"
             report(
-                .limitReached, key: write.stored,
-                "A value of cache \"\(name)\" costs \(write.cost), more than all of memory may (\(limit)); it is on disk"
-                    + " only.", .info)
+                .limitReached, key: write.stored, "A value of cache \"\(name)\" \(reason); it is on disk only.", .info)
         }
     }
 

@@ -32,6 +32,12 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     /// The cost above which memory takes no entry.
     @usableFromInline let costLimit: Atomic<Int>
 
+    /// The bytes outside the table above which memory takes no entry.
+    @usableFromInline let outsideLimit: Atomic<Int>
+
+    /// Waits for the next entry in memory that expires.
+    @usableFromInline let expiry: ExpiryTimer
+
     /// The managers that have opened it, to tell them what happens.
     private let reporters = Mutex<[Reporter]>([])
 
@@ -48,6 +54,8 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         self.ledger = ledger
         flights = Flights(name: ledger.name)
         costLimit = Atomic(limits.effectiveCount > 0 ? limits.effectiveCost : .max)
+        outsideLimit = Atomic(limits.outsideLimit(overhead: FrontState<Key, Value>.overhead))
+        expiry = ExpiryTimer(ledger.store.timekeeper)
         let seed = HashSeed()
         self.seed = seed
         holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
@@ -82,6 +90,8 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     // MARK: - What the ledger tells
 
     package func clear() -> (any Sendable)? {
+        // Before: what comes in from now on asks for a timer again.
+        expiry.cancel()
         let displaced = front.withLock { $0.clear() }
         return ReleasedLater.both(displaced, noteAllChanged())
     }
@@ -180,6 +190,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     }
 
     package func retire() {
+        expiry.cancel()
         backgroundWatcher.withLock { $0 = nil }
         if let link = pressureLink.withLock({ $0.take() }) { PressureWatcher.shared.remove(ObjectIdentifier(link)) }
         do throws(CacheError) {
@@ -226,11 +237,13 @@ extension SubCache {
     func limitMemory(to limits: MemoryLimits) {
         let number = ledger.store.revisions.next()
         costLimit.store(limits.effectiveCount > 0 ? limits.effectiveCost : .max, ordering: .relaxed)
+        outsideLimit.store(limits.outsideLimit(overhead: FrontState<Key, Value>.overhead), ordering: .relaxed)
         front.withLock { front in
             front.limits = limits.counted
             front.lastUse = max(front.lastUse, number)
             front.memory.countLimit = front.allowsCopies ? limits.effectiveCount : 0
             front.memory.limitCost(to: limits.effectiveCost)
+            front.memory.limitBytes(to: limits.effectiveBytes)
             holdsCopies.store(front.holdsCopies, ordering: .relaxed)
         }
         trimMemory(isEviction: true) { $0.isOverLimit }
@@ -246,7 +259,10 @@ extension SubCache {
             var discards: [LRUTable<Key, FrontEntry<Value>>.Node] = []
             isDone = front.withLock { front in
                 for _ in 0..<1024 {
-                    guard front.memory.table.count > 0, isTooMuch(front.memory) else { return true }
+                    guard front.memory.table.count > 0, isTooMuch(front.memory) else {
+                        front.memory.giveBackRoom()
+                        return true
+                    }
                     let node = front.memory.remove(front.memory.table.leastRecent)
                     front.noteUse(of: node)
                     if isEviction { front.memoryEvictions += 1 }
@@ -257,12 +273,14 @@ extension SubCache {
         }
     }
 
-    /// Gives memory back: the less recently used half, by count and by cost, or all.
+    /// Gives memory back: the less recently used half, by count, by cost and by bytes, or all.
     private func giveBack(_ level: MemoryPressure) {
         switch level {
         case .warning:
-            let (count, cost) = front.withLock { ($0.memory.table.count, $0.memory.totalCost) }
-            trimMemory { $0.table.count > count / 2 || $0.totalCost > cost / 2 }
+            let (count, cost, bytes) = front.withLock {
+                ($0.memory.table.count, $0.memory.totalCost, $0.memory.totalBytes)
+            }
+            trimMemory { $0.table.count > count / 2 || $0.totalCost > cost / 2 || $0.totalBytes > bytes / 2 }
         case .critical:
             trimMemory { _ in true }
         }

@@ -241,6 +241,19 @@ package enum Queries {
         FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL AND is_pinned = 0 AND \(isLive)
         """)
 
+    /// When the first of those without an age of their own was written, and the last access that is longest ago.
+    static let earliestMoments = SQL(
+        "SELECT min(written_at), min(accessed_at) FROM entry WHERE cache = ?1 AND age_rule IS NULL")
+
+    static let earliestOwnEnd = SQL(
+        """
+        SELECT min(CASE age_rule WHEN 1 THEN written_at + age WHEN 2 THEN accessed_at + age WHEN 3 THEN age END)
+        FROM entry WHERE cache = ?1 AND age_rule IS NOT NULL
+        """)
+
+    /// Of whatever generation.
+    static let anyOwnEnd = SQL("SELECT 1 FROM entry WHERE age_rule IS NOT NULL AND age_rule <> 0 LIMIT 1")
+
     static let countLive = SQL("SELECT count(*) FROM entry WHERE cache = ?1 AND \(isLive)")
 
     static let anyLive = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND \(isLive) LIMIT 1")

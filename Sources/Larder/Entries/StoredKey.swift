@@ -21,6 +21,18 @@ package enum ForeignKey: Hashable, Sendable {
     case text([UInt8])
 }
 
+extension StoredKey {
+    /// The number of bytes that the key takes as it is stored.
+    @usableFromInline package var encodedCount: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .integer, .foreign(.number): 8
+        case .blob(let bytes): bytes.count
+        case .foreign(.text(let bytes)): bytes.count
+        }
+    }
+}
+
 extension StoredKey: CustomStringConvertible {
     /// The text, the digits, or the encoding in hexadecimal.
     @usableFromInline package var description: String {

@@ -99,6 +99,9 @@ extension CacheManager {
         /// Nil when nobody gave a clock: then hits may read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
 
+        /// The time that has passed, in milliseconds; nil for the system's, or for that of an injected clock.
+        package var uptime: (@Sendable () -> Int64)?
+
         /// How intervals are waited for; tests move time by hand.
         package var wake = Timekeeper.system.wake
 
@@ -157,8 +160,7 @@ extension CacheManager {
         #endif
 
         var timekeeper: Timekeeper {
-            guard let injectedClock else { return Timekeeper(now: Timekeeper.system.now, wake: wake) }
-            return Timekeeper(now: { SystemClock.milliseconds(of: injectedClock()) }, wake: wake)
+            Timekeeper(clock: injectedClock, uptime: uptime, wake: wake)
         }
 
         func storePolicy() throws(CacheError) -> StorePolicy {

@@ -46,7 +46,7 @@ extension LRUTable {
     @inlinable
     mutating func grow(limit: Int) {
         let entries = Int(nodeCapacity) - 1
-        let wanted = max(min(entries * 2 + 1, limit), entries + entries / 4 + 1)
+        let wanted = max(min(entries * 2 + 1, limit), entries + entries / 16 + 1)
         let capacity = UInt32(min(wanted, Self.maximumCount) + 1)
         precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^31 - 2 entries.")
 
@@ -111,19 +111,22 @@ extension LRUTable {
 
 extension LRUTable {
     /// Whether the C allocator may move nodes, which for large tables moves pages and copies nothing.
-    static var nodesAreTrivial: Bool { _isPOD(Node.self) && MemoryLayout<Node>.alignment <= 16 }
+    ///
+    /// Keys and values that are moved by their bytes alone are all but those with weak references. A copy next to the old
+    /// nodes would leave a hole in the allocator's memory, as large as a seventh of the table.
+    static var nodesMoveByBytes: Bool { _isBitwiseTakable(Node.self) && MemoryLayout<Node>.alignment <= 16 }
 
     static func allocateNodes(_ capacity: Int) -> UnsafeMutablePointer<Node> {
-        guard nodesAreTrivial else { return .allocate(capacity: capacity) }
+        guard nodesMoveByBytes else { return .allocate(capacity: capacity) }
         return checked(malloc(capacity * MemoryLayout<Node>.stride)).bindMemory(to: Node.self, capacity: capacity)
     }
 
-    /// Moves the sentinel and so many nodes, all of them initialised, to a larger place.
+    /// Moves the sentinel and so many nodes, all of them initialised, to a larger or smaller place.
     @usableFromInline
     static func grow(
         _ nodes: UnsafeMutablePointer<Node>, holding entries: Int, to capacity: Int
     ) -> UnsafeMutablePointer<Node> {
-        if nodesAreTrivial {
+        if nodesMoveByBytes {
             return checked(realloc(nodes, capacity * MemoryLayout<Node>.stride))
                 .bindMemory(to: Node.self, capacity: capacity)
         }
@@ -136,7 +139,7 @@ extension LRUTable {
     }
 
     static func freeNodes(_ nodes: UnsafeMutablePointer<Node>) {
-        if nodesAreTrivial { free(nodes) } else { nodes.deallocate() }
+        if nodesMoveByBytes { free(nodes) } else { nodes.deallocate() }
     }
 
     /// Slots that are all 0; large ones come zeroed from the system, and are not touched here.

@@ -38,7 +38,7 @@ extension LRUTable {
         _ key: Key, _ value: consuming Value, hash: UInt64, at place: Place, limit: Int
     ) -> UInt32 {
         var position = place.position
-        if freeHead == 0 && highWater == nodeCapacity {
+        if isFull {
             grow(limit: limit)
             position = locate(key, hash: hash).position
         }

@@ -1,6 +1,7 @@
 /// The flat array behind every in-memory cache: a hash table and a list by recency without an object per entry.
 ///
-/// Everything unsafe of the library's memory side is in this file, its `+Writing`, `+Growth` and `+Walk`, and the checker.
+/// Everything unsafe of the library's memory side is in this file, its `+Writing`, `+Growth`, `+Shrinking` and `+Walk`, and
+/// the checker.
 /// It knows neither costs, ages nor locks: whoever owns it holds the lock, and keeps what belongs to an entry in `Value`
 /// or beside it, by the entry's index.
 ///

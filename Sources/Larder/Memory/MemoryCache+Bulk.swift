@@ -72,9 +72,12 @@ extension MemoryCache {
         displaced.reserveCapacity(values.count)
         state.withLock { state in
             for (key, value, hash) in values {
+                let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: 0)
                 displaced.append(
-                    state.setValue(value, forKey: key, hash: hash, cost: 0, start: start, into: &discards))
+                    state.setValue(
+                        value, forKey: key, hash: hash, cost: 0, bytes: bytes, start: start, into: &discards))
             }
         }
+        if expiry != nil, !values.isEmpty { noteStart(start) }
     }
 }

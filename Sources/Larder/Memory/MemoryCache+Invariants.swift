@@ -44,6 +44,10 @@ extension MemoryCacheState {
         }
         precondition(total == totalCost, "The total cost is not the sum of the costs.")
         precondition(costs.reduce(Int128(0)) { $0 + Int128($1) } == total, "A cost belongs to no entry.")
+        var held = 0
+        for index in 1..<max(1, table.indexLimit) where table.isEntry(index) { held += Int(units(of: index)) }
+        precondition(held == totalUnits, "The total of bytes is not that of the entries.")
+        precondition(units.reduce(0) { $0 + Int($1) } == held, "Bytes belong to no entry.")
         precondition(!isOverLimit, "A limit is exceeded.")
         precondition(hasHolds == !holds.isEmpty, "The mark of held keys is wrong.")
     }

@@ -32,6 +32,25 @@ extension MemoryCache {
         }
     }
 
+    /// The bytes of memory that the entries take; `Int.max` if they are more.
+    ///
+    /// An entry takes its share of the table, in which its key and its value are inline. In addition it takes the bytes
+    /// of a key that is a `String` or `Data` and does not fit inline, and its cost: in a cache with a ``byteLimit``, give
+    /// the bytes that a value has outside of `MemoryLayout<Value>.stride` as its cost. Without a cost only the inline
+    /// size of the value counts.
+    public var totalBytes: Int { state.withLock { Int(clamping: $0.totalBytes) } }
+
+    /// The maximum number of bytes that the entries take, as ``totalBytes`` counts them; `Int.max`, the default, for any.
+    ///
+    /// A lower limit takes effect before the setter returns. A negative number counts as 0, at which nothing is kept.
+    public var byteLimit: Int {
+        get { state.withLock { $0.byteLimit } }
+        set {
+            state.withLock { $0.limitBytes(to: Swift.max(0, newValue)) }
+            trim { $0.isOverLimit }
+        }
+    }
+
     /// Removes the least recently used entries until at most so many are left; a negative number counts as 0.
     public func trim(toCount count: Int) {
         trim { $0.table.count > Swift.max(0, count) }
@@ -46,20 +65,29 @@ extension MemoryCache {
     ///
     /// - Complexity: O(n), in slices of 1,024 under the lock.
     @discardableResult
-    public func removeExpired() -> Int {
-        if rule.isUnlimited { return 0 }
-        var next: UInt32? = 1
-        var count = 0
-        while let first = next {
+    public func removeExpired() -> Int { sweep().count }
+
+    /// Removes every entry that has expired.
+    ///
+    /// - Returns: How many there were, and when the age of the oldest entry that is left began.
+    func sweep() -> (count: Int, oldest: Int64?) {
+        guard let expiry else { return (0, nil) }
+        var sweep = ExpirySweep()
+        state.withLock { $0.sweeps += 1 }
+        while !sweep.isDone {
             // For each slice: what was set since the last one is not of the future.
-            let now = exactNow()
+            let now = expiry.clock.moment(at: exactNow())
             var discards: [LRUTable<Key, Value>.Node] = []
-            next = state.withLock { state in
-                state.removeExpired(from: first, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)
+            state.withLock { state in
+                state.removeExpired(&sweep, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)
             }
-            count += discards.count
+            sweep.count += discards.count
         }
-        return count
+        state.withLock { state in
+            state.sweeps -= 1
+            state.giveBackRoom()
+        }
+        return (sweep.count, sweep.oldest)
     }
 
     /// For how many entries at most a listing, a sweep or a trim holds the lock at a time.
@@ -72,7 +100,10 @@ extension MemoryCache {
             var discards: [LRUTable<Key, Value>.Node] = []
             isDone = state.withLock { state in
                 for _ in 0..<Self.entriesPerSlice {
-                    guard state.table.count > 0, isTooMuch(state) else { return true }
+                    guard state.table.count > 0, isTooMuch(state) else {
+                        state.giveBackRoom()
+                        return true
+                    }
                     discards.append(state.remove(state.table.leastRecent))
                 }
                 return false
@@ -81,17 +112,32 @@ extension MemoryCache {
     }
 }
 
+/// How far a sweep over the indices of a table has come.
+struct ExpirySweep: Sendable {
+    var next: UInt32 = 1
+    var isDone = false
+    var count = 0
+    /// When the age of the oldest entry began that was met and stays.
+    var oldest: Int64?
+}
+
 extension MemoryCacheState {
-    /// Sweeps the nodes from an index on, and gives back where to go on, or nil at the end.
+    /// Sweeps so many nodes at most.
     mutating func removeExpired(
-        from first: UInt32, atMost slice: Int, rule: AgeRule, now: Int64, into discards: inout [Table.Node]
-    ) -> UInt32? {
-        let end = min(UInt64(first) + UInt64(slice), UInt64(table.indexLimit))
-        guard UInt64(first) < end else { return nil }
-        for index in first..<UInt32(end) where table.isEntry(index) {
-            if rule.needsStart { starts[Int(index)] = rule.corrected(starts[Int(index)], now: now) }
-            if isExpired(index, rule: rule, now: now) { discards.append(remove(index)) }
+        _ sweep: inout ExpirySweep, atMost slice: Int, rule: AgeRule, now: SweepMoment,
+        into discards: inout [Table.Node]
+    ) {
+        let end = UInt32(min(UInt64(sweep.next) + UInt64(slice), UInt64(table.indexLimit)))
+        for index in sweep.next..<max(sweep.next, end) where table.isEntry(index) {
+            if rule.needsStart { starts[Int(index)] = rule.corrected(starts[Int(index)], now: now.wall) }
+            let start = rule.needsStart ? starts[Int(index)] : now.wall
+            if rule.isExpired(start: start, now: now.now(from: start)) {
+                discards.append(remove(index))
+            } else {
+                sweep.oldest = min(sweep.oldest ?? .max, start)
+            }
         }
-        return UInt32(end)
+        sweep.isDone = end >= table.indexLimit
+        sweep.next = end
     }
 }

@@ -1,7 +1,8 @@
 internal import Synchronization
 
 extension MemoryCache: PressureResponder {
-    /// Gives memory back now: `.warning` removes the less recently used half, by count and by cost, `.critical` all.
+    /// Gives memory back now: `.warning` removes the less recently used half, by count, by cost and by bytes,
+    /// `.critical` all.
     ///
     /// A cache made with `clearsOnMemoryPressure` does this by itself when the system asks for it: by the pressure
     /// source on Apple's systems, by the kernel's pressure stall triggers on Linux, where they can be opened. On every
@@ -10,9 +11,9 @@ extension MemoryCache: PressureResponder {
         pressureHandler.withLock(\.self)?(level)
         switch level {
         case .warning:
-            let (count, cost) = state.withLock { ($0.table.count, $0.totalCost) }
+            let (count, cost, bytes) = state.withLock { ($0.table.count, $0.totalCost, $0.totalBytes) }
             trim(toCount: count / 2)
-            trim { $0.totalCost > cost / 2 }
+            trim { $0.totalCost > cost / 2 || $0.totalBytes > bytes / 2 }
         case .critical:
             removeAll()
         }

@@ -31,6 +31,7 @@ extension MemoryCache {
                 $0.finishUpdate(
                     key, hash: hash, value: remains.value, cost: cost, start: start, into: &remains.discards)
             }
+            if expiry != nil { noteStart(start) }
             return result
         }
     }
@@ -82,7 +83,9 @@ extension MemoryCacheState {
     ) -> Displaced<Key, Value> {
         if let hold = hold(of: key, hash: hash), holds[hold].isOverwritten { return Displaced() }
         if let value {
-            return setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+            return setValue(
+                value, forKey: key, hash: hash, cost: cost, bytes: Self.bytes(of: key, cost: cost), start: start,
+                into: &discards)
         }
         let place = table.locate(key, hash: hash)
         if place.index != 0 { discards.append(remove(place)) }

@@ -33,21 +33,26 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
     private let isWatched: Bool
 
+    /// Removes entries when their time has come; nil where nothing expires.
+    @usableFromInline let expiry: MemoryExpiry?
+
     /// Makes an empty cache that tells the time by the system's clock.
     ///
     /// - Parameters:
     ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
     ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
+    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative number
+    ///     counts as 0.
     ///   - maxAge: How long an entry is served. `.unlimited` never reads a clock. In one made from not-a-number nothing
     ///     is served.
     ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure; see
     ///     ``handleMemoryPressure(_:)``.
     public convenience init(
-        countLimit: Int = .max, costLimit: Int = .max, maxAge: MaxAge = .unlimited,
+        countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
         clearsOnMemoryPressure: Bool = true
     ) {
         self.init(
-            countLimit: countLimit, costLimit: costLimit, maxAge: maxAge,
+            countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit, maxAge: maxAge,
             clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: nil)
     }
 
@@ -56,35 +61,42 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
     ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
+    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative number
+    ///     counts as 0.
     ///   - maxAge: How long an entry is served. In one made from not-a-number nothing is.
     ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure.
     ///   - clock: Called outside the lock by each call that asks for an age; never if the age is `.unlimited`.
     public convenience init(
-        countLimit: Int = .max, costLimit: Int = .max, maxAge: MaxAge = .unlimited,
+        countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
         clearsOnMemoryPressure: Bool = true, clock: @escaping @Sendable () -> Date
     ) {
         self.init(
-            countLimit: countLimit, costLimit: costLimit, maxAge: maxAge,
+            countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit, maxAge: maxAge,
             clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: clock)
     }
 
-    /// Makes a cache whose hashes are known, for tests that attack it.
+    /// Makes a cache whose hashes are known, and whose time passes as a test says.
     package init(
-        countLimit: Int, costLimit: Int, maxAge: MaxAge, clearsOnMemoryPressure: Bool, seed: HashSeed,
-        injectedClock: (@Sendable () -> Date)?
+        countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge,
+        clearsOnMemoryPressure: Bool, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
+        timekeeper: Timekeeper? = nil
     ) {
         self.seed = seed
         // An initializer that cannot throw takes an age that is no number for one in which nothing is served.
         rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
         clock = injectedClock
         state = Mutex(
-            MemoryCacheState(seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit)))
+            MemoryCacheState(
+                seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
+                byteLimit: Swift.max(0, byteLimit), sides: rule.needsStart ? EntryBytes.ofStart : 0))
+        expiry = rule.isUnlimited ? nil : MemoryExpiry(timekeeper ?? Timekeeper(clock: injectedClock))
         isWatched = clearsOnMemoryPressure
         if isWatched { PressureWatcher.shared.add(self) }
     }
 
     deinit {
         if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
+        expiry?.timer.cancel()
     }
 
     /// The value of a key; setting nil removes it.
@@ -111,8 +123,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: What the entry counts against ``costLimit``, taken as one of 0 to 2^53. A value costlier than the
-    ///     whole limit is not kept, evicts nothing, and what the key held is removed.
+    ///   - cost: What the entry counts against ``costLimit``, taken as one of 0 to 2^53, and the bytes that the value has
+    ///     outside of its inline size. A value costlier than the whole limit, or larger than the whole ``byteLimit``, is
+    ///     not kept, evicts nothing, and what the key held is removed.
     /// - Complexity: O(1), and O(n) in the number of entries it evicts.
     @inlinable
     public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0) {
@@ -122,20 +135,22 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         }
         let hash = seed.hash(key)
         let cost = MemoryCacheState<Key, Value>.clamped(cost)
+        let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: cost)
         let start = rule.needsStart ? exactNow() : nil
         // What was displaced is released when this call returns, outside the lock.
         let displaced = state.withLock {
-            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, start: start)
+            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start)
         }
-        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, start: start) }
+        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start) }
+        if expiry != nil { noteStart(start) }
     }
 
     /// Sets a value where more than one entry may have to go for it.
     @usableFromInline
-    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?) {
+    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?) {
         var discards: [LRUTable<Key, Value>.Node] = []
         let displaced = state.withLock {
-            $0.setValue(value, forKey: key, hash: hash, cost: cost, start: start, into: &discards)
+            $0.setValue(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start, into: &discards)
         }
         _ = consume displaced
     }
@@ -164,6 +179,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///
     /// - Complexity: O(n) for the release of the values, O(1) under the lock.
     public func removeAll() {
+        // Before: what is set from now on asks for a timer again.
+        expiry?.timer.cancel()
         let emptied = state.withLock { $0.removeAll() }
         _ = consume emptied
     }

@@ -19,18 +19,38 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var costBound: Int128
     /// Whether any entry ever had a cost since the cache was last empty.
     @usableFromInline var hasCosts = false
+    /// The bytes of each entry outside the table, in steps of 16; what lies beyond the end is 0.
+    @usableFromInline var units: [UInt32] = []
+    /// Wide enough for as many entries as there can be at 2^32 each.
+    @usableFromInline var totalUnits = 0
+    /// Whether any entry ever had such bytes since the cache was last empty.
+    @usableFromInline var hasUnits = false
+    @usableFromInline var byteLimit: Int
+    /// The greatest number of units of one entry.
+    @usableFromInline var unitLimit: Int
+    /// The number of entries at which the limit on bytes is met even if they have none outside the table.
+    @usableFromInline var entryBound: Int
+    /// The bytes of each entry in the table and next to it.
+    @usableFromInline let overhead: Int
+    /// How many sweeps are on their way through the indices, which stay what they are until then.
+    var sweeps = 0
     /// The keys some `update` works on.
     @usableFromInline var holds: [UpdateHold<Key>] = []
     /// Whether there are any.
     @usableFromInline var hasHolds = false
     @usableFromInline var lastWalk: UInt64 = 0
 
+    /// - Parameter sides: The bytes of each entry in arrays next to the table that every entry has.
     @usableFromInline
-    init(seed: HashSeed, countLimit: Int, costLimit: Int) {
+    init(seed: HashSeed, countLimit: Int, costLimit: Int, byteLimit: Int, sides: Int) {
         table = Table(seed: seed)
         self.countLimit = countLimit
         self.costLimit = costLimit
         costBound = Self.bound(costLimit)
+        overhead = EntryBytes.inTable(
+            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, sides: sides)
+        self.byteLimit = byteLimit
+        (unitLimit, entryBound) = Self.bounds(byteLimit: byteLimit, overhead: overhead)
     }
 
     mutating func limitCost(to limit: Int) {
@@ -46,9 +66,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     static func clamped(_ cost: Int) -> Int { max(0, min(cost, maximumCost)) }
 
-    /// What `countLimit` comes to: the table has an end.
+    /// What `countLimit` comes to: the table has an end, and every entry takes some bytes.
     @inlinable var effectiveCountLimit: Int {
-        @inline(__always) get { min(countLimit, Table.maximumCount) }
+        @inline(__always) get { min(countLimit, entryBound, Table.maximumCount) }
     }
 
     // MARK: One entry
@@ -68,30 +88,33 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// nothing to release.
     @inlinable @inline(__always)
     mutating func setValueQuickly(
-        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?
     ) -> Displaced<Key, Value>? {
-        if hasHolds || cost > costLimit || countLimit <= 0 { return nil }
+        let units = EntryBytes.units(bytes)
+        if hasHolds || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 { return nil }
         var displaced = Displaced<Key, Value>()
         let place = table.locate(key, hash: hash)
         let index: UInt32
         if place.index != 0 {
-            if (hasCosts || cost != 0) && isOverLimit(with: cost, instead: place.index) { return nil }
+            if isOverLimit(with: cost, units, instead: place.index) { return nil }
             index = place.index
             displaced.value = table.exchange(value, at: index)
             table.promote(index)
-            if hasCosts { setNoCost(of: index) }
-        } else if needsRoom(for: cost) {
+            setNothingBeside(index)
+        } else if needsRoom(for: cost, units) {
             let oldest = table.leastRecent
-            if table.count > effectiveCountLimit { return nil }
-            if (hasCosts || cost != 0) && isOverLimit(with: cost, instead: oldest) { return nil }
-            if hasCosts { setNoCost(of: oldest) }
+            if table.count > effectiveCountLimit || table.count == 0 { return nil }
+            if isOverLimit(with: cost, units, instead: oldest) { return nil }
+            setNothingBeside(oldest)
             (displaced.key, displaced.value) = table.replaceLeastRecent(
                 with: key, value, hash: hash, at: place)
             index = oldest
         } else {
-            index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
+            let room = table.isFull ? wantedRoom : 0
+            index = table.insert(key, value, hash: hash, at: place, limit: room)
         }
         if cost != 0 { setCost(cost, of: index) }
+        if units != 0 { setUnits(units, of: index) }
         if let start { setStart(start, of: index) }
         return displaced
     }
@@ -99,12 +122,14 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
     @usableFromInline
     mutating func setValue(
-        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, start: Int64?, into discards: inout [Table.Node]
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?,
+        into discards: inout [Table.Node]
     ) -> Displaced<Key, Value> {
         if hasHolds { noteWrite(key, hash: hash) }
         var displaced = Displaced<Key, Value>()
         var place = table.locate(key, hash: hash)
-        if cost > costLimit || countLimit <= 0 {
+        let units = EntryBytes.units(bytes)
+        if cost > costLimit || Int(units) > unitLimit || countLimit <= 0 {
             if place.index != 0 { discards.append(remove(place)) }
             return displaced
         }
@@ -113,32 +138,38 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             index = place.index
             displaced.value = table.exchange(value, at: index)
             table.promote(index)
-            if hasCosts { setNoCost(of: index) }
+            setNothingBeside(index)
         } else {
-            if needsRoom(for: cost) {
-                while table.count > 0 && needsRoom(for: cost) { discards.append(remove(table.leastRecent)) }
+            if needsRoom(for: cost, units) {
+                while table.count > 0 && needsRoom(for: cost, units) { discards.append(remove(table.leastRecent)) }
+                giveBackRoom()
                 place = table.locate(key, hash: hash)
             }
-            index = table.insert(key, value, hash: hash, at: place, limit: effectiveCountLimit)
+            let room = table.isFull ? wantedRoom : 0
+            index = table.insert(key, value, hash: hash, at: place, limit: room)
         }
         if cost != 0 { setCost(cost, of: index) }
+        if units != 0 { setUnits(units, of: index) }
         if let start { setStart(start, of: index) }
         // Only what was replaced by something costlier is over a limit now, and it is the last to go.
-        while isOverLimit { discards.append(remove(table.leastRecent)) }
+        if isOverLimit {
+            while isOverLimit { discards.append(remove(table.leastRecent)) }
+            giveBackRoom()
+        }
         return displaced
     }
 
     /// Takes an entry out together with what stands beside it.
     @inlinable
     mutating func remove(_ place: Table.Place) -> Table.Node {
-        if hasCosts { setNoCost(of: place.index) }
+        setNothingBeside(place.index)
         return table.remove(place)
     }
 
     /// Takes an entry out by its index.
     @inlinable
     mutating func remove(_ index: UInt32) -> Table.Node {
-        if hasCosts { setNoCost(of: index) }
+        setNothingBeside(index)
         return table.remove(index)
     }
 
@@ -146,18 +177,22 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     @inlinable var isOverLimit: Bool {
         table.count > effectiveCountLimit || (hasCosts && totalCost > costBound)
+            || (hasUnits && totalUnits > unitBound(count: table.count))
     }
 
     @inlinable @inline(__always)
-    func needsRoom(for cost: Int) -> Bool {
+    func needsRoom(for cost: Int, _ units: UInt32) -> Bool {
         if table.count >= effectiveCountLimit { return true }
-        return hasCosts && totalCost + Int128(cost) > costBound
+        if hasCosts && totalCost + Int128(cost) > costBound { return true }
+        return (hasUnits || units != 0) && totalUnits + Int(units) > unitBound(count: table.count &+ 1)
     }
 
-    /// Whether the costs would come to too much with one entry more, of this cost, and another less.
+    /// Whether costs or bytes would come to too much with one entry more, of these, and another less.
     @inlinable @inline(__always)
-    func isOverLimit(with cost: Int, instead index: UInt32) -> Bool {
-        totalCost - Int128(self.cost(of: index)) + Int128(cost) > costBound
+    func isOverLimit(with cost: Int, _ units: UInt32, instead index: UInt32) -> Bool {
+        if hasCosts || cost != 0, totalCost - Int128(self.cost(of: index)) + Int128(cost) > costBound { return true }
+        return (hasUnits || units != 0)
+            && totalUnits - Int(self.units(of: index)) + Int(units) > unitBound(count: table.count)
     }
 
     // MARK: Beside the table
@@ -185,6 +220,13 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         }
     }
 
+    /// Takes an entry out of the totals.
+    @inlinable @inline(__always)
+    mutating func setNothingBeside(_ index: UInt32) {
+        if hasCosts { setNoCost(of: index) }
+        if hasUnits { setNoUnits(of: index) }
+    }
+
     @inlinable
     mutating func setStart(_ start: Int64, of index: UInt32) {
         if Int(index) >= starts.count { extendStarts() }
@@ -193,12 +235,12 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     @usableFromInline
     mutating func extendCosts() {
-        costs.append(contentsOf: repeatElement(0, count: Int(table.nodeCapacity) - costs.count))
+        Self.extend(&costs, to: Int(table.nodeCapacity))
     }
 
     @usableFromInline
     mutating func extendStarts() {
-        starts.append(contentsOf: repeatElement(0, count: Int(table.nodeCapacity) - starts.count))
+        Self.extend(&starts, to: Int(table.nodeCapacity))
     }
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
@@ -207,9 +249,12 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         fresh.adoptWalks(of: &table)
         swap(&fresh, &table)
         costs = []
+        units = []
         starts = []
         totalCost = 0
+        totalUnits = 0
         hasCosts = false
+        hasUnits = false
         for hold in holds.indices { holds[hold].isOverwritten = true }
         return fresh
     }

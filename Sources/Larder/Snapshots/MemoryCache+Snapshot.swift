@@ -103,13 +103,15 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let hash = seed.hash(item.key)
         var discards: [LRUTable<Key, Value>.Node] = []
         let (displaced, isKept) = state.withLock { state in
-            let isKept = cost <= state.costLimit && state.countLimit > 0
+            let bytes = MemoryCacheState<Key, Value>.bytes(of: item.key, cost: cost)
+            let isKept = state.admits(cost: cost, bytes: bytes)
             let displaced = state.setValue(
-                item.value, forKey: item.key, hash: hash, cost: cost, start: rule.needsStart ? start : nil,
-                into: &discards)
+                item.value, forKey: item.key, hash: hash, cost: cost, bytes: bytes,
+                start: rule.needsStart ? start : nil, into: &discards)
             return (displaced, isKept)
         }
         _ = consume displaced
+        if expiry != nil, isKept { noteStart(start) }
         return isKept
     }
 }

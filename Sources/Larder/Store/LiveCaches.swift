@@ -87,7 +87,10 @@ package final class LiveCaches: Sendable {
             defer { ledgers = [:] }
             return Array(ledgers.values)
         }
-        for ledger in abandoned { ledger.cancelFlush() }
+        for ledger in abandoned {
+            ledger.cancelFlush()
+            ledger.front?.stopExpiry()
+        }
     }
 
     /// All of them.

@@ -152,12 +152,12 @@ extension RowLedger {
     ///
     /// - Parameters:
     ///   - graceOfUse: The least grace, in milliseconds, of entries whose age runs from the last use.
-    ///   - terms: The rules, the grace in milliseconds, and the moment by which entries are over; asked for each page once it
+    ///   - terms: The rules, the grace in milliseconds, and the moment by which entries have expired; asked for each page once it
     ///     is read, since a handle may have been opened that serves more, or an entry written. The sweep ends where there
     ///     are no rules.
     /// - Returns: How many went.
     package func removeExpired(
-        graceOfUse: Int64 = 0, _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64, now: Int64)
+        graceOfUse: Int64 = 0, _ terms: () throws(CacheError) -> (rules: [AgeRule], grace: Int64, now: SweepMoment)
     ) throws(CacheError) -> Int {
         try flushUsesWhereRoom()
         var count = 0
@@ -175,7 +175,7 @@ extension RowLedger {
                 try front?.handOverUses()
             }
             let victims = page.compactMap { item -> RowVictim? in
-                guard let facts = seen(item.key, item.facts, now: now) else { return nil }
+                guard let facts = seen(item.key, item.facts, now: now.wall) else { return nil }
                 let isVictim = rules.allSatisfy { rule in
                     let isOfUse = facts.isSliding(else: rule)
                     return facts.isExpired(rule, now: now, grace: isOfUse ? max(grace, graceOfUse) : grace)
@@ -205,7 +205,7 @@ extension RowLedger {
         // Another process may have read a sliding entry, and not written that down yet.
         try removeExpired(graceOfUse: Self.longestNote) { () throws(CacheError) in
             let (rules, keeping) = try sweepTerms()
-            return (rules, keeping, store.timekeeper.now())
+            return (rules, keeping, store.sweepClock.moment())
         }
     }
 
@@ -296,12 +296,14 @@ extension RowLedgerState {
 }
 
 extension EntryFacts {
-    /// Whether the entry was over at `now` for longer than `grace`.
-    fileprivate func isExpired(_ rule: AgeRule, now: Int64, grace: Int64) -> Bool {
+    /// Whether the entry was over at the moment of a sweep for longer than `grace`.
+    fileprivate func isExpired(_ rule: AgeRule, now moment: SweepMoment, grace: Int64) -> Bool {
+        let own = self.rule(else: rule)
+        let start = own.isSliding ? accessedAt : writtenAt
+        let now = moment.now(from: start)
         guard isExpired(rule, now: now) else { return false }
         if grace == 0 { return true }
         // By its end: with an age of nothing it is over at every moment, those before it was written too.
-        let own = self.rule(else: rule)
-        return own.end(start: own.isSliding ? accessedAt : writtenAt).map { now > $0.addingSaturated(grace) } ?? false
+        return own.end(start: start).map { now > $0.addingSaturated(grace) } ?? false
     }
 }

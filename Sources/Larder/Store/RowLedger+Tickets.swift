@@ -56,6 +56,9 @@ extension RowLedger {
                     if let last = put.indices.last { state.newest = max(state.newest, put.revision + Int64(last)) }
                     state.counts.writes += put.indices.count
                 }
+                for row in put.indices.map({ rows[$0].content.row }) {
+                    self.noteEnd(writtenAt: row.writtenAt, age: row.age)
+                }
                 return apply(put, place.round)
             })
     }
@@ -328,6 +331,7 @@ private final class RowPut: WriteWork {
                 state.counts.writes += 1
                 state.leastWritten = min(state.leastWritten, content.row.writtenAt)
             }
+            ledger.noteEnd(writtenAt: content.row.writtenAt, age: content.row.age)
             return applying(revision, place.round)
         }
     }

@@ -38,6 +38,10 @@ package final class RowLedger: Sendable {
     /// Whether entries are evicted when the disk is full, before a write fails.
     package let evictsOnFullDisk = Atomic(true)
 
+    /// The least age, and the first last moment, of its handles, as a hint to writes.
+    let leastAge = Atomic<Int64>(.max)
+    let leastDeadline = Atomic<Int64>(.max)
+
     /// What goes next when there is too much.
     let evicting = Mutex(EvictionQueue())
 
@@ -76,16 +80,20 @@ package final class RowLedger: Sendable {
             attachment.handles += 1
             attachment.nextHandle += 1
             attachment.rules[attachment.nextHandle] = rule
+            agesChanged(Array(attachment.rules.values))
             return attachment.nextHandle
         }
     }
 
     /// Takes a handle away; with the last one the front goes, and the ledger once nothing is left to write down.
     package func detach(_ handle: Int) {
+        var removed: AgeRule?
+        defer { if let removed { lookSoon(after: removed) } }
         // A front that is on its way out is not taken up again.
         let last = store.live.whileNobodyAttaches {
             attachment.withLock { attachment -> (any LedgerFront)? in
-                attachment.rules[handle] = nil
+                removed = attachment.rules.removeValue(forKey: handle)
+                agesChanged(Array(attachment.rules.values))
                 attachment.handles -= 1
                 guard attachment.handles == 0 else { return nil }
                 return attachment.front.take()
@@ -253,6 +261,12 @@ package protocol LedgerFront: AnyObject, Sendable {
 
     /// Gives memory back, unless its options say otherwise.
     func relieve(_ level: MemoryPressure)
+
+    /// Has memory looked through soon, since other ages count from now on.
+    func lookSoon()
+
+    /// Ends the wait for what expires next.
+    func stopExpiry()
 
     /// The last handle is gone.
     func retire()

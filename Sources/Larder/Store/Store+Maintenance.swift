@@ -38,7 +38,7 @@ extension Store {
     /// Removes what is over from all sub-caches.
     ///
     /// - Returns: How many went.
-    private func sweepAll() throws(CacheError) -> Int {
+    func sweepAll() throws(CacheError) -> Int {
         try inUse { (ledger) throws(CacheError) in try ledger.sweep() } + sweepUnused()
     }
 
@@ -55,11 +55,16 @@ extension Store {
     /// Does something for a sub-cache; where another one takes its place meanwhile, here or in another process, there is
     /// nothing left to be done for it.
     func unlessSuperseded(_ body: () throws(CacheError) -> Int) throws(CacheError) -> Int {
+        try unlessSuperseded(else: 0, body)
+    }
+
+    /// The result of `body`, or the other one where another sub-cache takes the place of its own meanwhile.
+    func unlessSuperseded<R>(else other: R, _ body: () throws(CacheError) -> R) throws(CacheError) -> R {
         do throws(CacheError) {
             return try body()
         } catch {
             if error.code != .superseded { throw error }
-            return 0
+            return other
         }
     }
 
@@ -80,7 +85,7 @@ extension Store {
                 try ledger.removeExpired(graceOfUse: RowLedger.longestNote) { () throws(CacheError) in
                     // Since somebody has opened it, its handles say what they may still serve.
                     let isInUse = live[generation.name].map { !$0.isSuperseded } == true
-                    return (isInUse ? [] : [rule] + live.rulesApart(from: generation.name), grace, timekeeper.now())
+                    return (isInUse ? [] : [rule] + live.rulesApart(from: generation.name), grace, sweepClock.moment())
                 }
             }
         }

@@ -74,12 +74,20 @@ package final class Store: Sendable {
     /// Whether somebody was asked to look after it later.
     let isMaintenanceScheduled = Atomic(false)
 
+    /// Waits for the next row that expires.
+    package let expiry: ExpiryTimer
+
+    /// What sweeps hold against the clock.
+    let sweepClock: SweepClock
+
     package init(
         opening: any StoreOpening, timekeeper: Timekeeper, policy: StorePolicy = StorePolicy()
     ) throws(CacheError) {
         self.policy = policy
         self.opening = opening
         self.timekeeper = timekeeper
+        expiry = ExpiryTimer(timekeeper)
+        sweepClock = SweepClock(timekeeper)
         listeners = Mutex((0, [:]))
         let opened = try opening.open(after: nil)
         state = Mutex(opened.database)
@@ -185,7 +193,10 @@ package final class Store: Sendable {
     ///
     /// - Returns: What went wrong with the log, which then stays as it is, and as durable as before.
     package func close() -> StoreNotice? {
-        defer { live.abandon() }
+        defer {
+            expiry.cancel()
+            live.abandon()
+        }
         return reopening.withLock { _ in
             guard let database else { return nil }
             state.withLock { $0 = nil }

@@ -42,6 +42,9 @@ package struct AgeRule: Hashable, Sendable {
         return min(deadline, isTooLate ? .max : end)
     }
 
+    /// The age of which the pause between two sweeps is a share; 0 where there is only a last moment.
+    package var pauseAge: Int64 { maximum < .max ? maximum : 0 }
+
     /// The start to go on with, after the first look at an entry.
     ///
     /// A start in the future means that the clock was set back: the age begins anew, at the correction.

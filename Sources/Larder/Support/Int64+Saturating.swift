@@ -1,13 +1,13 @@
 extension Int64 {
-    /// The sum, or the greatest number.
+    /// The sum, or the number at the end that it runs over.
     package func addingSaturated(_ other: Int64) -> Int64 {
         let (sum, isTooMuch) = addingReportingOverflow(other)
-        return isTooMuch ? .max : sum
+        return isTooMuch ? (other < 0 ? .min : .max) : sum
     }
 
-    /// The difference, or the least number; the other is not negative.
+    /// The difference, or the number at the end that it runs over.
     package func subtractingSaturated(_ other: Int64) -> Int64 {
         let (difference, isTooMuch) = subtractingReportingOverflow(other)
-        return isTooMuch ? .min : difference
+        return isTooMuch ? (other < 0 ? .max : .min) : difference
     }
 }

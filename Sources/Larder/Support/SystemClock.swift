@@ -36,6 +36,15 @@ package enum SystemClock {
         #endif
     }
 
+    /// Milliseconds since some moment, by a clock that goes on while the machine sleeps, and that nobody sets.
+    package static func uptime() -> Int64 {
+        #if os(Linux)
+        read(CLOCK_BOOTTIME)
+        #else
+        read(CLOCK_MONOTONIC_RAW)
+        #endif
+    }
+
     /// Now, in the form in which a caller would give a clock.
     @Sendable package static func date() -> Date { Date() }
 

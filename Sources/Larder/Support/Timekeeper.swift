@@ -1,3 +1,4 @@
+package import Foundation
 internal import Synchronization
 
 /// The one place where the library learns the time: what it is now, and that some of it has passed.
@@ -10,17 +11,37 @@ package struct Timekeeper: Sendable {
     /// Calls back once, on a thread of its own choice, when the duration has passed, unless the result was cancelled.
     package let wake: @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
 
+    /// Milliseconds that have passed, sleep of the machine included, since some moment; nobody can set it.
+    package let uptime: @Sendable () -> Int64
+
+    /// Makes a timekeeper.
+    ///
+    /// - Parameter uptime: Nil for that of a clock which nothing contradicts.
     package init(
-        now: @escaping @Sendable () -> Int64,
+        now: @escaping @Sendable () -> Int64, uptime: (@Sendable () -> Int64)? = nil,
         wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
     ) {
         self.now = now
+        self.uptime = uptime ?? now
         self.wake = wake
+    }
+
+    /// Makes the timekeeper of a clock that was injected, or the system's if none was.
+    package init(
+        clock: (@Sendable () -> Date)?, uptime: (@Sendable () -> Int64)? = nil,
+        wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup = Timekeeper.system.wake
+    ) {
+        guard let clock else {
+            self.init(now: Self.system.now, uptime: uptime ?? Self.system.uptime, wake: wake)
+            return
+        }
+        self.init(now: { SystemClock.milliseconds(of: clock()) }, uptime: uptime, wake: wake)
     }
 
     /// The system's time.
     package static let system = Timekeeper(
         now: { SystemClock.now() },
+        uptime: { SystemClock.uptime() },
         wake: { delay, action in
             let wakeup = Wakeup(action)
             // It is held until then, but a cancelled one holds nothing.
@@ -44,7 +65,7 @@ package final class Wakeup: Sendable {
     }
 
     /// Whether it ran or was cancelled.
-    var isOver: Bool { action.withLock { $0 == nil } }
+    package var isOver: Bool { action.withLock { $0 == nil } }
 
     /// Makes sure that the action does not begin any more, and lets go of it.
     package func cancel() {

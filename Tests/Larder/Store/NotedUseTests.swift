@@ -56,9 +56,9 @@ struct NotedUseTests {
         time.advance(by: .seconds(10))
         #expect(queue.transactions == before + 1)
         #expect(try rows(manager).map(\.key) == (0..<100).reversed())
-        // Nothing is left that waits, but the readers that may let go.
+        // Nothing is left that waits, but for the end of what is in memory.
         time.advance(by: .seconds(10))
-        #expect(time.pendingCount == 0 && queue.transactions == before + 1)
+        #expect(time.pendingCount == (isOnDiskAlone ? 0 : 1) && queue.transactions == before + 1)
     }
 
     @Test(arguments: [false, true], [false, true])

@@ -48,6 +48,13 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// What their costs come to.
     public var totalCost: Int { isClosed ? 0 : core.front.withLock { Int(clamping: $0.memory.totalCost) } }
 
+    /// The bytes of memory that the entries take; `Int.max` if they are more.
+    ///
+    /// Each entry counts with its place in the table, and with what its key and its value have outside of that. The size
+    /// of the payload stands for the value: nobody can ask a value how much it holds. A value without references,
+    /// such as an `Int` or a struct of numbers, is in the table as a whole.
+    public var totalBytes: Int { isClosed ? 0 : core.front.withLock { Int(clamping: $0.memory.totalBytes) } }
+
     /// Whether memory has a usable value of a key, which is not used by that.
     ///
     /// After a commit of another process it looks at the disk for that, which ``value(forKey:)`` never does.
@@ -68,7 +75,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var countLimit: Int? {
         get { core.front.withLock { $0.limits.countLimit } }
         nonmutating set {
-            if !isClosed { core.limitMemory(to: MemoryLimits(countLimit: newValue, costLimit: costLimit)) }
+            change { $0.countLimit = newValue }
         }
     }
 
@@ -78,8 +85,25 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var costLimit: Int? {
         get { core.front.withLock { $0.limits.costLimit } }
         nonmutating set {
-            if !isClosed { core.limitMemory(to: MemoryLimits(countLimit: countLimit, costLimit: newValue)) }
+            change { $0.costLimit = newValue }
         }
+    }
+
+    /// The maximum number of bytes that the entries in memory take, as ``totalBytes`` counts them; nil for any.
+    ///
+    /// A change takes effect at once. A negative number counts as 0, at which nothing is kept.
+    public var byteLimit: Int? {
+        get { core.front.withLock { $0.limits.byteLimit } }
+        nonmutating set {
+            change { $0.byteLimit = newValue }
+        }
+    }
+
+    private func change(_ body: (inout MemoryLimits) -> Void) {
+        if isClosed { return }
+        var limits = core.front.withLock { $0.limits }
+        body(&limits)
+        core.limitMemory(to: limits)
     }
 
     /// Lets the least recently used entries leave memory until at most so many are left.

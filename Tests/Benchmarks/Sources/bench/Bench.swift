@@ -9,6 +9,7 @@ var scenarios: [Scenario] {
         memoryEvictionScenarios,
         memoryThreadScenarios,
         memorySizeScenarios,
+        memoryBoundScenarios,
         memoryPauseScenarios,
         codingScenarios,
         hitScenarios,

@@ -58,7 +58,8 @@ struct TierTests {
     @Test func `limits of memory can be changed while in use`() throws {
         let cache = try bench.numbers()
         #expect(cache.memory.countLimit == nil)
-        #expect(cache.memory.costLimit == 32 << 20)
+        #expect(cache.memory.costLimit == nil)
+        #expect(cache.memory.byteLimit == 32 << 20)
         for number in 1...10 { try cache.setValue("\(number)", forKey: number, cost: 10) }
         cache.memory.countLimit = 4
         #expect(cache.memory.map(\.key) == [7, 8, 9, 10])

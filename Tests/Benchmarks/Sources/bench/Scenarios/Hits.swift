@@ -34,7 +34,7 @@ private func hits<Key: Codable & Hashable & Sendable>(
                     let cache: Cache<Key, Int> = attempt {
                         try manager.cache(
                             named: "hits", version: "1", maxAge: maxAge,
-                            options: CacheOptions(memory: MemoryLimits(costLimit: nil)))
+                            options: CacheOptions(memory: MemoryLimits(byteLimit: nil)))
                     }
                     attempt { try cache.setValues(keys(1).enumerated().map { (make($1), $0) }) }
                     let asked = keys(2).map(make)

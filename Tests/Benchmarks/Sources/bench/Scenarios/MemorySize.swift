@@ -49,7 +49,7 @@ private func frontSize(_ count: Int) -> Double {
     let cache: Cache<Int, Int> = attempt {
         try manager.cache(
             named: "numbers", version: "1", maxAge: .days(7),
-            options: CacheOptions(memory: MemoryLimits(costLimit: nil)))
+            options: CacheOptions(memory: MemoryLimits(byteLimit: nil)))
     }
     let before = allocatedBytes()
     for start in stride(from: 0, to: count, by: 10_000) {

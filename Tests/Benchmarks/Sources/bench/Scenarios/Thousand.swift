@@ -121,7 +121,7 @@ private struct Thousand<Value: Codable & Sendable> {
 
     var scenarios: [Scenario] {
         let filled = shelves().map { shelf in Lazily { fill(OpenShelf(shelf)) } }
-        let fronted = Shelf<Value>.larder("larder, memory on", memory: MemoryLimits(costLimit: nil))
+        let fronted = Shelf<Value>.larder("larder, memory on", memory: MemoryLimits(byteLimit: nil))
         let editions = Counter(1_000_000)
         var generator = SeededGenerator(seed: 11)
         let order = (0..<count).shuffled(using: &generator)

@@ -1,0 +1,109 @@
+/// How many bytes the entries take, and what follows from a limit on them.
+///
+/// An entry takes a fixed share of the table, ``overhead``, and what its owner says that it has outside of it.
+extension MemoryCacheState {
+    /// The bytes of all entries.
+    @inlinable var totalBytes: Int128 { Int128(totalUnits) << 4 + Int128(table.count) * Int128(overhead) }
+
+    /// The bytes that an entry has outside the table, and in the arrays that only some entries need.
+    @inlinable @inline(__always)
+    static func bytes(of key: Key, cost: Int) -> Int {
+        let outside = cost + EntryBytes.ofKey(key, encodedCount: 0)
+        return outside == 0 ? 0 : outside + EntryBytes.ofCost + EntryBytes.ofUnits
+    }
+
+    /// A Boolean value that indicates whether an entry of this cost and these bytes is kept at all.
+    @inlinable
+    func admits(cost: Int, bytes: Int) -> Bool {
+        cost <= costLimit && Int(EntryBytes.units(bytes)) <= unitLimit && countLimit > 0
+    }
+
+    /// Changes how many bytes the entries may take; `Int.max` is no limit.
+    mutating func limitBytes(to limit: Int) {
+        byteLimit = limit
+        (unitLimit, entryBound) = Self.bounds(byteLimit: limit, overhead: overhead)
+    }
+
+    /// The greatest number of units of one entry, and the greatest number of entries, that a limit allows.
+    static func bounds(byteLimit: Int, overhead: Int) -> (unitLimit: Int, entryBound: Int) {
+        byteLimit == .max ? (.max, .max) : ((byteLimit - overhead) >> 4, byteLimit / overhead)
+    }
+
+    /// The greatest number of units that so many entries may come to.
+    @inlinable @inline(__always)
+    func unitBound(count: Int) -> Int { byteLimit == .max ? .max : (byteLimit &- count &* overhead) >> 4 }
+
+    @inlinable @inline(__always)
+    func units(of index: UInt32) -> UInt32 { Int(index) < units.count ? units[Int(index)] : 0 }
+
+    /// Notes what an entry takes outside the table, whose predecessor is no longer in the total.
+    @inlinable
+    mutating func setUnits(_ number: UInt32, of index: UInt32) {
+        if Int(index) >= units.count {
+            if number == 0 { return }
+            extendUnits()
+        }
+        units[Int(index)] = number
+        totalUnits &+= Int(number)
+        hasUnits = true
+    }
+
+    @inlinable @inline(__always)
+    mutating func setNoUnits(of index: UInt32) {
+        if Int(index) < units.count {
+            totalUnits &-= Int(units[Int(index)])
+            units[Int(index)] = 0
+        }
+    }
+
+    @usableFromInline
+    mutating func extendUnits() { Self.extend(&units, to: Int(table.nodeCapacity)) }
+
+    /// Lengthens an array by index to precisely so many, and no further: what it has beyond that would count nowhere.
+    static func extend<Element: FixedWidthInteger>(_ array: inout [Element], to count: Int) {
+        var extended: [Element] = []
+        extended.reserveCapacity(count)
+        extended.append(contentsOf: array)
+        extended.append(contentsOf: repeatElement(0, count: count - array.count))
+        array = extended
+    }
+
+    // MARK: The room of the table
+
+    /// The number of entries for which the table should have room, as far as those that are there tell.
+    ///
+    /// A table that doubled its room at nine tenths of a limit would take almost twice as much as the limit counts.
+    @usableFromInline var wantedRoom: Int {
+        guard hasUnits, byteLimit != .max, table.count > 0 else { return effectiveCountLimit }
+        let average = Double(totalBytes) / Double(table.count)
+        // A share of 1/32 more, since the next entries may be smaller.
+        return min(effectiveCountLimit, Int(Double(byteLimit) / average * (33.0 / 32.0)))
+    }
+
+    /// Makes the table smaller where much of it is empty: more than half, or more than a sixteenth of the limit on bytes.
+    ///
+    /// - Complexity: O(n) where it does, after a number of removals that grows with n.
+    @usableFromInline
+    mutating func giveBackRoom() {
+        let empty = Int(table.nodeCapacity) - 1 - table.count
+        guard empty > 1024, table.walkCount == 0, sweeps == 0 else { return }
+        let isMuch = byteLimit != .max && empty > byteLimit / 16 / overhead
+        guard isMuch || empty > table.count else { return }
+        let origins = table.shrink(to: table.count + table.count / 32)
+        Self.rearrange(&costs, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&units, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&starts, origins, to: Int(table.nodeCapacity))
+    }
+
+    /// Puts what belongs to each entry where the entry is now.
+    private static func rearrange<Element: FixedWidthInteger>(
+        _ array: inout [Element], _ origins: [UInt32], to count: Int
+    ) {
+        if array.isEmpty { return }
+        var arranged: [Element] = []
+        arranged.reserveCapacity(count)
+        for origin in origins { arranged.append(Int(origin) < array.count ? array[Int(origin)] : 0) }
+        arranged.append(contentsOf: repeatElement(0, count: count - arranged.count))
+        array = arranged
+    }
+}
