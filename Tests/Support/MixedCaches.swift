@@ -34,7 +34,8 @@ package struct MixedCaches {
         case .set(let key, let text): try Self.set(text, key, in: values)
         case .setOver(let key, let text):
             // Not pinned: a trim leaves those, also where they are over, and counts them.
-            try values.setValue(text, forKey: key, maxAge: .seconds(0), extendedData: Self.extended(text))
+            try values.setValue(
+                text, forKey: key, maxAge: .seconds(0), extendedData: Self.extended(text), pinned: false)
         case .setOther(let key, let text): try Self.set(text, key, in: others)
         case .remove(let key): try values.remove(key)
         case .bulk(let texts): try values.setValues(texts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })

@@ -11,9 +11,7 @@ extension Cache {
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
         try checkWritable("remove everything")
-        let count = try ledger.readMoment { (c, id) throws(SQLiteError) in try c.countAll(id) } ?? 0
-        try ledger.clear()
-        return count
+        return try ledger.clear()
     }
 
     /// Deletes every entry, and returns when no byte of them is left in the files of the store.

@@ -177,19 +177,20 @@ extension RowLedger {
             })
     }
 
-    /// Puts a new generation in the place of this one.
-    package func clearTicket() -> WriteTicket<(Generation, WritePlace)> {
+    /// Puts a new generation in the place of this one; the result has the id of the old one, too.
+    package func clearTicket() -> WriteTicket<((new: Generation, old: Int64), WritePlace)> {
         ticket(
             .cache(identity), isCompound: true, isAlone: true,
-            perform: { (connection, place) throws(WriteFailure) -> Generation in
+            perform: { (connection, place) throws(WriteFailure) -> (new: Generation, old: Int64) in
                 try connection.failing { (c) throws(SQLiteError) in
                     var generation = try c.liveGeneration(named: self.name) ?? self.declared
                     generation.lineage = place.binding.root
                     try c.retire(place.generation)
-                    return try c.insert(generation)
+                    return (try c.insert(generation), place.generation)
                 }
             },
-            apply: { generation, place in
+            apply: { result, place in
+                let generation = result.new
                 self.state.withLock { state in
                     state.binding.id = generation.id
                     state.latestAt = generation.latestAt
@@ -242,10 +243,15 @@ extension RowLedger {
             })
     }
 
-    /// Empties the sub-cache in one step; the rows go in the background.
-    package func clear() throws(CacheError) {
-        _ = try run(clearTicket())
+    /// Empties the cache in one step; the rows are reclaimed in the background.
+    ///
+    /// - Returns: The number of rows that there were.
+    package func clear() throws(CacheError) -> Int {
+        let old = try run(clearTicket()).old
+        // Of rows that no write changes any more, before the first of them is reclaimed.
+        let count = try store.read { (c, _) throws(SQLiteError) in try c.countAll(old) }
         store.reclaimer.begin(store)
+        return count
     }
 
     fileprivate func put(
