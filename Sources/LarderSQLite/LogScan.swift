@@ -273,6 +273,9 @@ package struct LogScan: ~Copyable {
 
     // MARK: What of it is in the main file
 
+    /// So many frames, and all but one of them whole, are no loss of power.
+    private static let longTail = 16
+
     private mutating func compare(
         _ tail: [TailFrame], _ main: borrowing RawFile, _ order: LogChecksum.ByteOrder
     ) throws(SQLiteError) -> LogFinding {
@@ -282,11 +285,11 @@ package struct LogScan: ~Copyable {
         for frame in tail { last[frame.page] = frame }
         // Pages behind the damage that are in the main file, and those that are not.
         var (copied, missing) = (0, 0)
-        var (isPrefixCopied, prefixPages) = (true, 0)
+        var isPrefixCopied = true
         var isAllCopied = true
         for (number, frame) in last {
             if try isCopied(number, frame, main, order) {
-                if frame.index >= committed { copied += 1 } else { prefixPages += 1 }
+                if frame.index >= committed { copied += 1 }
                 continue
             }
             // The number of a page that is doubtful may be another one.
@@ -297,7 +300,9 @@ package struct LogScan: ~Copyable {
         if !contents.doubtful.isEmpty { return isAllCopied ? .copied : mixed(with: tail) }
         // A log is copied from its start on: a page before the damage that is not in the main file tells that nothing was. A few
         // pages are in it by chance after a loss of power: those that were changed and changed back.
-        guard isPrefixCopied, copied > 0, prefixPages > 2 || copied >= missing else { return sound }
+        // One bad frame before many good ones is a flipped bit: a loss of power hits many of those that were not synced.
+        let isFlip = tail.count >= Self.longTail && tail.count(where: { !$0.isWhole }) <= 1
+        guard isPrefixCopied, copied > 0, isFlip || copied >= missing else { return sound }
         if isAllCopied { return .copied }
         return tail.contains(where: { $0.commit > 0 }) ? mixed(with: tail) : sound
     }

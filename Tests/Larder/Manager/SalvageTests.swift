@@ -239,7 +239,9 @@ struct SalvageTests {
         #expect(try place.contents() == before)
     }
 
-    @Test func `whichever bit of a killed process's log flips, at most one entry is lost and none is older`() throws {
+    @Test func `whichever bit of a killed process's log flips, at most one entry is lost, or the log ends there`()
+        throws
+    {
         let place = try TemporaryFolder()
         let child = try ChildProcess("larder-test-cache", ["leave-log", place("store.sqlite").path])
         #expect(child.line() == "made")
@@ -253,6 +255,7 @@ struct SalvageTests {
         var bits = (0..<6).map { _ in Int.random(in: 0..<256, using: &random) }
         bits += (0..<30).map { _ in Int.random(in: 256..<log.count * 8, using: &random) }
         #expect(used != 0)
+        var ended = 0
         for bit in bits {
             for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
             try folder.restore(whole)
@@ -261,14 +264,21 @@ struct SalvageTests {
             try damaged.write(to: folder("store.sqlite-wal"))
             let manager = try CacheManager(url: url, configuration: SampleStore.configuration)
             let cache = try SampleStore.cache(manager, "first")
-            var missing = 0
-            for key in 0..<200 {
-                let value = cache[key]
-                if value == nil { missing += 1 }
-                if let value { #expect(value == "second \(key)", "seed \(random.seed), bit \(bit)") }
+            let values = (0..<200).map { cache[$0] }
+            let isNew = values.indices.filter { values[$0] == "second \($0)" }
+            if isNew.count < 199 {
+                // Where no checksum tells which byte is wrong and nothing of it was copied, the log ends before the damage, as
+                // after a loss of power: a state that was, with the older values from there on.
+                ended += 1
+                let first = values.indices.first { values[$0] != "second \($0)" } ?? 0
+                #expect(isNew == Array(0..<first), "seed \(random.seed), bit \(bit)")
+                let rest = values.indices.dropFirst(first)
+                #expect(
+                    rest.allSatisfy { values[$0] == "first \($0)" } || rest.allSatisfy { values[$0] == nil },
+                    "seed \(random.seed), bit \(bit)")
             }
-            #expect(missing <= 1, "seed \(random.seed), bit \(bit)")
             try manager.close()
         }
+        #expect(ended <= bits.count / 4, "seed \(random.seed)")
     }
 }
