@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import LarderSQLite
 internal import Synchronization
 
@@ -6,11 +7,11 @@ internal import Synchronization
 package final class Reclaimer: Sendable {
     private let isAtWork = Atomic(false)
 
-    /// The threads that delete a slice at this moment: its rows, and then the files that they named.
-    private let slicing = Mutex<[UInt]>([])
+    /// The slices that are being deleted at this moment: their rows, and then the files that they named.
+    private let slices = DispatchGroup()
 
-    /// How long, in milliseconds, somebody waits for others to be done with their slices: one of them may be waiting, too.
-    private static let longestWait = 5_000
+    /// How long somebody waits for the slices of others: one of them may be waiting, too.
+    private static let longestWait: Duration = .seconds(5)
 
     /// How often in a row it failed.
     private let failures = Atomic(0)
@@ -75,12 +76,8 @@ package final class Reclaimer: Sendable {
     }
 
     /// Waits until nobody else is at a slice: its rows have gone, its files perhaps not yet.
-    private func waitForOthers() {
-        let own = CurrentThread.identity
-        for _ in 0..<Self.longestWait {
-            if slicing.withLock({ $0.allSatisfy { $0 == own } }) { return }
-            CurrentThread.pause(milliseconds: 1)
-        }
+    func waitForOthers() {
+        _ = slices.wait(timeout: .now() + Self.longestWait / .seconds(1))
     }
 
     /// Deletes a few slices of what is retired, on this thread.
@@ -114,9 +111,8 @@ package final class Reclaimer: Sendable {
     }
 
     private func slice(_ store: Store, of limit: Int) throws(CacheError) -> (count: Int, generation: Int64) {
-        let own = CurrentThread.identity
-        slicing.withLock { $0.append(own) }
-        defer { slicing.withLock { _ = $0.remove(at: $0.lastIndex(of: own)!) } }
+        slices.enter()
+        defer { slices.leave() }
         let ticket = WriteTicket<(went: (count: Int, files: [String]), generation: Int64)>(
             .unheld, isCompound: true,
             perform: { (connection, _) throws(WriteFailure) in

@@ -197,19 +197,21 @@ package final class Store: Sendable {
             expiry.cancel()
             live.abandon()
         }
-        return reopening.withLock { _ in
-            guard let database else { return nil }
+        let (closed, notice) = reopening.withLock { _ -> (Database?, StoreNotice?) in
+            guard let database else { return (nil, nil) }
             state.withLock { $0 = nil }
-            let notice = noticing { () throws(SQLiteError) in try database.closeTidily() }
-            if !isReadOnly {
-                do throws(SystemError) {
-                    try database.blobs?.emptyPool()
-                } catch {
-                    // A later sweep finds them.
-                }
-            }
-            return notice
+            return (database, noticing { () throws(SQLiteError) in try database.closeTidily() })
         }
+        if let closed, !isReadOnly {
+            // Nobody touches a file after this: the caller may delete the folder.
+            reclaimer.waitForOthers()
+            do throws(SystemError) {
+                try closed.blobs?.emptyPool()
+            } catch {
+                // A later sweep finds them.
+            }
+        }
+        return notice
     }
 
     var database: Database? { state.withLock { $0 } }

@@ -61,7 +61,7 @@ struct LimitTests {
         let cache = try cache(place.manager(), DiskLimits(countLimit: limit))
         for key in 0..<3 { try await cache.setValue(bytes(10), forKey: key, pinned: true) }
         #expect(Array(cache.keys).count == 3)
-        for key in 0..<3 { try await cache.setValue(bytes(10), forKey: key) }
+        for key in 0..<3 { try await cache.setValue(bytes(10), forKey: key, pinned: false) }
         #expect(Array(cache.keys).count == limit)
     }
 

@@ -314,13 +314,13 @@ struct MaintenanceTests {
         let manager = try place.manager { $0.maintenanceInterval = .seconds(600) }
         let cache = try self.cache(manager, maxAge: .unlimited)
         #expect(place.time.pendingCount == 0)
-        try await cache.setValues((0..<500).map { ($0, bytes(900)) })
+        try await cache.setValues((0..<1000).map { ($0, bytes(900)) })
         let log = place.folder("store.sqlite-wal")
         let before = try log.fileSize()
-        #expect(before > 400_000)
+        #expect(before > 1_000_000)
         #expect(place.time.pendingCount == 1)
         place.time.advance(by: .seconds(600))
-        // It works on a thread of its own, and leaves a short log.
+        // It works on a thread of its own, and leaves no more of the log than a removal on a full volume needs.
         try await Waiting.until { try log.fileSize() < before / 4 }
         try await manager.close()
     }
