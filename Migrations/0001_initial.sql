@@ -10,8 +10,7 @@ CREATE TABLE cache (
     is_retired    INTEGER NOT NULL DEFAULT 0,
     lineage       INTEGER NOT NULL DEFAULT 0,  -- id of the generation this one follows after a clear; 0: its own
     checksum      INTEGER NOT NULL DEFAULT 0,  -- of the columns before it
-    opened_at     INTEGER NOT NULL,            -- milliseconds since 1970
-    latest_at     INTEGER NOT NULL DEFAULT 0   -- no entry was written after this moment, by the writer's clock
+    opened_at     INTEGER NOT NULL             -- milliseconds since 1970
 ) STRICT;
 
 CREATE UNIQUE INDEX cache_live ON cache (name) WHERE is_retired = 0;

@@ -92,13 +92,14 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         ledger.evictsOnFullDisk.store(options.onFullDisk == .evict, ordering: .relaxed)
         if store.inside.containCurrent { return }
         try ledger.setLimits(limits)
+        let lastOpening = ledger.openedAt
         ledger.noteOpening(at: openedAt)
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
             _ = try ledger.run(ledger.declareTicket(new))
         }
         // What is there may expire sooner by this age.
         if old.age != new.age { store.lookSoon(rule) }
-        try ledger.noteClock(clock())
+        try ledger.noteClock(clock(), lastOpening: lastOpening)
     }
 
     private var limits: RowLimits { RowLimits(count: options.disk.countLimit, size: options.disk.sizeLimit) }
@@ -125,6 +126,8 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         var purged: String?
         /// Whether rows wait to be reclaimed, of this purge or of one over which a process died.
         var isAnyRetired = false
+        /// When it was opened before, if it was.
+        var lastOpening: Int64?
         /// The least age by which rows that were there may expire; nil if none does.
         var leastAge: Int64?
     }
@@ -174,7 +177,9 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         if let age = found.leastAge { store.lookSoon(age: age) }
         do throws(CacheError) {
             try tolerant { () throws(CacheError) in
-                try opened.core.ledger.noteClock(clock())
+                if let moment = found.lastOpening {
+                    try opened.core.ledger.noteClock(clock(), lastOpening: moment)
+                }
                 try opened.core.ledger.setLimits(limits)
             }
         } catch {
@@ -200,6 +205,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let leastAge = try connection.leastAge()
         if var live = try connection.liveGeneration(named: name) {
             if live.isOf(version: version.description, codec: codec) {
+                let lastOpening = live.openedAt
                 try connection.declare(
                     live.id, age: StoredAge(rule), keepsExpired: keepsExpired, openedAt: openedAt)
                 live.age = StoredAge(rule)
@@ -207,6 +213,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
                 live.openedAt = openedAt
                 return Found(
                     generation: live, binding: GenerationBinding(live, context), present: context.present,
+                    lastOpening: lastOpening,
                     leastAge: rule.isUnlimited ? leastAge : min(leastAge ?? .max, rule.pauseAge))
             }
             try connection.retire(live.id)

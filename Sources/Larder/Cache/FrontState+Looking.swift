@@ -5,7 +5,7 @@ extension FrontState {
         /// There, but somebody else has committed since: good if the row still has this revision.
         case unsure(revision: Int64)
         /// There, and written in the future: the clock was set back.
-        case future(revision: Int64)
+        case future
         /// There, and over by the caller's rule.
         case over(revision: Int64)
         /// Not there; an offer made of what the disk says now is good if nothing changed since `sequence`.
@@ -19,11 +19,11 @@ extension FrontState {
         let number = useNumber(at: SystemClock.coarseNow())
         let miss: Look? = memory.table.withValue(at: place.index) { entry in
             if entry.round != round { return .unsure(revision: entry.revision) }
-            if entry.writtenAt > now { return .future(revision: entry.revision) }
+            if NotedUse.isAhead(entry.writtenAt, of: now) { return .future }
             if entry.accessedAt > now { entry.accessedAt = now }
             let own = entry.rule(else: rule)
             let accessedAt = entry.accessedAt == Entry.unknown ? now : entry.accessedAt
-            if own.isExpired(start: own.isSliding ? accessedAt : entry.writtenAt, now: now) {
+            if own.isExpired(start: own.isSliding ? accessedAt : min(entry.writtenAt, now), now: now) {
                 return .over(revision: entry.revision)
             }
             entry.accessedAt = now
@@ -37,16 +37,7 @@ extension FrontState {
         return .hit(memory.table.value(at: place.index).value)
     }
 
-    /// Takes a write in the future for one of now.
-    mutating func correct(_ key: Key, hash: UInt64, revision: Int64, now: Int64) {
-        let place = memory.table.locate(key, hash: hash)
-        if place.index == 0 { return }
-        memory.table.withValue(at: place.index) { entry in
-            if entry.revision == revision { entry.writtenAt = min(entry.writtenAt, now) }
-        }
-    }
-
-    /// The same for everything in memory.
+    /// Takes every moment in the future for now.
     mutating func correctAll(now: Int64) {
         var index = memory.table.mostRecent
         while index != 0 {

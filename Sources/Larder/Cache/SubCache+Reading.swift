@@ -32,12 +32,7 @@ extension SubCache {
                 takeOverEvicted()
                 guard let found = try ledger.find(stored, terms.age, round) else { return .nothing }
                 return taken(found, key, hash, stored, terms, since: sequence, watch, round: round)
-            case .future(let revision):
-                // The clock was set back, now or before somebody else has met this row; the ledger writes that down.
-                let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
-                // By the clock as it is now: it may have been written since this call looked at it.
-                let moment = min(facts?.writtenAt ?? .max, terms.now())
-                front.withLock { $0.correct(key, hash: hash, revision: revision, now: moment) }
+            case .future: ledger.clockWasSetBack(to: now)
             case .unsure(let revision):
                 let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
                 let dropped = front.withLock { front in

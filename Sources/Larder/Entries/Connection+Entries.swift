@@ -165,34 +165,9 @@ extension Connection {
         _ = try onKey(Queries.touch, generation, key, moment, used)
     }
 
-    /// Takes moments of a key's entry that are after `now` for `now`.
-    package mutating func correct(_ generation: Int64, _ key: StoredKey, now: Int64) throws(SQLiteError) {
-        guard let (facts, columns) = try columns(generation, key) else { return }
-        try correct(facts, columns, now: now, to: now)
-    }
-
-    /// Takes moments of an entry that are after `now` for another one.
-    private mutating func correct(
-        _ facts: EntryFacts, _ columns: SealedColumns, now: Int64, to moment: Int64
-    ) throws(SQLiteError) {
-        guard facts.writtenAt > now || facts.accessedAt > now else { return }
-        var new = columns
-        if facts.writtenAt > now { new.writtenAt = moment }
-        try run(Queries.correct) { (statement) throws(SQLiteError) in
-            try statement.bind(facts.id, at: 1)
-            try statement.bind(new.writtenAt, at: 2)
-            try statement.bind(facts.accessedAt > now ? moment : facts.accessedAt, at: 3)
-            try statement.bind(facts.checksum ^ columns.checksum ^ new.checksum, at: 4)
-        }
-    }
-
-    /// Takes every moment in the future for another one, and puts the order of writes and uses into the past.
-    ///
-    /// - Parameters:
-    ///   - moment: The one that is taken instead.
-    ///   - number: What the order has come to by the system's clock.
-    package mutating func correctAll(
-        _ generation: Int64, now: Int64, to moment: Int64, number: Int64
+    /// Takes every later moment of entries with a lower revision for `moment`.
+    package mutating func correctMoments(
+        _ generation: Int64, to moment: Int64, writtenBefore revision: Int64
     ) throws(SQLiteError) {
         var last = Int64.min
         while true {
@@ -200,8 +175,9 @@ extension Connection {
             let rows = try with(Queries.rowsAhead) {
                 (statement) throws(SQLiteError) -> [(facts: EntryFacts, columns: SealedColumns)] in
                 try statement.bind(generation, at: 1)
-                try statement.bind(now, at: 2)
+                try statement.bind(moment, at: 2)
                 try statement.bind(after, at: 3)
+                try statement.bind(revision, at: 4)
                 var rows: [(EntryFacts, SealedColumns)] = []
                 while rows.count < Self.rowsPerPage, try statement.step() {
                     let facts = statement.facts()
@@ -210,10 +186,23 @@ extension Connection {
                 }
                 return rows
             }
-            guard let end = rows.last?.facts.id, end > last else { break }
+            guard let end = rows.last?.facts.id, end > last else { return }
             last = end
-            for row in rows { try correct(row.facts, row.columns, now: now, to: moment) }
+            for (facts, old) in rows {
+                var new = old
+                new.writtenAt = min(old.writtenAt, moment)
+                try run(Queries.correct) { (statement) throws(SQLiteError) in
+                    try statement.bind(facts.id, at: 1)
+                    try statement.bind(new.writtenAt, at: 2)
+                    try statement.bind(min(facts.accessedAt, moment), at: 3)
+                    try statement.bind(facts.checksum ^ old.checksum ^ new.checksum, at: 4)
+                }
+            }
         }
+    }
+
+    /// Puts what is above `number` in the order of writes and of uses below it, in the same order.
+    package mutating func renumber(_ generation: Int64, above number: Int64) throws(SQLiteError) {
         try run(Queries.renumberAll) { (statement) throws(SQLiteError) in
             try statement.bind(generation, at: 1)
             try statement.bind(number, at: 2)

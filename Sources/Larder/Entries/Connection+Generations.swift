@@ -11,7 +11,6 @@ package struct Generation: Sendable {
     package var openedAt: Int64
     /// The generation that this one goes on from: a clear makes a new one of the same lineage, a purge does not.
     package var lineage: Int64 = 0
-    package var latestAt: Int64 = 0
 
     package init(name: String, version: String, codec: String, age: StoredAge, openedAt: Int64) {
         self.name = name
@@ -105,7 +104,6 @@ extension Connection {
             try statement.bind(generation.keepsExpired, at: 6)
             try statement.bind(generation.lineage, at: 7)
             try statement.bind(generation.openedAt, at: 8)
-            try statement.bind(generation.latestAt, at: 9)
             _ = try statement.step()
             let id = statement.int64(0)
             // To the end, or the insertion is undone.
@@ -152,14 +150,6 @@ extension Connection {
         try update(row)
     }
 
-    /// Writes down the moment after which nothing was written.
-    package mutating func setLatest(_ id: Int64, _ moment: Int64) throws(SQLiteError) {
-        try run(Queries.setLatest) { (statement) throws(SQLiteError) in
-            try statement.bind(id, at: 1)
-            try statement.bind(moment, at: 2)
-        }
-    }
-
     /// A generation that waits to be reclaimed.
     package mutating func retiredGeneration() throws(SQLiteError) -> Int64? {
         try generations().first { $0.isRetired }?.generation.id
@@ -196,7 +186,6 @@ extension Statement {
         generation.id = int64(0)
         generation.keepsExpired = int64(6)
         generation.lineage = int64(8)
-        generation.latestAt = int64(11)
         return generation
     }
 }

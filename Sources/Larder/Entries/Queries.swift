@@ -129,11 +129,11 @@ package enum Queries {
         WHERE id = ?1
         """)
 
-    /// Rows with a moment after ?2, by id, after the id ?3.
+    /// Rows of a lower revision than ?4, or of one beyond all numbers, with a moment after ?2, by id, after the id ?3.
     static let rowsAhead = SQL(
         """
         SELECT \(facts), extended, cost, key FROM entry NOT INDEXED
-        WHERE cache = ?1 AND (written_at > ?2 OR accessed_at > ?2) AND id > ?3 ORDER BY id
+        WHERE cache = ?1 AND revision NOT BETWEEN ?4 AND \(RevisionSource.highest) AND (written_at > ?2 OR accessed_at > ?2) AND id > ?3 ORDER BY id
         """)
 
     /// Gives what is beyond the number ?2 the numbers up to it, in the same order.
@@ -272,7 +272,7 @@ package enum Queries {
     // MARK: Generations
 
     private static let generation =
-        "id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at, latest_at"
+        "id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at"
 
     /// By its row alone, where the name leads to the index first.
     static let isLiveGeneration = SQL(
@@ -285,8 +285,8 @@ package enum Queries {
 
     static let insertGeneration = SQL(
         """
-        INSERT INTO cache (name, version, codec, age_rule, age, keeps_expired, lineage, opened_at, latest_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id
+        INSERT INTO cache (name, version, codec, age_rule, age, keeps_expired, lineage, opened_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id
         """)
 
     /// What may change in a row, with its checksum.
@@ -295,8 +295,6 @@ package enum Queries {
         UPDATE cache SET age_rule = ?2, age = ?3, keeps_expired = ?4, is_retired = ?5, checksum = ?6, opened_at = ?7
         WHERE id = ?1
         """)
-
-    static let setLatest = SQL("UPDATE cache SET latest_at = ?2 WHERE id = ?1")
 
     static let forget = SQL("DELETE FROM cache WHERE id = ?1 AND is_retired <> 0")
 
@@ -321,9 +319,8 @@ package enum Queries {
 
     static let restoreGeneration = SQL(
         """
-        INSERT INTO cache (id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at,
-            latest_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        INSERT INTO cache (id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         """)
 
     static let hasRow = SQL("SELECT 1 FROM entry WHERE id = ?1")

@@ -83,7 +83,7 @@ package struct SalvagedKey: Sendable {
 
 extension GenerationRow {
     /// The numbers of columns of the table of caches and of its copy.
-    package static let (columnCount, copyColumnCount) = (12, 10)
+    package static let (columnCount, copyColumnCount) = (11, 10)
 
     /// The generation that a row of the table of caches, or of its copy, is about; nil if its checksum does not fit.
     package init?(_ record: RawRecord, now: Int64) {
@@ -91,8 +91,8 @@ extension GenerationRow {
         switch values.count {
         case Self.columnCount: values[0] = record.rowID.map { .integer($0) } ?? .null
         case Self.copyColumnCount:
-            // The copy has the number at its end, and not the two moments, which the checksum is not about.
-            values = [values[9]] + values[..<9] + [.integer(now), .integer(0)]
+            // The copy has the number at its end, and not the moment, which the checksum is not about.
+            values = [values[9]] + values[..<9] + [.integer(now)]
         default: return nil
         }
         guard let name = values[1].text, let version = values[2].text, let codec = values[3].text,
@@ -106,7 +106,6 @@ extension GenerationRow {
         generation.id = id
         generation.keepsExpired = keepsExpired
         generation.lineage = lineage
-        generation.latestAt = values[11].number ?? 0
         self.init(generation: generation, isRetired: isRetired != 0)
         guard self.generation.checksum(isRetired: self.isRetired) == checksum else { return nil }
     }
@@ -128,7 +127,6 @@ extension Connection {
             try statement.bind(generation.lineage, at: 9)
             try statement.bind(generation.checksum(isRetired: row.isRetired), at: 10)
             try statement.bind(generation.openedAt, at: 11)
-            try statement.bind(generation.latestAt, at: 12)
         }
     }
 

@@ -35,8 +35,8 @@ package enum Schema {
 
     private static let cacheProbe = SQL(
         """
-        SELECT id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at, latest_at
-            FROM cache LIMIT 0
+        SELECT id, name, version, codec, age_rule, age, keeps_expired, is_retired, lineage, checksum, opened_at FROM cache
+            LIMIT 0
         """)
     private static let entryProbe = SQL(
         """

@@ -16,7 +16,7 @@ extension RowLedger {
     package func allServedUntil(_ terms: AgeTerms) throws(CacheError) -> Int64? {
         let rule = terms.rule
         if rule.isUnlimited { return .max }
-        guard !rule.isSliding, rule.maximum > 0, let oldest = try oldestWrite() else { return nil }
+        guard !rule.isSliding, rule.maximum > 0, !isSetBack, let oldest = try oldestWrite() else { return nil }
         // Where the clock was set back, the rows have to be looked at: it is to be written down.
         let now = terms.now()
         guard oldest == .max || now >= oldest else { return nil }
@@ -31,8 +31,7 @@ extension RowLedger {
         let (known, number) = state.withLock { state -> (Int64?, Int) in
             if let known = state.oldest(in: round) { return (known, 0) }
             state.oldestLooks += 1
-            // The rows of these say otherwise.
-            state.leastWritten = state.corrections.values.min() ?? .max
+            state.leastWritten = .max
             return (nil, state.oldestLooks)
         }
         if let known { return known }

@@ -171,7 +171,7 @@ extension RowLedger {
     private func watchingClock<R>(_ body: (inout RowLedgerState) -> R) -> R {
         let (result, news) = state.withLock { state in
             let result = body(&state)
-            return (result, state.takeNewsOfClock(revision: store.revisions.next()))
+            return (result, state.takeNewsOfClock())
         }
         if let news {
             front?.clockWasSetBack(to: news)
@@ -220,14 +220,11 @@ extension RowLedger {
     func seenInTurn(
         _ key: StoredKey, _ facts: EntryFacts, _ rule: AgeRule, since moment: Int64, accessedAt: Int64?
     ) -> (facts: EntryFacts, moment: Int64)? {
-        watchingClock { state in
-            let written = max(moment, facts.writtenAt)
-            let used = max(written, facts.accessedAt, accessedAt ?? .min, state.uses[key]?.accessedAt ?? .min)
-            // An age that runs from the write has nothing to do with a use, which may be from before the clock was set back.
-            let judged = facts.isSliding(else: rule) ? used : written
-            return state.seen(key, facts, now: used, accessedAt: accessedAt).map { ($0, judged) }
-        }
+        watchingClock { $0.seenInTurn(key, facts, rule, since: moment, accessedAt: accessedAt) }
     }
+
+    /// Notes that the clock was set back.
+    package func clockWasSetBack(to moment: Int64) { watchingClock { $0.noteSetBack(to: moment) } }
 
     /// The same of a row that a pass comes to; nil also if it is over.
     @usableFromInline
@@ -240,8 +237,8 @@ extension RowLedger {
         return seen
     }
 
-    /// Whether any row is known to have been written in the future.
-    package var knowsCorrections: Bool { state.withLock { !$0.corrections.isEmpty } }
+    /// A Boolean value that indicates whether rows are known to be from before the clock was set back.
+    package var isSetBack: Bool { state.withLock { $0.setBack != nil } }
 
     /// Whether any row is known to be unreadable.
     package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
@@ -267,22 +264,14 @@ extension RowLedger {
     /// How many entries are served, by these terms.
     package func count(_ terms: AgeTerms) throws(CacheError) -> Int {
         try front?.handOverUses()
+        if isSetBack { return try countOneByOne(terms) }
         let (now, rule) = (terms.now(), terms.rule)
-        let (unreadable, uses, corrections) = state.withLock { ($0.unreadable, $0.uses, $0.corrections) }
+        let (unreadable, uses) = state.withLock { ($0.unreadable, $0.uses) }
         return try readMoment { (c, id) throws(SQLiteError) in
             var count = try c.countLive(id, rule, now: now)
             for (key, row) in unreadable {
                 guard let facts = try c.facts(id, key), facts.revision == row.revision else { continue }
                 if !facts.isExpired(rule, now: now) { count -= 1 }
-            }
-            // Moments in the future that were met, and what they were taken for.
-            for (key, moment) in corrections {
-                guard let facts = try c.facts(id, key), !facts.isExpired(rule, now: now),
-                    unreadable[key]?.revision != facts.revision
-                else { continue }
-                let used = min(now, max(min(facts.accessedAt, moment), uses[key]?.accessedAt ?? .min))
-                let seen = facts.seen(writtenAt: min(facts.writtenAt, moment), accessedAt: used)
-                if seen.isExpired(rule, now: now) { count -= 1 }
             }
             // Where an age runs from the last read, that may be one that is not written down yet.
             if uses.isEmpty { return count }
@@ -299,9 +288,20 @@ extension RowLedger {
         } ?? 0
     }
 
+    /// The number of entries that are served, where the rows do not tell it before they are corrected.
+    private func countOneByOne(_ terms: AgeTerms) throws(CacheError) -> Int {
+        let now = terms.now()
+        var (count, pass) = (0, RowPass())
+        while true {
+            let page = try pass.nextFacts(of: self)
+            if page.isEmpty { return count }
+            count += page.count { served($0.key, $0.facts, terms.rule, now: now, accessedAt: nil) != nil }
+        }
+    }
+
     /// Whether no entry is served, by these terms.
     package func isEmpty(_ terms: AgeTerms) throws(CacheError) -> Bool {
-        guard state.withLock({ $0.unreadable.isEmpty && $0.corrections.isEmpty }) else {
+        guard state.withLock({ $0.unreadable.isEmpty && $0.setBack == nil }) else {
             return try count(terms) == 0
         }
         let (now, rule) = (terms.now(), terms.rule)

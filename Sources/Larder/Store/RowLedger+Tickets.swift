@@ -35,13 +35,10 @@ extension RowLedger {
                 let revision = self.store.revisions.next(after: self.front?.lastUse ?? 0)
                 var written: [Int] = []
                 do throws(SQLiteError) {
-                    var latest = Int64.min
                     for (index, row) in rows.enumerated() where admits(index, &place) {
                         written.append(index)
                         try self.put(row.key, row.content, revision + Int64(index), &connection, &place)
-                        latest = max(latest, row.content.row.writtenAt)
                     }
-                    if !written.isEmpty { try self.noteLatest(latest, &connection, place) }
                 } catch {
                     throw .database(error)
                 }
@@ -151,7 +148,6 @@ extension RowLedger {
                     let size = try c.change(
                         place.generation, key, seen: facts.revision, next: next, isWrite: isWrite,
                         atMost: self.largestEntry.load(ordering: .relaxed), change)
-                    if isWrite { try self.noteLatest(now, &c, place) }
                     if let new = try c.burden(place.generation, key) {
                         place.noteResized(by: new.size - facts.size)
                         if facts.isPinned, !new.isPinned { place.mayUnpin = true }
@@ -193,7 +189,6 @@ extension RowLedger {
                 let generation = result.new
                 self.state.withLock { state in
                     state.binding.id = generation.id
-                    state.latestAt = generation.latestAt
                     state.forgetEverything()
                 }
                 return self.front?.clear()
@@ -215,29 +210,6 @@ extension RowLedger {
                 self.state.withLock { state in
                     state.declared.age = declared.age
                     state.declared.keepsExpired = declared.keepsExpired
-                }
-                return nil
-            })
-    }
-
-    /// Takes every moment in the future for another one.
-    func clockTicket(_ now: Int64, to moment: Int64) -> WriteTicket<(Void, WritePlace)> {
-        ticket(
-            .unheld, isCompound: true, adding: .max,
-            perform: { (connection, place) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    // Those that come get greater ones, also where ours are ahead of the clock.
-                    let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
-                    try c.correctAll(place.generation, now: now, to: moment, number: number)
-                    try c.setLatest(place.generation, now)
-                }
-            },
-            apply: { _, _ in
-                self.state.withLock { state in
-                    state.latestAt = now
-                    // What was written later than now says so no more: it is the oldest there is, perhaps.
-                    state.leastWritten = min(state.leastWritten, moment)
-                    if state.uncorrected == moment { state.uncorrected = nil }
                 }
                 return nil
             })
@@ -271,22 +243,6 @@ extension RowLedger {
         }
         try connection.put(place.generation, key, content.row, file: file, revision: revision)
     }
-
-    // MARK: - The latest moment
-
-    /// How far ahead of a write the generation's `latest_at` is moved, so that not every write has to.
-    package static let latestStep: Int64 = 10_000
-
-    /// Keeps `latest_at` at or after every write, so that an opening sees whether the clock was set back meanwhile.
-    fileprivate func noteLatest(
-        _ moment: Int64, _ connection: inout Connection, _ place: WritePlace
-    ) throws(SQLiteError) {
-        guard moment > state.withLock({ $0.latestAt }) else { return }
-        let latest = moment.addingSaturated(Self.latestStep)
-        try connection.setLatest(place.generation, latest)
-        // If the transaction fails the row lags behind by a step at most; the first read of an entry corrects it still.
-        state.withLock { $0.latestAt = max($0.latestAt, latest) }
-    }
 }
 
 /// The write of one row: one object for what would be seven closures, since every set comes here.
@@ -319,7 +275,6 @@ private final class RowPut: WriteWork {
             let revision = ledger.store.revisions.next(after: ledger.front?.lastUse ?? 0)
             do throws(SQLiteError) {
                 try ledger.put(key, content, revision, &connection, &place)
-                try ledger.noteLatest(content.row.writtenAt, &connection, place)
             } catch {
                 throw .database(error)
             }

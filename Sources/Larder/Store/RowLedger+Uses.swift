@@ -81,25 +81,19 @@ extension RowLedger {
     /// Whether everything that was noted is written down.
     package var isSettled: Bool {
         state.withLock { state in
-            let isCorrected = state.corrections.isEmpty && (state.uncorrected == nil || store.isReadOnly)
-            return state.uses.isEmpty && isCorrected || state.isSuperseded
+            state.uses.isEmpty && (state.setBack == nil || store.isReadOnly) || state.isSuperseded
         }
     }
 
-    /// Writes down which entries were read, and moments that were in the future.
+    /// Writes down which entries were read, and that the clock was set back.
     package func flushUses() throws(CacheError) {
         cancelFlush()
         // What is noted meanwhile, or cannot be written down now, is for the next time.
         defer { if !isSettled { scheduleFlush() } }
         try front?.handOverUses()
         guard !store.isReadOnly else { return }
-        if let moment = state.withLock({ $0.uncorrected }) {
-            _ = try run(clockTicket(max(moment, store.timekeeper.now()), to: moment))
-        }
-        let (uses, corrections) = state.withLock { ($0.uses, $0.corrections) }
-        try inSlices(Array(corrections), of: Self.notesPerSlice) { (slice) throws(CacheError) in
-            _ = try run(correctionTicket(slice))
-        }
+        try correctMoments()
+        let uses = state.withLock { $0.uses }
         try inSlices(Array(uses), of: Self.notesPerSlice) { (slice) throws(CacheError) in
             _ = try run(useTicket(slice))
         }
@@ -129,23 +123,25 @@ extension RowLedger {
             })
     }
 
-    private func correctionTicket(
-        _ corrections: [(key: StoredKey, value: Int64)]
-    ) -> WriteTicket<(Void, WritePlace)> {
-        // It keeps its place in the order of use, for which its row grows.
+    /// Corrects the rows that are from before the clock was set back.
+    func correctMoments() throws(CacheError) {
+        guard !store.isReadOnly, let setBack = state.withLock({ $0.setBack }) else { return }
+        _ = try run(clockTicket(setBack))
+    }
+
+    private func clockTicket(_ setBack: SetBack) -> WriteTicket<(Void, WritePlace)> {
         ticket(
             .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
-                    for (key, moment) in corrections { try c.correct(place.generation, key, now: moment) }
+                    try c.correctMoments(place.generation, to: setBack.moment, writtenBefore: setBack.revision)
+                    // Those that come get greater ones, also where ours are ahead of the clock.
+                    let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
+                    try c.renumber(place.generation, above: number)
                 }
             },
             apply: { _, _ in
-                self.state.withLock { state in
-                    for (key, moment) in corrections where state.corrections[key] == moment {
-                        state.corrections[key] = nil
-                    }
-                }
+                self.state.withLock { $0.noteCorrected(setBack) }
                 return nil
             })
     }

@@ -56,7 +56,8 @@ package final class RowLedger: Sendable {
         version = generation.version
         codec = generation.codec
         self.store = store
-        state = Mutex(RowLedgerState(present, binding: binding, declared: generation))
+        state = Mutex(
+            RowLedgerState(present, binding: binding, declared: generation, revisions: store.revisions))
         largestEntry = Atomic(store.policy.sizeLimit ?? .max)
     }
 
@@ -166,7 +167,6 @@ package final class RowLedger: Sendable {
         let isOurs = state.withLock { state in
             guard !state.isSuperseded, state.binding.root == generation.root else { return false }
             state.binding.id = generation.id
-            state.latestAt = generation.latestAt
             state.forgetEverything()
             return true
         }
@@ -209,11 +209,13 @@ package final class RowLedger: Sendable {
     /// Notes another opening while a handle lives, which costs no write.
     package func noteOpening(at moment: Int64) { state.withLock { $0.declared.openedAt = moment } }
 
-    /// Corrects everything if something was written later than now: the clock was set back, and ages begin anew.
-    package func noteClock(_ now: Int64) throws(CacheError) {
-        guard state.withLock({ $0.latestAt > now.addingSaturated(Self.latestStep) }) else { return }
-        _ = try run(clockTicket(now, to: now))
-        front?.clockWasSetBack(to: now)
+    /// Takes what is in the future for now, if the last opening was: the clock was set back, and ages begin anew.
+    ///
+    /// - Parameter lastOpening: When it was opened before.
+    package func noteClock(_ now: Int64, lastOpening: Int64) throws(CacheError) {
+        guard NotedUse.isAhead(lastOpening, of: now) else { return }
+        clockWasSetBack(to: now)
+        try correctMoments()
     }
 }
 

@@ -14,15 +14,11 @@ struct RowLedgerState: Sendable {
     /// Uses of entries that are not in memory.
     var uses: [StoredKey: NotedUse] = [:]
 
-    /// Writes in the future that were met, and when.
-    var corrections: [StoredKey: Int64] = [:]
-
-    /// When memory was told last that the clock was set back, and that moment on the scale of revisions.
-    private var told: (moment: Int64, revision: Int64)?
-    /// The moment to which it was set back since.
-    private var newsOfClock: Int64?
-    /// That moment until all rows are corrected by it.
-    var uncorrected: Int64?
+    /// The moment to which the clock was set back; nil once the rows are corrected, or if it never was.
+    private(set) var setBack: SetBack?
+    /// A Boolean value that indicates whether memory has not been told of that.
+    private var isSetBackNews = false
+    private let revisions: RevisionSource
 
     /// Rows that cannot be read, which count as absent.
     var unreadable: [StoredKey: UnreadableRow] = [:]
@@ -54,22 +50,18 @@ struct RowLedgerState: Sendable {
     var leastWritten = Int64.max
     var oldestLooks = 0
 
-    /// The highest moment of a write that the generation's row allows for, see `latest_at`.
-    var latestAt: Int64
-
-    init(_ present: StorePresent, binding: GenerationBinding, declared: Generation) {
+    init(_ present: StorePresent, binding: GenerationBinding, declared: Generation, revisions: RevisionSource) {
         database = present.database
         watch = present.watch
         self.binding = binding
         self.declared = declared
-        latestAt = declared.latestAt
+        self.revisions = revisions
     }
 
     /// The rows it was about are gone, or somebody else's.
     mutating func forgetEverything() {
         uses = [:]
-        corrections = [:]
-        uncorrected = nil
+        setBack = nil
         unreadable = [:]
         undeletable = [:]
         expired = [:]
@@ -79,7 +71,6 @@ struct RowLedgerState: Sendable {
     /// The row it was about is another one.
     mutating func forget(_ key: StoredKey) {
         if !uses.isEmpty { uses[key] = nil }
-        if !corrections.isEmpty { corrections[key] = nil }
         if !unreadable.isEmpty { unreadable[key] = nil }
         if !expired.isEmpty { expired[key] = nil }
     }
@@ -108,8 +99,8 @@ struct RowLedgerState: Sendable {
         _ key: StoredKey, _ facts: EntryFacts, _ terms: AgeTerms, now: Int64, accessedAt: Int64? = nil,
         isPlain: Bool = false
     ) -> (facts: EntryFacts, moment: Int64)? {
-        // A row that was corrected is older than it says, by which the clock was chosen.
-        let now = corrections.isEmpty || !terms.isOfSystem ? now : SystemClock.now()
+        // Such a row is older than it says, by which the clock was chosen.
+        let now = setBack == nil || !terms.isOfSystem ? now : SystemClock.now()
         let needsUse = !isPlain || facts.isSliding(else: terms.rule)
         guard let facts = seen(key, facts, now: now, accessedAt: accessedAt, needsUse: needsUse) else {
             counts.misses += 1
@@ -131,47 +122,77 @@ struct RowLedgerState: Sendable {
         _ key: StoredKey, _ facts: EntryFacts, now: Int64, accessedAt: Int64? = nil, needsUse: Bool = true
     ) -> EntryFacts? {
         if !unreadable.isEmpty, unreadable[key]?.revision == facts.revision { return nil }
-        var corrected = corrections.isEmpty ? nil : corrections[key]
-        if let told, facts.revision < told.revision, facts.writtenAt > told.moment || facts.accessedAt > now {
-            // Memory has corrected everything by that moment, its copy of this as well.
-            corrected = min(corrected ?? .max, told.moment)
-            corrections[key] = corrected
+        if NotedUse.isAhead(max(facts.writtenAt, needsUse ? facts.accessedAt : .min), of: now),
+            !isOfOldClock(facts, now)
+        {
+            noteSetBack(to: now)
         }
-        let used = !needsUse || uses.isEmpty ? nil : uses[key]?.accessedAt
-        let writtenAt = min(facts.writtenAt, corrected ?? .max, now)
-        if writtenAt < min(facts.writtenAt, corrected ?? .max) { noteSetBack(facts, now: now) }
-        if writtenAt < facts.writtenAt {
-            corrections[key] = writtenAt
-            leastWritten = min(leastWritten, writtenAt)
+        var (written, used) = (facts.writtenAt, facts.accessedAt)
+        if let setBack, setBack.covers(facts.revision) {
+            (written, used) = (min(written, setBack.moment), min(used, setBack.moment))
         }
-        let noted = min(facts.accessedAt, corrected ?? .max)
-        if needsUse, NotedUse.isAhead(max(noted, used ?? .min), of: now) {
-            // Its age would begin at every look until the clock has caught up.
-            corrections[key] = min(now, corrections[key] ?? .max)
-            noteSetBack(facts, now: now)
-            if used != nil { uses[key]?.accessedAt = now }
-        }
-        let lastUse = min(max(noted, used ?? .min, accessedAt ?? .min), now)
-        return facts.seen(writtenAt: writtenAt, accessedAt: lastUse)
+        used = max(used, accessedAt ?? .min)
+        if needsUse, !uses.isEmpty, let noted = uses[key]?.accessedAt { used = max(used, noted) }
+        return facts.seen(writtenAt: min(written, now), accessedAt: min(used, now))
     }
 
-    /// A row of the future was met; news, unless it was written before memory was told of this or an earlier moment.
-    private mutating func noteSetBack(_ facts: EntryFacts, now: Int64) {
-        guard let told, now >= told.moment, facts.revision < told.revision else {
-            newsOfClock = min(newsOfClock ?? .max, now)
-            return
-        }
+    /// A Boolean value that indicates whether a row is known to be from before the clock was set back.
+    private func isOfOldClock(_ facts: EntryFacts, _ now: Int64) -> Bool {
+        setBack.map { $0.covers(facts.revision) && $0.moment <= now } ?? false
+    }
+
+    /// Takes every moment after `moment` for `moment`, in all that was written until now.
+    ///
+    /// If the clock was set back before, and the rows are not corrected yet, the earlier moment counts for all of them.
+    mutating func noteSetBack(to moment: Int64) {
+        let moment = min(moment, setBack?.moment ?? .max)
+        setBack = SetBack(moment: moment, revision: revisions.next())
+        isSetBackNews = true
+        for key in uses.keys { uses[key]?.accessedAt.limit(to: moment) }
+        leastWritten = min(leastWritten, moment)
     }
 
     /// The moment that memory is to be told of, to which the clock was set back.
-    ///
-    /// - Parameter revision: A number above those of all that was written.
-    mutating func takeNewsOfClock(revision: @autoclosure () -> Int64) -> Int64? {
-        guard let moment = newsOfClock.take() else { return nil }
-        told = (moment, revision())
-        uncorrected = moment
-        return moment
+    mutating func takeNewsOfClock() -> Int64? {
+        defer { isSetBackNews = false }
+        return isSetBackNews ? setBack?.moment : nil
     }
+
+    /// Notes that the rows are corrected.
+    mutating func noteCorrected(_ done: SetBack) {
+        if setBack == done { setBack = nil }
+    }
+
+    /// The facts of a row, and the moment by which to judge it, in a turn among the writes that was waited for since `moment`.
+    ///
+    /// What was written or used meanwhile tells of a later moment, and not of a clock that was set back.
+    mutating func seenInTurn(
+        _ key: StoredKey, _ facts: EntryFacts, _ rule: AgeRule, since moment: Int64, accessedAt: Int64?
+    ) -> (facts: EntryFacts, moment: Int64)? {
+        if let setBack, setBack.covers(facts.revision) {
+            return seen(key, facts, now: moment, accessedAt: accessedAt).map { ($0, moment) }
+        }
+        let written = max(moment, facts.writtenAt)
+        let used = max(written, facts.accessedAt, accessedAt ?? .min, uses[key]?.accessedAt ?? .min)
+        // An age that runs from the write has nothing to do with a use, which may be from before the clock was set back.
+        let judged = facts.isSliding(else: rule) ? used : written
+        return seen(key, facts, now: used, accessedAt: accessedAt).map { ($0, judged) }
+    }
+}
+
+/// A clock that was set back.
+struct SetBack: Hashable, Sendable {
+    /// The moment to which it was set.
+    let moment: Int64
+    /// What has a lower revision was written before that.
+    let revision: Int64
+
+    /// Whether a row of some revision was written before; one that is beyond all numbers counts as such.
+    func covers(_ revision: Int64) -> Bool { revision < self.revision || revision > RevisionSource.highest }
+}
+
+extension Int64 {
+    fileprivate mutating func limit(to most: Int64) { self = Swift.min(self, most) }
 }
 
 /// A row that cannot be read.

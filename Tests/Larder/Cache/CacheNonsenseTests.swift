@@ -224,7 +224,7 @@ struct CacheNonsenseTests {
             try shell.change(
                 """
                 UPDATE entry SET revision = 9223372036854775807, written_at = 9000000000000000 WHERE key = 2;
-                UPDATE cache SET latest_at = 9000000000000000
+                UPDATE cache SET opened_at = 9000000000000000
                 """)
             if isReopened {
                 try manager.close()

@@ -131,7 +131,7 @@ struct UseOrderTests {
             UPDATE entry SET revision = revision + (3600000 << 21), used = used + (3600000 << 21),
                 written_at = written_at + 3600000, accessed_at = accessed_at + 3600000
             """)
-        try intruder.change("UPDATE cache SET latest_at = latest_at + 3600000")
+        try intruder.change("UPDATE cache SET opened_at = opened_at + 3600000")
     }
 
     // cases 164, 180
