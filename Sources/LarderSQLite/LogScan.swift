@@ -287,9 +287,11 @@ package struct LogScan: ~Copyable {
         var (copied, missing) = (0, 0)
         var isPrefixCopied = true
         var isAllCopied = true
-        for (number, frame) in last {
+        var isInOrder = true
+        for (number, frame) in last.sorted(by: { $0.key < $1.key }) {
             if try isCopied(number, frame, main, order) {
                 if frame.index >= committed { copied += 1 }
+                if missing > 0 { isInOrder = false }
                 continue
             }
             // The number of a page that is doubtful may be another one.
@@ -300,9 +302,11 @@ package struct LogScan: ~Copyable {
         if !contents.doubtful.isEmpty { return isAllCopied ? .copied : mixed(with: tail) }
         // A log is copied from its start on: a page before the damage that is not in the main file tells that nothing was. A few
         // pages are in it by chance after a loss of power: those that were changed and changed back.
-        // One bad frame before many good ones is a flipped bit: a loss of power hits many of those that were not synced.
-        let isFlip = tail.count >= Self.longTail && tail.count(where: { !$0.isWhole }) <= 1
-        guard isPrefixCopied, copied > 0, isFlip || copied >= missing else { return sound }
+        // A flipped bit is one bad frame, and a bad block two or three. A loss of power hits many of those that were not synced,
+        // and copying goes by the numbers of pages.
+        let bad = tail.count { !$0.isWhole }
+        let isFlip = bad <= 1 && tail.count >= Self.longTail && isInOrder && copied > 1
+        guard isPrefixCopied, copied > 0, bad <= 3, isFlip || copied >= missing else { return sound }
         if isAllCopied { return .copied }
         return tail.contains(where: { $0.commit > 0 }) ? mixed(with: tail) : sound
     }
