@@ -36,10 +36,12 @@ package struct StorePlace: Sendable {
 }
 
 extension CacheOptions {
-    /// The same, without the clearing that other tests' pressure on memory would cause, which would change the numbers.
+    /// The same, with every access written down, and without the clearing that other tests' pressure on memory would cause,
+    /// which would change the numbers.
     package var steady: CacheOptions {
         var options = self
         options.clearsOnMemoryPressure = false
+        options.accessGrain = .zero
         return options
     }
 }

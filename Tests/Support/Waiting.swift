@@ -5,7 +5,10 @@ import Foundation
 /// A wait that never ends would hold up the whole run, and nobody would learn which one it is.
 package enum Waiting {
     /// Far longer than the slowest machine takes, whose few threads other tests may have for many minutes.
-    package static let limit = Duration.seconds(1200)
+    ///
+    /// LARDER_PATIENCE says another number of seconds.
+    package static let limit = Duration.seconds(
+        ProcessInfo.processInfo.environment["LARDER_PATIENCE"].flatMap { Int($0) } ?? 600)
 
     /// What was waited for has not come.
     package struct InVain: Error, CustomStringConvertible {

@@ -90,6 +90,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         if isReadOnly { return }
         ledger.keepsExpired.store(keepsExpired, ordering: .relaxed)
         ledger.evictsOnFullDisk.store(options.onFullDisk == .evict, ordering: .relaxed)
+        ledger.grain.choose(accessGrain)
         if store.inside.containCurrent { return }
         try ledger.setLimits(limits)
         let lastOpening = ledger.openedAt
@@ -106,6 +107,10 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
 
     private var keepsExpired: Int64 {
         SystemClock.saturated(max(0, options.keepsExpired / .milliseconds(1)))
+    }
+
+    private var accessGrain: Int64? {
+        options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
     }
 
     /// What is written down of this opening.
@@ -230,6 +235,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let ledger = RowLedger(found.generation, present: found.present, binding: found.binding, store: store)
         // Who only reads changes nothing of what sweeps go by.
         ledger.keepsExpired.store(isReadOnly ? found.generation.keepsExpired : keepsExpired, ordering: .relaxed)
+        ledger.grain.choose(accessGrain)
         ledger.evictsOnFullDisk.store(!isReadOnly && options.onFullDisk == .evict, ordering: .relaxed)
         let core = SubCache<Key, Value>(ledger: ledger, limits: options.memory, present: found.present)
         core.relieves.withLock { $0 = options.clearsOnMemoryPressure }

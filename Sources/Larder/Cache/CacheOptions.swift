@@ -113,6 +113,13 @@ public struct CacheOptions: Sendable {
     /// as reading a row, see *Design decisions*.
     public var inlineLimit: Int
 
+    /// How exactly the moment of the last access is stored; nil leaves the choice to the library.
+    ///
+    /// An access within the grain of the stored moment writes nothing. The default is a sixteenth of a sliding age, at most an
+    /// hour where the cache or the store has a limit on disk, and at most a day elsewhere. With `.zero` every access is
+    /// written down. It belongs to the cache: the latest open sets it.
+    public var accessGrain: Duration?
+
     /// What becomes of a stored value that no longer decodes.
     public var undecodable: UndecodablePolicy
 
@@ -146,13 +153,15 @@ public struct CacheOptions: Sendable {
     /// Options, each with its default.
     public init(
         memory: MemoryLimits = MemoryLimits(), disk: DiskLimits = DiskLimits(),
-        inlineLimit: Int = CacheOptions.defaultInlineLimit, undecodable: UndecodablePolicy = .drop,
+        accessGrain: Duration? = nil, inlineLimit: Int = CacheOptions.defaultInlineLimit,
+        undecodable: UndecodablePolicy = .drop,
         onFullDisk: FullDiskPolicy = .evict,
         clearsOnMemoryPressure: Bool = true, clearsInBackground: Bool = false, keepsExpired: Duration = .zero,
         fileName: (@Sendable (String) -> String)? = nil
     ) {
         self.memory = memory
         self.disk = disk
+        self.accessGrain = accessGrain
         self.inlineLimit = inlineLimit
         self.clearsInBackground = clearsInBackground
         self.fileName = fileName

@@ -10,7 +10,7 @@ public struct EntryMetadata: Sendable {
 
     /// When it was written or read last.
     ///
-    /// Another process learns of a read within ten seconds.
+    /// It is as exact as ``CacheOptions/accessGrain``, unless the memory of this process knows better.
     public let accessedAt: Date
 
     /// The last moment at which it is served, as things stand; nil if there is none.

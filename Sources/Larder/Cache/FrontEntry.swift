@@ -9,6 +9,9 @@ struct FrontEntry<Value: Sendable>: Sendable {
     /// When it was read last, or `unknown` where a read asked no clock.
     @usableFromInline var accessedAt: Int64
 
+    /// The moment of the last access as the row has it.
+    @usableFromInline var storedAccess: Int64
+
     /// The row's revision.
     @usableFromInline var revision: Int64
 
@@ -26,11 +29,13 @@ struct FrontEntry<Value: Sendable>: Sendable {
 
     @inlinable
     init(
-        value: Value, writtenAt: Int64, accessedAt: Int64, revision: Int64, used: Int64, age: StoredAge?, round: UInt32
+        value: Value, writtenAt: Int64, accessedAt: Int64, storedAccess: Int64, revision: Int64, used: Int64,
+        age: StoredAge?, round: UInt32
     ) {
         self.value = value
         self.writtenAt = writtenAt
         self.accessedAt = accessedAt
+        self.storedAccess = storedAccess
         self.revision = revision
         self.used = used
         self.round = round
@@ -41,9 +46,14 @@ struct FrontEntry<Value: Sendable>: Sendable {
 
     @usableFromInline static var unknown: Int64 { NotedUse.unknownMoment }
 
+    /// Its last use, if it was used after it was written.
+    var lastUse: NotedUse? { used > revision ? NotedUse(accessedAt: accessedAt, used: used) : nil }
+
+    /// Its own age, if it has one.
+    var age: StoredAge? { ageKind == 0 ? nil : StoredAge(kind: Int64(ageKind) - 1, milliseconds: ageMilliseconds) }
+
     /// The rule of this entry, where those without one of their own follow `rule`.
     func rule(else rule: AgeRule) -> AgeRule {
-        if ageKind == 0 { return rule }
-        return StoredAge(kind: Int64(ageKind) - 1, milliseconds: ageMilliseconds).rule
+        age?.rule ?? rule
     }
 }

@@ -44,6 +44,7 @@ extension FrontState {
             memory.table.withValue(at: index) { entry in
                 entry.writtenAt = min(entry.writtenAt, now)
                 if entry.accessedAt != Entry.unknown { entry.accessedAt = min(entry.accessedAt, now) }
+                entry.storedAccess = min(entry.storedAccess, now)
             }
             index = memory.table.older(than: index)
         }
@@ -59,6 +60,7 @@ extension FrontState {
             // An older look must not undo the newest.
             if entry.round != known { entry.round = round }
             // Another process may have read it.
+            entry.storedAccess = max(entry.storedAccess, accessedAt)
             if entry.accessedAt != Entry.unknown { entry.accessedAt = max(entry.accessedAt, accessedAt) }
         }
     }
@@ -101,16 +103,14 @@ extension FrontState {
 
     /// The same before it has left.
     mutating func noteUse(_ key: Key, _ entry: Entry) {
-        guard isUnnoted(entry) else { return }
-        evictedUses.append((key, NotedUse(accessedAt: entry.accessedAt, used: entry.used)))
+        guard entry.used > notedUse, entry.used > entry.revision else { return }
+        let isKnown = entry.accessedAt != Entry.unknown
+        if isKnown, !grain.isStale(entry.storedAccess, age: entry.age, at: entry.accessedAt) { return }
+        let use = NotedUse(accessedAt: entry.accessedAt, used: entry.used)
+        evictedUses.append(EvictedUse(key: key, use: use, storedAccess: entry.storedAccess, age: entry.age))
     }
 
-    /// Whether an entry was read since the uses were handed over last.
-    private func isUnnoted(_ entry: Entry) -> Bool {
-        entry.used > notedUse && entry.used > entry.revision
-    }
-
-    /// Hands over the uses of entries in memory since the last time; those that asked no clock are uses of `now`.
+    /// Hands over the uses since the last time that are to be written down; those that asked no clock are uses of `now`.
     mutating func unnotedUses(now: Int64) -> [(Key, NotedUse)] {
         var uses: [(Key, NotedUse)] = []
         var index = memory.table.mostRecent
@@ -118,18 +118,32 @@ extension FrontState {
         while index != 0 {
             let entry = memory.table.value(at: index)
             if entry.used <= notedUse { break }
-            if isUnnoted(entry) {
-                var moment = entry.accessedAt
-                if moment == Entry.unknown {
-                    moment = now
-                    memory.table.withValue(at: index) { $0.accessedAt = now }
-                }
+            let moment = entry.accessedAt == Entry.unknown ? now : entry.accessedAt
+            if entry.used > entry.revision, grain.isStale(entry.storedAccess, age: entry.age, at: moment) {
+                memory.table.withValue(at: index) { ($0.accessedAt, $0.storedAccess) = (moment, moment) }
                 uses.append((memory.table.key(at: index), NotedUse(accessedAt: moment, used: entry.used)))
             }
             index = memory.table.older(than: index)
         }
         notedUse = lastUse
         isFlushScheduled = false
+        return uses
+    }
+
+    /// The use of a key that memory has, after it was written.
+    func lastUse(of key: Key, hash: UInt64) -> NotedUse? {
+        let place = memory.table.locate(key, hash: hash)
+        return place.index == 0 ? nil : memory.table.value(at: place.index).lastUse
+    }
+
+    /// The uses of everything in memory.
+    func allUses() -> [(Key, NotedUse)] {
+        var uses: [(Key, NotedUse)] = []
+        var index = memory.table.mostRecent
+        while index != 0 {
+            if let use = memory.table.value(at: index).lastUse { uses.append((memory.table.key(at: index), use)) }
+            index = memory.table.older(than: index)
+        }
         return uses
     }
 }

@@ -23,6 +23,9 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// Where the numbers come from that order uses and writes over all sub-caches and processes.
     @usableFromInline let revisions: RevisionSource
 
+    /// How exactly the moment of the last access is stored.
+    let grain: AccessGrain
+
     /// Whether somebody was asked to write down the uses.
     @usableFromInline var isFlushScheduled = false
 
@@ -36,7 +39,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     var notedUse: Int64 = 0
 
     /// Uses of entries that memory let go of; their keys are not encoded yet, which is the user's code.
-    var evictedUses: [(key: Key, use: NotedUse)] = []
+    var evictedUses: [EvictedUse<Key>] = []
 
     /// How many evicted uses were taken over before the first of these.
     var takenUses = 0
@@ -53,7 +56,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// How many commits are on their way here of which nothing may come in by an offer: see ``OfferPause``.
     var pauses = 0
 
-    init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource) {
+    init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource, grain: AccessGrain) {
         memory = Memory(
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
             costLimit: limits.effectiveCost, byteLimit: limits.effectiveBytes, sides: Self.sides)
@@ -62,6 +65,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
         allowsCopies = present.allowsCopies
         self.limits = limits.counted
         self.revisions = revisions
+        self.grain = grain
         lastUse = revisions.next()
         notedUse = lastUse
     }
@@ -78,6 +82,15 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// Whether memory holds anything at all.
     @inlinable
     var holdsCopies: Bool { memory.countLimit > 0 }
+}
+
+/// A use of an entry that memory let go of.
+struct EvictedUse<Key: Sendable>: Sendable {
+    let key: Key
+    let use: NotedUse
+    /// The moment of the last access as the row has it.
+    let storedAccess: Int64
+    let age: StoredAge?
 }
 
 /// What a change put out of its place, to be released when no lock is held.

@@ -96,21 +96,18 @@ extension SubCache {
         let facts = found.facts
         let cost = found.row.memoryCost
         let bytes = bytes(of: key, stored, payloadSize: found.row.payloadSize)
-        var used: Int64 = 0
         let displacement = front.withLock { front -> Displacement<Key, Value>? in
-            guard front.holdsCopies else { return nil }
-            used = front.nextUse(after: facts.revision)
-            guard front.memory.admits(cost: cost, bytes: bytes), front.watch === watch else { return nil }
+            guard front.holdsCopies, front.memory.admits(cost: cost, bytes: bytes), front.watch === watch else {
+                return nil
+            }
             let entry = FrontEntry(
-                value: value, writtenAt: facts.writtenAt, accessedAt: found.moment, revision: facts.revision,
-                used: used, age: facts.age, round: round)
+                value: value, writtenAt: facts.writtenAt, accessedAt: found.moment,
+                storedAccess: found.row.facts.accessedAt, revision: facts.revision,
+                used: front.nextUse(after: facts.revision), age: facts.age, round: round)
             return front.offer(key, hash: hash, entry, cost: cost, bytes: bytes, since: sequence)
         }
         if displacement != nil { noteEnd(writtenAt: facts.writtenAt, accessedAt: found.moment, age: facts.age) }
-        if displacement == nil {
-            // Where memory holds nothing, the numbers come from where `find` takes them.
-            ledger.noteUse(stored, at: found.moment, used: used == 0 ? ledger.store.revisions.next() : used)
-        }
+        if displacement == nil { ledger.noteUse(stored, found.row.facts, at: found.moment) }
         return finding
     }
 
@@ -189,12 +186,11 @@ extension SubCache {
     func noteUse(of key: Key, _ stored: StoredKey, _ facts: EntryFacts, at now: Int64) {
         let hash = seed.hash(key)
         prepareToNoteUses()
-        let (isNoted, used) = front.withLock { front in
-            guard front.holdsCopies else { return (false, Int64(0)) }
-            let used = front.nextUse(after: facts.revision)
-            return (front.use(key, hash: hash, at: now, used: used), used)
+        let isNoted = front.withLock { front in
+            guard front.holdsCopies else { return false }
+            return front.use(key, hash: hash, at: now, used: front.nextUse(after: facts.revision))
         }
-        if !isNoted { ledger.noteUse(stored, at: now, used: used == 0 ? ledger.store.revisions.next() : used) }
+        if !isNoted { ledger.noteUse(stored, facts, at: now) }
     }
 
     /// Reads many keys as of one moment.

@@ -153,7 +153,8 @@ extension FrontState {
         guard holdsCopies || memory.table.count > 0 else { return nil }
         let entry = FrontEntry(
             value: write.value, writtenAt: write.content.row.writtenAt, accessedAt: write.content.row.writtenAt,
-            revision: revision, used: lastUse, age: write.content.row.age, round: round)
+            storedAccess: write.content.row.writtenAt, revision: revision, used: lastUse, age: write.content.row.age,
+            round: round)
         return keep(write.key, hash: write.hash, entry, cost: write.cost, bytes: write.bytes)
     }
 }

@@ -59,7 +59,9 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         let seed = HashSeed()
         self.seed = seed
         holdsCopies = Atomic(present.allowsCopies && limits.effectiveCount > 0)
-        front = Mutex(FrontState(seed: seed, limits: limits, present: present, revisions: ledger.store.revisions))
+        front = Mutex(
+            FrontState(
+                seed: seed, limits: limits, present: present, revisions: ledger.store.revisions, grain: ledger.grain))
         let link = PressureLink { [self] in relieve($0) }
         pressureLink.withLock { $0 = link }
         PressureWatcher.shared.add(link)
@@ -189,6 +191,27 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         if !notes.isEmpty { ledger.note(notes) }
     }
 
+    package func uses(of keys: [StoredKey]?) -> [StoredKey: NotedUse] {
+        var uses: [StoredKey: NotedUse] = [:]
+        guard mayHoldCopies else { return uses }
+        guard let keys else {
+            for (key, use) in front.withLock({ $0.allUses() }) {
+                if let stored = storedIfAny(key) { uses[stored] = use }
+            }
+            return uses
+        }
+        for stored in keys {
+            do throws(CacheError) {
+                let key = try keyCodec.key(stored, cache: name)
+                let hash = seed.hash(key)
+                uses[stored] = front.withLock { $0.lastUse(of: key, hash: hash) }
+            } catch {
+                // A key that does not decode counts as not used.
+            }
+        }
+        return uses
+    }
+
     package func retire() {
         expiry.cancel()
         backgroundWatcher.withLock { $0 = nil }
@@ -207,17 +230,18 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
         if evicted.isEmpty { return }
         let now = ledger.store.timekeeper.now()
         var notes: [(key: StoredKey, use: NotedUse)] = []
-        for (key, use) in evicted {
-            var use = use
+        for item in evicted {
+            var use = item.use
             if use.accessedAt == NotedUse.unknownMoment { use.accessedAt = now }
+            guard ledger.grain.isStale(item.storedAccess, age: item.age, at: use.accessedAt) else { continue }
             do throws(CacheError) {
-                notes.append((try keyCodec.stored(key, cache: name), use))
+                notes.append((try keyCodec.stored(item.key, cache: name), use))
             } catch {
                 // As above.
             }
         }
         ledger.note(notes)
-        let released = front.withLock { front -> [(key: Key, use: NotedUse)] in
+        let released = front.withLock { front -> [EvictedUse<Key>] in
             // Somebody else may have done the same, or everything was removed meanwhile.
             let rest = evicted.count - (front.takenUses - first)
             guard rest > 0 else { return [] }

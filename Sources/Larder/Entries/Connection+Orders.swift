@@ -73,8 +73,10 @@ extension Connection {
     /// The ids of all rows between two keys, in an order.
     ///
     /// They are sorted here: SQLite's own sorting takes twice the memory.
+    ///
+    /// - Parameter uses: Places in the order of use that are not written down.
     package mutating func ids(
-        _ generation: Int64, _ order: RowOrder, descending: Bool, _ bounds: KeyBounds
+        _ generation: Int64, _ order: RowOrder, descending: Bool, _ bounds: KeyBounds, _ uses: [StoredKey: Int64] = [:]
     ) throws(SQLiteError) -> [Int64] {
         let count = try countAll(generation)
         var places = try with(order.query) { (statement) throws(SQLiteError) in
@@ -89,8 +91,31 @@ extension Connection {
             }
             return places
         }
+        try move(&places, of: generation, to: uses)
         places.sort()
         return descending ? places.reversed().map(\.id) : places.map(\.id)
+    }
+
+    /// Gives rows the places that uses have given them which are not written down.
+    private mutating func move(
+        _ places: inout [RowPlace], of generation: Int64, to uses: [StoredKey: Int64]
+    ) throws(SQLiteError) {
+        var later: [Int64: Int64] = [:]
+        for (key, used) in uses {
+            let id = try with(Queries.findID) { (statement) throws(SQLiteError) -> Int64? in
+                try statement.bind(generation, at: 1)
+                return try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in
+                    try statement.step() ? statement.int64(0) : nil
+                }
+            }
+            if let id { later[id] = used }
+        }
+        if later.isEmpty { return }
+        for index in places.indices {
+            let place = places[index]
+            guard let used = later[place.id], used > place.first else { continue }
+            places[index] = RowPlace(first: used, second: place.second, id: place.id)
+        }
     }
 
     /// The row with an id, unless it has gone.

@@ -113,7 +113,7 @@ package enum Queries {
     static let deleteRevision = SQL("DELETE FROM entry WHERE cache = ?1 AND key = ?2 AND revision = ?3")
 
     static let deleteUnused = SQL(
-        "DELETE FROM entry WHERE cache = ?1 AND key = ?2 AND revision = ?3 AND ifnull(used, revision) = ?4")
+        "DELETE FROM entry WHERE cache = ?1 AND key = ?2 AND revision = ?3 AND ifnull(used, revision) <= ?4")
 
     static let touch = SQL(
         """

@@ -42,6 +42,10 @@ extension CacheManager {
                 .invalidConfiguration,
                 "Cache \"\(name)\" cannot keep what is over for \(options.keepsExpired); give zero or more.")
         }
+        if let grain = options.accessGrain, grain < .zero {
+            throw CacheError(
+                .invalidConfiguration, "Cache \"\(name)\" cannot have an access grain of \(grain); give zero or more.")
+        }
         try options.disk.check(cacheNamed: name)
         let terms = CacheTerms(
             rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)

@@ -50,8 +50,9 @@ package struct OrderedPass: Sendable {
         lastID = end.id
         guard let order else { return true }
         let (bounds, isDescending) = (bounds, isDescending)
+        let uses = order == .accessed ? ledger.knownUses().mapValues(\.used) : [:]
         let found = try ledger.readMoment { (c, id) throws(SQLiteError) in
-            try c.ids(id, order, descending: isDescending, bounds)
+            try c.ids(id, order, descending: isDescending, bounds, uses)
         }
         ids = found?[...] ?? []
         return true

@@ -26,6 +26,8 @@ extension RowLedger {
     func agesChanged(_ rules: [AgeRule]) {
         leastAge.store(rules.map(\.maximum).min() ?? .max, ordering: .relaxed)
         leastDeadline.store(rules.map(\.deadline).min() ?? .max, ordering: .relaxed)
+        let isLimited = !state.withLock({ $0.limits.isNone }) || store.policy.needsCare
+        grain.adapt(to: rules, isLimited: isLimited)
     }
 
     /// Has memory and rows looked after soon: a handle is gone that served entries longer than the others, perhaps.

@@ -42,6 +42,7 @@ extension RowLedger {
             defer { state.limits = limits }
             return state.limits != limits
         }
+        agesChanged(ownRules)
         largestEntry.store(min(limits.size ?? .max, store.policy.sizeLimit ?? .max), ordering: .relaxed)
         if isChanged, !store.isReadOnly { _ = try holdLimits(slack: false) }
     }
@@ -159,14 +160,15 @@ extension RowLedger {
 
     /// Claims the next few of the queue, which is filled when it is empty; nil if there is nothing to claim.
     private func claim(sparesNewest: Bool) throws(CacheError) -> EvictionClaim? {
-        try front?.handOverUses()
         let now = store.timekeeper.now()
         var found: (candidates: [TrimCandidate], end: Int64)?
         if let rows = state.withLock({ $0.tally?.count }), evicting.withLock({ $0.isSpent(rows, now: now) }) {
             // Not under the lock: the pass may meet another generation, and let go of the user's values.
             found = try leastUsed(of: rows, now: now)
         }
-        let (limits, tally, uses, newest) = state.withLock { ($0.limits, $0.tally, $0.uses, $0.newest) }
+        // Used since the queue was made: no longer among the least used. What was found just now is known to be.
+        let uses = found == nil ? uses(of: evicting.withLock { $0.upcoming }) : [:]
+        let (limits, tally, newest) = state.withLock { ($0.limits, $0.tally, $0.newest) }
         guard let tally else { return nil }
         // A limit of nothing keeps nothing.
         let spared = sparesNewest && limits.count != 0 && limits.size != 0 ? newest : nil
@@ -186,7 +188,11 @@ extension RowLedger {
     private func leastUsed(
         of rows: Int, now: Int64
     ) throws(CacheError) -> (candidates: [TrimCandidate], end: Int64) {
-        try flushUsesWhereRoom()
+        do throws(CacheError) {
+            try correctMoments()
+        } catch {
+            if error.code != .storageFull { throw error }
+        }
         // What somebody may still serve although it is over is as good as what is not.
         let keeping = longestKeeping
         let moment = now.subtractingSaturated(keeping)
@@ -195,14 +201,8 @@ extension RowLedger {
         let deadline = live.map(\.deadline).filter { $0 >= moment }.min() ?? .max
         let excess = state.withLock { state in state.limits.count.map { rows - $0 } ?? 0 }
         let share = max(256, rows / 4, excess)
-        let found = try readMoment { (c, id) throws(SQLiteError) in
-            (
-                try c.leastUsed(id, rules.first, and: rules.second, now: moment, limit: share),
-                try c.nextOwnEnd(id, now: moment)
-            )
-        }
-        guard let (all, ownEnd) = found else { return ([], .max) }
-        let candidates = deletable(all)
+        let ownEnd = try readMoment { (c, id) throws(SQLiteError) in try c.nextOwnEnd(id, now: moment) } ?? .max
+        let candidates = try leastUsed(rules.first, and: rules.second, now: moment, atLeast: share)
         let end = candidates.lazy.filter { !$0.isExpired }.map { $0.facts.end(rules.first, rules.second) }.min() ?? .max
         return (candidates, min(end, ownEnd, deadline).addingSaturated(keeping))
     }
@@ -266,6 +266,9 @@ struct EvictionQueue: Sendable {
         return now.subtractingSaturated(madeAt).magnitude > 1_000 && claims > 64
     }
 
+    /// The keys of those that may be claimed next.
+    var upcoming: [StoredKey] { candidates.prefix(Self.longestClaim).map(\.key) }
+
     /// Takes out what makes up for so many rows and bytes; nil if nothing is left that may go.
     ///
     /// - Parameter spared: The revision of an entry that stays.
@@ -277,7 +280,6 @@ struct EvictionQueue: Sendable {
         // What is far below its limit stays countable.
         var (count, size) = (max(0, count), max(0, size))
         while count > 0 || size > 0, claim.victims.count < Self.longestClaim, let candidate = candidates.popFirst() {
-            // Used since the queue was made: no longer among the least used.
             if let use = uses[candidate.key], use.used > candidate.used { continue }
             if candidate.facts.revision == spared { continue }
             claim.victims.append(

@@ -83,15 +83,13 @@ extension RowLedger {
         let facts = row.facts
         let now = terms.now(toJudge: facts)
         if let file = facts.file { return try findFile(key, file, row, terms, now: now) }
-        let used = store.revisions.next()
-        let uses = watchingClock { state -> Int? in
+        let served = watchingClock { state -> Int64? in
             guard let (_, moment) = state.judged(key, facts, terms, now: now, isPlain: true) else { return nil }
             state.counts.diskHits += 1
-            state.uses[key] = NotedUse(accessedAt: moment, used: used)
-            return state.uses.count
+            return moment
         }
-        guard let uses else { return nil }
-        if uses == 1 || uses >= Self.mostNotes { flushLater(uses) }
+        guard let served else { return nil }
+        noteUse(key, facts, at: served)
         return FoundPayload(bytes: row.soundPayload, revision: row.revision, isInFile: false)
     }
 
@@ -106,7 +104,7 @@ extension RowLedger {
             return try findFileAnew(key, terms)
         }
         count { $0.diskHits += 1 }
-        noteUse(key, at: moment, used: store.revisions.next())
+        noteUse(key, row.facts, at: moment)
         return FoundPayload(bytes: payload, revision: row.revision, isInFile: true)
     }
 
@@ -114,7 +112,7 @@ extension RowLedger {
     private func findFileAnew(_ key: StoredKey, _ terms: AgeTerms) throws(CacheError) -> FoundPayload? {
         guard let found = try find(key, terms, state.withLock { $0.watch }.round()) else { return nil }
         count { $0.diskHits += 1 }
-        noteUse(key, at: found.moment, used: store.revisions.next())
+        noteUse(key, found.row.facts, at: found.moment)
         return FoundPayload(
             bytes: found.row.isSound ? found.row.payload : nil, revision: found.facts.revision,
             isInFile: found.row.facts.file != nil)
@@ -238,7 +236,7 @@ extension RowLedger {
     }
 
     /// A Boolean value that indicates whether rows are known to be from before the clock was set back.
-    package var isSetBack: Bool { state.withLock { $0.setBack != nil } }
+    package var isSetBack: Bool { state.withLock { !$0.setBacks.isEmpty } }
 
     /// Whether any row is known to be unreadable.
     package var knowsUnreadable: Bool { state.withLock { !$0.unreadable.isEmpty } }
@@ -263,19 +261,18 @@ extension RowLedger {
 
     /// How many entries are served, by these terms.
     package func count(_ terms: AgeTerms) throws(CacheError) -> Int {
-        try front?.handOverUses()
         if isSetBack { return try countOneByOne(terms) }
         let (now, rule) = (terms.now(), terms.rule)
-        let (unreadable, uses) = state.withLock { ($0.unreadable, $0.uses) }
+        let unreadable = state.withLock { $0.unreadable }
+        // Where an age runs from the last read, that may be one that is not written down.
+        let isAnySliding = try readMoment { (c, id) throws(SQLiteError) in try c.isAnySliding(id) } ?? false
+        let uses = rule.isSliding || isAnySliding ? knownUses() : [:]
         return try readMoment { (c, id) throws(SQLiteError) in
             var count = try c.countLive(id, rule, now: now)
             for (key, row) in unreadable {
                 guard let facts = try c.facts(id, key), facts.revision == row.revision else { continue }
                 if !facts.isExpired(rule, now: now) { count -= 1 }
             }
-            // Where an age runs from the last read, that may be one that is not written down yet.
-            if uses.isEmpty { return count }
-            if !rule.isSliding, try !c.isAnySliding(id) { return count }
             for (key, use) in uses {
                 guard let facts = try c.facts(id, key), facts.isExpired(rule, now: now),
                     unreadable[key]?.revision != facts.revision
@@ -295,13 +292,16 @@ extension RowLedger {
         while true {
             let page = try pass.nextFacts(of: self)
             if page.isEmpty { return count }
-            count += page.count { served($0.key, $0.facts, terms.rule, now: now, accessedAt: nil) != nil }
+            let uses = uses(of: page.map(\.key))
+            count += page.count {
+                served($0.key, $0.facts, terms.rule, now: now, accessedAt: uses[$0.key]?.accessedAt) != nil
+            }
         }
     }
 
     /// Whether no entry is served, by these terms.
     package func isEmpty(_ terms: AgeTerms) throws(CacheError) -> Bool {
-        guard state.withLock({ $0.unreadable.isEmpty && $0.setBack == nil }) else {
+        guard state.withLock({ $0.unreadable.isEmpty && $0.setBacks.isEmpty }) else {
             return try count(terms) == 0
         }
         let (now, rule) = (terms.now(), terms.rule)

@@ -171,11 +171,11 @@ extension RowLedger {
                 return count
             }
             // Some may have been read, from memory, since the sweep began.
-            if page.contains(where: { item in rules.contains { item.facts.isSliding(else: $0) } }) {
-                try front?.handOverUses()
-            }
+            let slides = page.contains { item in rules.contains { item.facts.isSliding(else: $0) } }
+            let uses = slides ? uses(of: page.map(\.key)) : [:]
             let victims = page.compactMap { item -> RowVictim? in
-                guard let facts = seen(item.key, item.facts, now: now.wall) else { return nil }
+                let accessedAt = uses[item.key]?.accessedAt
+                guard let facts = seen(item.key, item.facts, now: now.wall, accessedAt: accessedAt) else { return nil }
                 let isVictim = rules.allSatisfy { rule in
                     let isOfUse = facts.isSliding(else: rule)
                     return facts.isExpired(rule, now: now, grace: isOfUse ? max(grace, graceOfUse) : grace)
@@ -241,32 +241,14 @@ extension RowLedger {
         let now = terms.now()
         // What another handle may serve longer is not over.
         let (first, second) = AgeRule.loosest(liveRules, at: now)
-        let slides = { (facts: EntryFacts) in facts.isSliding(else: first) || second.map(facts.isSliding) == true }
         var removed = 0
-        var takesUsed = false
         while true {
-            let refused = undeletableRevisions.count
-            let found = try readMoment { (c, id) throws(SQLiteError) -> (Int64, [TrimCandidate])? in
-                let excess = try excess(&c, id)
-                guard excess > 0 else { return nil }
-                let limit = min(Self.candidatesPerScan, Int(clamping: excess)) + refused
-                return (excess, try c.leastUsed(id, first, and: second, now: now, limit: limit))
-            }
-            guard let (excess, all) = found ?? nil else { return removed }
-            let candidates = deletable(all)
-            var rest = excess
+            let found = try readMoment { (c, id) throws(SQLiteError) in try excess(&c, id) } ?? 0
+            guard found > 0 else { return removed }
+            let limit = min(Self.candidatesPerScan, Int(clamping: found))
+            var rest = found
             var victims: [RowVictim] = []
-            // What was read since its use was written down is not over, and not among the least used.
-            try front?.handOverUses()
-            let uses = state.withLock { $0.uses }
-            var skipsAny = false
-            for candidate in candidates where rest > 0 {
-                // One that is over all the same, since its age does not slide, goes first as ever.
-                let isOver = candidate.isExpired && !slides(candidate.facts)
-                if !takesUsed, !isOver, let use = uses[candidate.key], use.used > candidate.used {
-                    skipsAny = true
-                    continue
-                }
+            for candidate in try leastUsed(first, and: second, now: now, atLeast: limit) where rest > 0 {
                 rest -= weight(candidate.facts)
                 victims.append(
                     RowVictim(candidate.key, candidate.facts, used: candidate.used, isExpired: candidate.isExpired))
@@ -274,11 +256,59 @@ extension RowLedger {
             let gone = try remove(victims, cause).count
             removed += gone
             // All that is left is pinned, or in use at this moment.
-            if gone == 0, !skipsAny { return removed }
-            // What is read all the time goes too, where nothing else does.
-            takesUsed = gone == 0
-            if skipsAny { try flushUsesWhereRoom() }
+            if gone == 0 { return removed }
         }
+    }
+
+    /// The rows that may go: expired ones first, then the least recently used.
+    ///
+    /// What this process knows of uses counts as if it were written down.
+    ///
+    /// - Parameter limit: How many rows to look at, at least; more where others were used since.
+    func leastUsed(
+        _ rule: AgeRule, and other: AgeRule?, now: Int64, atLeast limit: Int
+    ) throws(CacheError) -> [TrimCandidate] {
+        var limit = limit + undeletableRevisions.count
+        while true {
+            let asked = limit
+            let found =
+                try readMoment { (c, id) throws(SQLiteError) in
+                    try c.leastUsed(id, rule, and: other, now: now, limit: asked)
+                } ?? []
+            let isAll = found.count < asked
+            let rules = [rule, other ?? rule]
+            let ordered = TrimCandidate.ordered(deletable(found), isAll: isAll, uses(of: found.map(\.key))) { facts in
+                rules.contains { facts.isSliding(else: $0) }
+            }
+            if !ordered.isEmpty || isAll { return ordered }
+            limit = limit.multipliedReportingOverflow(by: 4).partialValue
+        }
+    }
+}
+
+extension TrimCandidate {
+    /// Puts rows into the order that follows from uses that are not written down.
+    ///
+    /// - Parameters:
+    ///   - isAll: Whether there are no rows but these. If there are, one that was used later than the last of these is left
+    ///     out, since others come before it.
+    ///   - slides: Whether the age of a row runs from its last use.
+    static func ordered(
+        _ rows: [TrimCandidate], isAll: Bool, _ uses: [StoredKey: NotedUse], slides: (EntryFacts) -> Bool
+    ) -> [TrimCandidate] {
+        guard !uses.isEmpty, let last = rows.last else { return rows }
+        let end = isAll ? .max : last.isExpired ? .min : last.used
+        var ordered: [TrimCandidate] = []
+        for row in rows {
+            guard let use = uses[row.key], use.used > row.used, !row.isExpired || slides(row.facts) else {
+                ordered.append(row)
+                continue
+            }
+            if use.used <= end {
+                ordered.append(TrimCandidate(key: row.key, facts: row.facts, used: use.used, isExpired: false))
+            }
+        }
+        return ordered.sorted { $1.isExpired == $0.isExpired ? $0.used < $1.used : $0.isExpired }
     }
 }
 

@@ -1,32 +1,32 @@
 internal import LarderSQLite
 internal import Synchronization
 
-/// Reads never write: what was used is noted in memory, and written down after a while or before it matters.
+/// Reads never write: an access that is to be written down is noted in memory, and written after a while.
 extension RowLedger {
-    /// How long a use may stay in memory alone.
+    /// How long a use may stay in memory alone where the grain is small.
     package static let longestNote: Int64 = 10_000
 
-    /// How many notes are too many to wait that long.
+    /// How many notes are kept, and with an exact grain written down without waiting.
     static let mostNotes = 10_000
 
     /// How many of them share a transaction.
     private static let notesPerSlice = 256
 
-    /// Notes uses of entries that memory does not hold.
+    /// Notes uses that are to be written down.
     package func note(_ notes: [(key: StoredKey, use: NotedUse)]) {
         let count = state.withLock { state in
-            for (key, use) in notes where (state.uses[key]?.used ?? .min) < use.used { state.uses[key] = use }
+            for (key, use) in notes where (state.uses[key]?.used ?? .min) < use.used { state.note(key, use, grain) }
             return state.uses.count
         }
-        forgetUses(beyond: count)
-        scheduleFlush()
-        if count >= Self.mostNotes { flushSoon() }
+        if count > 0 { flushLater(count) }
     }
 
-    /// Notes one such use.
-    package func noteUse(_ key: StoredKey, at moment: Int64, used: Int64) {
+    /// Notes a use of an entry that memory does not hold, if it is to be written down.
+    package func noteUse(_ key: StoredKey, _ facts: EntryFacts, at moment: Int64) {
+        guard grain.isStale(facts.accessedAt, age: facts.age, at: moment) else { return }
+        let use = NotedUse(accessedAt: moment, used: store.revisions.next())
         let count = state.withLock { state in
-            state.uses[key] = NotedUse(accessedAt: moment, used: used)
+            state.note(key, use, grain)
             return state.uses.count
         }
         if count == 1 || count >= Self.mostNotes { flushLater(count) }
@@ -34,14 +34,27 @@ extension RowLedger {
 
     /// Sees to it that so many notes are written down.
     func flushLater(_ count: Int) {
-        forgetUses(beyond: count)
         scheduleFlush()
-        if count >= Self.mostNotes { flushSoon() }
+        if count >= Self.mostNotes, grain.isExact { flushSoon() }
     }
 
-    /// Where nothing is ever written down, notes would grow without a bound.
-    private func forgetUses(beyond count: Int) {
-        if count >= Self.mostNotes, store.isReadOnly { state.withLock { $0.uses = [:] } }
+    /// The uses of these keys that this process knows, and that are not written down.
+    func uses(of keys: [StoredKey]) -> [StoredKey: NotedUse] {
+        if keys.isEmpty { return [:] }
+        let noted = state.withLock { $0.uses }
+        var uses = front?.uses(of: keys) ?? [:]
+        if noted.isEmpty { return uses }
+        for key in keys {
+            guard let use = noted[key], use.used > uses[key]?.used ?? .min else { continue }
+            uses[key] = use
+        }
+        return uses
+    }
+
+    /// All uses that this process knows, and that are not written down.
+    func knownUses() -> [StoredKey: NotedUse] {
+        let noted = state.withLock { $0.uses }
+        return (front?.uses(of: nil) ?? [:]).merging(noted) { $0.used > $1.used ? $0 : $1 }
     }
 
     /// Sees to it that what is read from now on is written down.
@@ -50,7 +63,7 @@ extension RowLedger {
         flushing.withLock { wakeup in
             guard wakeup == nil else { return }
             // Whoever has something left to write down is among the live ones until then.
-            wakeup = store.timekeeper.wake(.milliseconds(Self.longestNote)) { [weak self] in
+            wakeup = store.timekeeper.wake(.milliseconds(grain.wait)) { [weak self] in
                 self?.flushInBackground()
             }
         }
@@ -81,11 +94,11 @@ extension RowLedger {
     /// Whether everything that was noted is written down.
     package var isSettled: Bool {
         state.withLock { state in
-            state.uses.isEmpty && (state.setBack == nil || store.isReadOnly) || state.isSuperseded
+            state.uses.isEmpty && (state.setBacks.isEmpty || store.isReadOnly) || state.isSuperseded
         }
     }
 
-    /// Writes down which entries were read, and that the clock was set back.
+    /// Writes down the accesses that are to be written down, and that the clock was set back.
     package func flushUses() throws(CacheError) {
         cancelFlush()
         // What is noted meanwhile, or cannot be written down now, is for the next time.
@@ -125,23 +138,25 @@ extension RowLedger {
 
     /// Corrects the rows that are from before the clock was set back.
     func correctMoments() throws(CacheError) {
-        guard !store.isReadOnly, let setBack = state.withLock({ $0.setBack }) else { return }
-        _ = try run(clockTicket(setBack))
+        let setBacks = state.withLock { $0.setBacks }
+        if !setBacks.isEmpty, !store.isReadOnly { _ = try run(clockTicket(setBacks)) }
     }
 
-    private func clockTicket(_ setBack: SetBack) -> WriteTicket<(Void, WritePlace)> {
+    private func clockTicket(_ setBacks: [SetBack]) -> WriteTicket<(Void, WritePlace)> {
         ticket(
             .unheld, isCompound: true, adding: .max,
             perform: { (connection, place) throws(WriteFailure) in
                 try connection.failing { (c) throws(SQLiteError) in
-                    try c.correctMoments(place.generation, to: setBack.moment, writtenBefore: setBack.revision)
+                    for setBack in setBacks {
+                        try c.correctMoments(place.generation, to: setBack.moment, writtenBefore: setBack.revision)
+                    }
                     // Those that come get greater ones, also where ours are ahead of the clock.
                     let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
                     try c.renumber(place.generation, above: number)
                 }
             },
             apply: { _, _ in
-                self.state.withLock { $0.noteCorrected(setBack) }
+                self.state.withLock { $0.noteCorrected(setBacks) }
                 return nil
             })
     }

@@ -32,6 +32,9 @@ package final class RowLedger: Sendable {
     /// The same for what generators may still serve, by a number for each that lives.
     private let keepings = Mutex<(next: Int, milliseconds: [Int: Int64])>((0, [:]))
 
+    /// How exactly the moment of the last access is stored.
+    package let grain = AccessGrain()
+
     /// The bytes of the largest entry that the limits on disk allow.
     let largestEntry: Atomic<Int64>
 
@@ -255,8 +258,11 @@ package protocol LedgerFront: AnyObject, Sendable {
     /// The last number in the order of use that it gave.
     var lastUse: Int64 { get }
 
-    /// Gives the ledger the uses that are noted in memory.
+    /// Gives the ledger the uses that have to be written down.
     func handOverUses() throws(CacheError)
+
+    /// The uses that memory knows of these keys; of all keys in memory if nil.
+    func uses(of keys: [StoredKey]?) -> [StoredKey: NotedUse]
 
     /// The clock was set back: what was written in the future counts as written now.
     func clockWasSetBack(to now: Int64)

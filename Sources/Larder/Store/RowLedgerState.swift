@@ -11,13 +11,13 @@ struct RowLedgerState: Sendable {
     var isSuperseded = false
     var counts = LedgerCounts()
 
-    /// Uses of entries that are not in memory.
+    /// Uses that are to be written down.
     var uses: [StoredKey: NotedUse] = [:]
 
-    /// The moment to which the clock was set back; nil once the rows are corrected, or if it never was.
-    private(set) var setBack: SetBack?
-    /// A Boolean value that indicates whether memory has not been told of that.
-    private var isSetBackNews = false
+    /// The times that the clock was set back and rows are not corrected yet.
+    private(set) var setBacks: [SetBack] = []
+    /// The moment to which it was set back, until memory has been told.
+    private var newsOfClock: Int64?
     private let revisions: RevisionSource
 
     /// Rows that cannot be read, which count as absent.
@@ -61,11 +61,18 @@ struct RowLedgerState: Sendable {
     /// The rows it was about are gone, or somebody else's.
     mutating func forgetEverything() {
         uses = [:]
-        setBack = nil
+        setBacks = []
         unreadable = [:]
         undeletable = [:]
         expired = [:]
         tally = nil
+    }
+
+    /// Notes a use that is to be written down.
+    ///
+    /// What is one too many is forgotten: the next access is noted again.
+    mutating func note(_ key: StoredKey, _ use: NotedUse, _ grain: AccessGrain) {
+        if uses.count < RowLedger.mostNotes || grain.isExact || uses[key] != nil { uses[key] = use }
     }
 
     /// The row it was about is another one.
@@ -100,7 +107,7 @@ struct RowLedgerState: Sendable {
         isPlain: Bool = false
     ) -> (facts: EntryFacts, moment: Int64)? {
         // Such a row is older than it says, by which the clock was chosen.
-        let now = setBack == nil || !terms.isOfSystem ? now : SystemClock.now()
+        let now = setBacks.isEmpty || !terms.isOfSystem ? now : SystemClock.now()
         let needsUse = !isPlain || facts.isSliding(else: terms.rule)
         guard let facts = seen(key, facts, now: now, accessedAt: accessedAt, needsUse: needsUse) else {
             counts.misses += 1
@@ -128,7 +135,7 @@ struct RowLedgerState: Sendable {
             noteSetBack(to: now)
         }
         var (written, used) = (facts.writtenAt, facts.accessedAt)
-        if let setBack, setBack.covers(facts.revision) {
+        for setBack in setBacks where setBack.covers(facts.revision) {
             (written, used) = (min(written, setBack.moment), min(used, setBack.moment))
         }
         used = max(used, accessedAt ?? .min)
@@ -138,30 +145,23 @@ struct RowLedgerState: Sendable {
 
     /// A Boolean value that indicates whether a row is known to be from before the clock was set back.
     private func isOfOldClock(_ facts: EntryFacts, _ now: Int64) -> Bool {
-        setBack.map { $0.covers(facts.revision) && $0.moment <= now } ?? false
+        setBacks.contains { $0.covers(facts.revision) && $0.moment <= now }
     }
 
     /// Takes every moment after `moment` for `moment`, in all that was written until now.
-    ///
-    /// If the clock was set back before, and the rows are not corrected yet, the earlier moment counts for all of them.
     mutating func noteSetBack(to moment: Int64) {
-        let moment = min(moment, setBack?.moment ?? .max)
-        setBack = SetBack(moment: moment, revision: revisions.next())
-        isSetBackNews = true
+        // The rows of one write count on from its number.
+        setBacks.append(SetBack(moment: moment, revision: max(revisions.next(), newest.addingSaturated(1))))
+        newsOfClock = moment
         for key in uses.keys { uses[key]?.accessedAt.limit(to: moment) }
         leastWritten = min(leastWritten, moment)
     }
 
     /// The moment that memory is to be told of, to which the clock was set back.
-    mutating func takeNewsOfClock() -> Int64? {
-        defer { isSetBackNews = false }
-        return isSetBackNews ? setBack?.moment : nil
-    }
+    mutating func takeNewsOfClock() -> Int64? { newsOfClock.take() }
 
     /// Notes that the rows are corrected.
-    mutating func noteCorrected(_ done: SetBack) {
-        if setBack == done { setBack = nil }
-    }
+    mutating func noteCorrected(_ done: [SetBack]) { setBacks.removeAll { done.contains($0) } }
 
     /// The facts of a row, and the moment by which to judge it, in a turn among the writes that was waited for since `moment`.
     ///
@@ -169,7 +169,7 @@ struct RowLedgerState: Sendable {
     mutating func seenInTurn(
         _ key: StoredKey, _ facts: EntryFacts, _ rule: AgeRule, since moment: Int64, accessedAt: Int64?
     ) -> (facts: EntryFacts, moment: Int64)? {
-        if let setBack, setBack.covers(facts.revision) {
+        if setBacks.contains(where: { $0.covers(facts.revision) }) {
             return seen(key, facts, now: moment, accessedAt: accessedAt).map { ($0, moment) }
         }
         let written = max(moment, facts.writtenAt)

@@ -46,12 +46,8 @@ extension Store {
         var candidates: [(ledger: RowLedger, candidate: TrimCandidate)] = []
         let now = timekeeper.now()
         for ledger in ledgers {
-            try ledger.flushUsesWhereRoom()
             let rule = AgeRule.loosest(ledger.liveRules, at: now).first
-            let found = try ledger.readMoment { (c, id) throws(SQLiteError) in
-                try c.leastUsed(id, rule, now: now, limit: 1000)
-            }
-            candidates += ledger.deletable(found ?? []).map { (ledger, $0) }
+            candidates += try ledger.leastUsed(rule, and: nil, now: now, atLeast: 1000).map { (ledger, $0) }
         }
         candidates.sort { $0.candidate.used < $1.candidate.used }
         var rest = bytes

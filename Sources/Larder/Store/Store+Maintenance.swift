@@ -216,14 +216,17 @@ extension Store {
     private func evictOfAll(
         bytes: Int64, _ cause: RemovalCause, sparing spared: Int64? = nil
     ) throws(CacheError) -> Int {
-        try inUse { (ledger) throws(CacheError) in
-            try ledger.flushUsesWhereRoom()
-            return 0
-        }
         var removed = 0
         var rest = bytes
+        var limit = 1000
         while rest > 0 {
-            let rows = try read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: 1000) }
+            let asked = limit
+            let all = try read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: asked) }
+            let rows = ordered(all, isAll: all.count < asked)
+            if rows.isEmpty, all.count == asked {
+                limit *= 4
+                continue
+            }
             var victims: [Int64: [RowVictim]] = [:]
             let refused = Set(live.all.flatMap(\.undeletableRevisions))
             for (generation, candidate) in rows where rest > 0 && candidate.facts.revision != spared {
@@ -240,6 +243,23 @@ extension Store {
             removed += gone
         }
         return removed
+    }
+
+    /// The order of rows of several caches that follows from uses that are not written down.
+    private func ordered(
+        _ rows: [(generation: Int64, candidate: TrimCandidate)], isAll: Bool
+    ) -> [(generation: Int64, candidate: TrimCandidate)] {
+        let end = isAll ? Int64.max : rows.last?.candidate.used ?? .max
+        let ledgers = Dictionary(live.all.map { ($0.generation, $0) }) { first, _ in first }
+        let keys = Dictionary(grouping: rows, by: \.generation).mapValues { $0.map(\.candidate.key) }
+        let uses = keys.reduce(into: [:]) { uses, item in uses[item.key] = ledgers[item.key]?.uses(of: item.value) }
+        return rows.compactMap { generation, row -> (generation: Int64, candidate: TrimCandidate)? in
+            guard let use = uses[generation]?[row.key], use.used > row.used else { return (generation, row) }
+            if use.used > end { return nil }
+            let later = TrimCandidate(key: row.key, facts: row.facts, used: use.used, isExpired: row.isExpired)
+            return (generation, later)
+        }
+        .sorted { $0.candidate.used < $1.candidate.used }
     }
 
     private func remove(

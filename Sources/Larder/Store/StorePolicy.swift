@@ -9,7 +9,7 @@ package struct StorePolicy: Sendable {
     /// How long after a write everything is looked after; nil for never.
     package var maintenanceInterval: Duration?
 
-    /// Whether writes have to be counted.
+    /// A Boolean value that indicates whether anything limits the disk, so that writes have to be counted.
     var needsCare: Bool { sizeLimit != nil || freeSpaceFloor != nil }
 
     package init(sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil, maintenanceInterval: Duration? = nil) {

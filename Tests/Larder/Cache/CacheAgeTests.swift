@@ -15,7 +15,7 @@ struct CacheAgeTests {
         try manager.cache(named: name, version: "1", maxAge: age, options: options)
     }
 
-    private static let noMemory = CacheOptions(memory: .disabled)
+    private static let noMemory = CacheOptions(memory: .disabled).steady
 
     /// Everything that can be asked about key 1 says that it is there, or not.
     private func expect(_ isThere: Bool, in cache: Cache<Int, String>, at place: SourceLocation = #_sourceLocation)

@@ -62,7 +62,7 @@ struct ContractCase: Sendable, CustomTestStringConvertible {
             case .sliding: .seconds(100).sinceLastAccess
             case .until: .until(start + 100)
             }
-        var options = CacheOptions(memory: memory ?? self.memory)
+        var options = CacheOptions(memory: memory ?? self.memory, accessGrain: .zero)
         // What other tests do to the memory of the process is not this one's.
         options.clearsOnMemoryPressure = false
         switch inline {

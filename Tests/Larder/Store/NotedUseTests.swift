@@ -23,7 +23,7 @@ struct NotedUseTests {
     }
 
     private func cache(_ manager: CacheManager, _ isOnDiskAlone: Bool) throws -> Cache<Int, Int> {
-        var options = CacheOptions(clearsOnMemoryPressure: false)
+        var options = CacheOptions().steady
         if isOnDiskAlone { options.memory = .disabled }
         return try manager.cache(named: "a", version: "1", maxAge: .days(1), options: options)
     }
@@ -143,7 +143,8 @@ struct NotedUseTests {
     func `a sub-cache whose last handle is gone is swept, with uses that are not written down`(age: MaxAge) throws {
         let manager = try manager()
         do {
-            let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: age)
+            let cache: Cache<Int, Int> = try manager.cache(
+                named: "a", version: "1", maxAge: age, options: CacheOptions().steady)
             try cache.setValues((0..<10).map { ($0, $0) })
             time.set(time.now + 30)
             for key in 0..<10 { #expect(cache[key] == key) }

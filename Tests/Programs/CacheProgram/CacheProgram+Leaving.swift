@@ -12,7 +12,8 @@ extension CacheProgram {
     static func leaveOpen(_ path: String, isHeld: Bool) throws {
         let manager = try CacheManager(url: URL(fileURLWithPath: path))
         Self.manager = manager
-        let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .days(1))
+        let cache: Cache<Int, String> = try manager.cache(
+            named: "a", version: "1", maxAge: .days(1), options: CacheOptions(accessGrain: .zero))
         for key in 1...2 { try cache.setValue("value", forKey: key) }
         if isHeld {
             let isInside = DispatchSemaphore(value: 0)

@@ -17,7 +17,7 @@ extension CacheProgram {
     private static func cache(_ manager: CacheManager) throws -> Cache<String, Data> {
         try manager.cache(
             named: "a", version: "1", maxAge: .days(1),
-            options: CacheOptions(memory: .disabled, inlineLimit: 1000, onFullDisk: .fail))
+            options: CacheOptions(memory: .disabled, accessGrain: .zero, inlineLimit: 1000, onFullDisk: .fail))
     }
 
     static func code(_ body: () throws -> Void) -> String {

@@ -72,9 +72,8 @@ extension Cache {
             }
         if rowOrder != nil {
             do throws(CacheError) {
-                // The order is that of the rows once what memory knows of uses, and of a clock set back, is written down.
-                let isKnownBetter = order == .accessed || order == .written && ledger.isSetBack
-                if isKnownBetter, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
+                // The order is that of the rows once they are corrected.
+                if ledger.isSetBack, !ledger.store.inside.containCurrent { try ledger.flushUsesWhereRoom() }
             } catch {
                 noteFailedPass(error)
             }
