@@ -5,7 +5,7 @@ import Synchronization
 /// What reads of one sub-cache cost at the 99th percentile while a hundred thousand rows of another go.
 var lateReadScenarios: [Scenario] {
     [
-        lateReads("read-while-reclaiming") { store in attempt { try store.other.removeAll() } },
+        lateReads("read-while-reclaiming") { store in attempt { _ = try store.other.removeAll() } },
         lateReads("read-while-expiring") { store in
             store.clock.advance(by: 3600)
             store.inBackground { consume(attempt { try store.other.removeExpired() }) }
