@@ -12,6 +12,7 @@ var amplificationScenarios: [Scenario] {
         amplification("replace", count, size: 300, of: 2_000),
         amplification("set-new-100KB", 200, size: 100_000, of: 200),
         amplification("replace-100KB", 200, size: 100_000, of: 20),
+        writtenByReads,
     ]
 }
 
@@ -60,6 +61,40 @@ private func amplification(_ name: String, _ sets: Int, size: Int, of keys: Int)
             } close: { _ in
             },
         ])
+}
+
+/// Bytes written for each of 500,000 reads of 100,000 entries of 300 bytes, closing included.
+///
+/// It is the second pass over a store that was only read since it was filled, within the access grain, beside a store that
+/// writes every access down.
+private var writtenByReads: Scenario {
+    func variant(_ name: String, grain: Duration?) -> Variant {
+        Variant(name, needsProcess: true) {
+            let (count, reads) = (100_000, 500_000)
+            let url = Workplace.path()
+            do {
+                let store = RecordStore(entries: count, at: url)
+                attempt { try store.manager.close() }
+            }
+            var written = 0
+            for pass in 0..<2 {
+                let manager = attempt { try CacheManager(url: url) }
+                let cache: Cache<Int, Record> = attempt {
+                    try manager.cache(
+                        named: "records", version: "1", maxAge: .days(7),
+                        options: CacheOptions(accessGrain: grain))
+                }
+                let before = writtenBytes() ?? 0
+                var generator = SeededGenerator(seed: UInt64(pass))
+                for _ in 0..<reads { consume(cache[Int.random(in: 0..<count, using: &generator)]) }
+                attempt { try manager.close() }
+                written = (writtenBytes() ?? 0) - before
+            }
+            return Double(written) / Double(reads)
+        }
+    }
+    return Scenario(
+        "written-by-reads", unit: "B", [variant("larder", grain: nil), variant("exact", grain: .zero)])
 }
 
 private func writtenBytes() -> Int? {
