@@ -6,6 +6,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Larder", targets: ["Larder"]),
+        .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [
@@ -18,7 +19,9 @@ let package = Package(
             name: "LarderMigrations",
             path: "Migrations",
             resources: [.embedInCode("0001_initial.sql")]),
-        .target(name: "Larder", dependencies: ["LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
+        // A codec for any program; it knows nothing of the rest.
+        .target(name: "LarderCBOR"),
+        .target(name: "Larder", dependencies: ["LarderCBOR", "LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),
@@ -36,6 +39,8 @@ let package = Package(
         .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
+        .testTarget(
+            name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTestSupport"], path: "Tests/LarderCBOR"),
         .testTarget(
             name: "LarderTests",
             dependencies: [

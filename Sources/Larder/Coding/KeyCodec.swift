@@ -42,20 +42,10 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
 
     /// Text and integers as such, anything else as the bytes it is.
     private static func form(_ bytes: Data) -> StoredKey {
-        bytes.withUnsafeBytes { buffer in
-            guard let base = buffer.baseAddress else { return .blob(bytes) }
-            var reader = CBORReader(base: base, count: buffer.count, offset: 0)
-            do throws(CBORFault) {
-                switch try reader.peek() & 0xE0 {
-                case CBORFormat.Major.text: return .text(try reader.string())
-                case CBORFormat.Major.unsigned, CBORFormat.Major.negative:
-                    return .integer(try reader.integer(Int64.self))
-                default: return .blob(bytes)
-                }
-            } catch {
-                // An integer that is wider.
-                return .blob(bytes)
-            }
+        switch CBORPlainItem(bytes) {
+        case .text(let text): .text(text)
+        case .integer(let number): .integer(number)
+        case nil: .blob(bytes)
         }
     }
 

@@ -13,7 +13,7 @@ fi
 swiftc -O -swift-version 6 -parse-as-library -sanitize=fuzzer,address -package-name larder \
     -enable-upcoming-feature ExistentialAny -enable-upcoming-feature MemberImportVisibility \
     -enable-upcoming-feature InternalImportsByDefault \
-    "$root"/Sources/Larder/Coding/CBOR/*.swift "$here/CBORDecoderFuzz.swift" -o "$build/fuzz-cbor"
+    "$root"/Sources/LarderCBOR/*.swift "$here/CBORDecoderFuzz.swift" -o "$build/fuzz-cbor"
 # New finds go to the first folder; the corpus in the repository is only read.
 # Foundation keeps what it made once, which is no leak.
 ASAN_OPTIONS=detect_leaks=0 "$build/fuzz-cbor" "$build/found" "$here/corpus" \

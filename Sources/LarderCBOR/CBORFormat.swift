@@ -1,15 +1,15 @@
 /// The numbers of RFC 8949 that both directions use.
-enum CBORFormat {
+package enum CBORFormat {
     /// The major types, shifted to where they stand in an item's first byte.
-    enum Major {
-        static let unsigned: UInt8 = 0 << 5
-        static let negative: UInt8 = 1 << 5
-        static let bytes: UInt8 = 2 << 5
-        static let text: UInt8 = 3 << 5
-        static let array: UInt8 = 4 << 5
-        static let map: UInt8 = 5 << 5
-        static let tag: UInt8 = 6 << 5
-        static let simple: UInt8 = 7 << 5
+    package enum Major {
+        package static let unsigned: UInt8 = 0 << 5
+        package static let negative: UInt8 = 1 << 5
+        package static let bytes: UInt8 = 2 << 5
+        package static let text: UInt8 = 3 << 5
+        package static let array: UInt8 = 4 << 5
+        package static let map: UInt8 = 5 << 5
+        package static let tag: UInt8 = 6 << 5
+        package static let simple: UInt8 = 7 << 5
     }
 
     static let `false`: UInt8 = 0xF4

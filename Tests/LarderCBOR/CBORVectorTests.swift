@@ -1,5 +1,5 @@
 import Foundation
-import Larder
+import LarderCBOR
 import LarderTestSupport
 import Testing
 

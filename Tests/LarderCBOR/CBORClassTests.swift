@@ -1,5 +1,5 @@
 import Foundation
-import Larder
+import LarderCBOR
 import Testing
 
 /// Classes that write into one container, and into one inside the other.

@@ -3,7 +3,7 @@ import Foundation
 /// Text in NFC, the one spelling of canonically equal strings.
 package enum CBORText {
     /// `text` in NFC: itself in nearly every case, found by a look at its bytes.
-    static func normalized(_ text: String) -> String {
+    package static func normalized(_ text: String) -> String {
         isPlain(text) ? text : text.precomposedStringWithCanonicalMapping
     }
 
