@@ -34,10 +34,22 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// Whether there is a usable value of a key, which is not used by that.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
-    /// How much may be on disk.
+    /// The limits of what is on disk.
+    ///
+    /// A new value takes effect at once. If that fails, the failure goes to the log, the events and the statistics;
+    /// ``setLimits(_:)`` throws it.
     public var limits: DiskLimits {
-        let limits = cache.ledger.limits
-        return DiskLimits(countLimit: limits.count, sizeLimit: limits.size)
+        get {
+            let limits = cache.ledger.limits
+            return DiskLimits(countLimit: limits.count, sizeLimit: limits.size)
+        }
+        nonmutating set {
+            do throws(CacheError) {
+                try setLimits(newValue)
+            } catch {
+                cache.report(error, "change its limits")
+            }
+        }
     }
 
     /// Changes how much may be on disk, at once: what is too much is evicted, least recently used first.

@@ -87,6 +87,12 @@ struct TierTests {
         let refusal = #expect(throws: CacheError.self) { try words.disk.setLimits(below) }
         #expect(refusal?.code == .invalidConfiguration)
         #expect(words.disk.limits == DiskLimits(countLimit: 5, sizeLimit: 500))
+        let failures = words.statistics.failures
+        words.disk.limits = below
+        #expect(words.statistics.failures == failures + 1)
+        words.disk.limits = DiskLimits(countLimit: 4)
+        #expect(words.disk.limits == DiskLimits(countLimit: 4))
+        #expect(try words.count <= 4)
         #expect(words["a"] == 1)
     }
 
