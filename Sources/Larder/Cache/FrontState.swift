@@ -74,10 +74,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     private static var sides: Int { EntryBytes.ofCost + EntryBytes.ofUnits }
 
     /// The bytes of each entry that does not have any outside the table.
-    static var overhead: Int {
-        EntryBytes.inTable(
-            nodeStride: MemoryLayout<Node>.stride, hasTags: !HashSeed.isInteger(Key.self), sides: sides)
-    }
+    static var overhead: Int { Memory.overhead(sides: sides) }
 
     /// Whether memory holds anything at all.
     @inlinable

@@ -26,8 +26,8 @@ package enum EntryBytes {
     ///   - sides: The bytes of each entry in the arrays next to the table.
     @usableFromInline
     package static func inTable(nodeStride stride: Int, hasTags: Bool, sides: Int) -> Int {
-        // Slots of 8 bytes, 7 for 4 nodes.
-        stride + 14 + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
+        // Slots of 8 bytes, 7 for 4 nodes; the position in the log, and 1.5 records with their share of a block.
+        stride + 14 + 10 + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
     }
 
     /// The bytes that a key has outside of the table.

@@ -1,12 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Darwin)
-internal import Darwin
-#endif
-
-/// How a table gets larger, and where its memory comes from; the invariants are those of `LRUTable.swift`.
+/// How a table gets larger; the invariants are those of `LRUTable.swift`.
 extension LRUTable {
     /// How far an integer key may stand behind its home, and how long its cluster may be from there, before the table
     /// takes it for an attack.
@@ -48,29 +40,39 @@ extension LRUTable {
         let entries = Int(nodeCapacity) - 1
         let wanted = max(min(entries * 2 + 1, limit), entries + entries / 16 + 1)
         let capacity = UInt32(min(wanted, Self.maximumCount) + 1)
-        precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^31 - 2 entries.")
-
-        nodes = Self.grow(nodes, holding: entries, to: Int(capacity))
-        if let old = tags {
-            let grownTags = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(capacity))
-            (grownTags + 1).moveInitialize(from: old + 1, count: entries)
-            old.deallocate()
-            tags = grownTags
-        }
-        nodeCapacity = capacity
+        precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^30 entries.")
+        moveNodes(entries, capacity: capacity)
         layOut(
             slots, slotEnd, slotCount: Self.slotCount(forNodes: capacity),
             margin: max(Self.margin(forNodes: capacity), slotEnd - Int(slotCount)))
     }
 
-    /// Lays the slots out anew, in one pass: they are in order already.
+    /// Moves the first so many nodes, all of them entries, with their tags and their order to arrays of another size.
+    @usableFromInline
+    mutating func moveNodes(_ entries: Int, capacity: UInt32) {
+        nodes = Self.move(nodes, entries, from: nodeCapacity, to: capacity)
+        if let old = tags { tags = Self.move(old, entries, from: nodeCapacity, to: capacity) }
+        log = log.copy(capacity: Int(capacity))
+        nodeCapacity = capacity
+    }
+
+    private static func move<Element>(
+        _ old: UnsafeMutablePointer<Element>, _ entries: Int, from oldCapacity: UInt32, to capacity: UInt32
+    ) -> UnsafeMutablePointer<Element> {
+        let new: UnsafeMutablePointer<Element> = TableMemory.allocate(Int(capacity))
+        (new + 1).moveInitialize(from: old + 1, count: entries)
+        TableMemory.free(old, Int(oldCapacity))
+        return new
+    }
+
+    /// Lays the slots out again, in one pass: they are in order already.
     @inlinable
     mutating func layOut(
         _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
     ) {
         slotCount = newCount
         slotEnd = Int(newCount) + margin
-        slots = Self.allocateSlots(slotEnd)
+        slots = TableMemory.allocate(slotEnd)
         var next = 0
         for position in 0..<oldEnd {
             // Half of the slots are empty, at random: written as if they were not, and not counted, there is no branch
@@ -79,14 +81,14 @@ extension LRUTable {
             let place = slot == 0 ? next : max(next, home(of: slot >> 32))
             if place >= slotEnd - 1 {
                 // Only keys with equal hashes get here: begin again with more room behind.
-                Self.freeSlots(slots)
+                TableMemory.free(slots, slotEnd)
                 layOut(old, oldEnd, slotCount: newCount, margin: margin * 2)
                 return
             }
             slots[place] = slot
             next = slot == 0 ? next : place + 1
         }
-        Self.freeSlots(old)
+        TableMemory.free(old, oldEnd)
     }
 
     /// Hashes every integer key again, now through `Hasher`.
@@ -94,7 +96,7 @@ extension LRUTable {
     mutating func hashAgain() {
         let old = slots
         let oldEnd = slotEnd
-        let sorted = Self.allocateSlots(max(count, 1))
+        let sorted: UnsafeMutablePointer<UInt64> = TableMemory.allocate(count)
         var filled = 0
         for position in 0..<oldEnd where old[position] != 0 {
             let index = UInt32(truncatingIfNeeded: old[position])
@@ -104,57 +106,7 @@ extension LRUTable {
         }
         var all = UnsafeMutableBufferPointer(start: sorted, count: filled)
         all.sort(by: >)
-        Self.freeSlots(old)
+        TableMemory.free(old, oldEnd)
         layOut(sorted, filled, slotCount: slotCount, margin: slotEnd - Int(slotCount))
-    }
-}
-
-extension LRUTable {
-    /// Whether the C allocator may move nodes, which for large tables moves pages and copies nothing.
-    ///
-    /// Keys and values that are moved by their bytes alone are all but those with weak references. A copy next to the old
-    /// nodes would leave a hole in the allocator's memory, as large as a seventh of the table.
-    static var nodesMoveByBytes: Bool { _isBitwiseTakable(Node.self) && MemoryLayout<Node>.alignment <= 16 }
-
-    static func allocateNodes(_ capacity: Int) -> UnsafeMutablePointer<Node> {
-        guard nodesMoveByBytes else { return .allocate(capacity: capacity) }
-        return checked(malloc(capacity * MemoryLayout<Node>.stride)).bindMemory(to: Node.self, capacity: capacity)
-    }
-
-    /// Moves the sentinel and so many nodes, all of them initialised, to a larger or smaller place.
-    @usableFromInline
-    static func grow(
-        _ nodes: UnsafeMutablePointer<Node>, holding entries: Int, to capacity: Int
-    ) -> UnsafeMutablePointer<Node> {
-        if nodesMoveByBytes {
-            return checked(realloc(nodes, capacity * MemoryLayout<Node>.stride))
-                .bindMemory(to: Node.self, capacity: capacity)
-        }
-        let grown = UnsafeMutablePointer<Node>.allocate(capacity: capacity)
-        let sentinel = UnsafeMutableRawPointer(nodes).assumingMemoryBound(to: Links.self).pointee
-        UnsafeMutableRawPointer(grown).assumingMemoryBound(to: Links.self).initialize(to: sentinel)
-        (grown + 1).moveInitialize(from: nodes + 1, count: entries)
-        nodes.deallocate()
-        return grown
-    }
-
-    static func freeNodes(_ nodes: UnsafeMutablePointer<Node>) {
-        if nodesMoveByBytes { free(nodes) } else { nodes.deallocate() }
-    }
-
-    /// Slots that are all 0; large ones come zeroed from the system, and are not touched here.
-    @usableFromInline
-    static func allocateSlots(_ count: Int) -> UnsafeMutablePointer<UInt64> {
-        checked(calloc(count, MemoryLayout<UInt64>.stride)).bindMemory(to: UInt64.self, capacity: count)
-    }
-
-    @usableFromInline
-    static func freeSlots(_ slots: UnsafeMutablePointer<UInt64>) {
-        free(slots)
-    }
-
-    private static func checked(_ memory: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer {
-        guard let memory else { preconditionFailure("There is no memory left for a memory cache to grow.") }
-        return memory
     }
 }

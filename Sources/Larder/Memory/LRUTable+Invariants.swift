@@ -9,28 +9,23 @@ extension LRUTable {
     /// - Complexity: O(n)
     package func checkInvariants() {
         #if DEBUG
-        checkList()
+        checkOrder()
         checkFreeList()
         checkSlots()
         #endif
     }
 
     #if DEBUG
-    private func checkList() {
+    private func checkOrder() {
+        precondition(highWater <= nodeCapacity && log.capacity == Int(nodeCapacity), "The log is of another size.")
+        log.checkInvariants(count: count)
         var listed = 0
-        var index = links(0).pointee.newer
-        var older: UInt32 = 0
-        while index != 0 {
-            precondition(index < highWater && highWater <= nodeCapacity, "A link leads out of the nodes.")
-            precondition(links(index).pointee.older == older, "The list's two directions differ.")
+        log.forEach { index in
+            precondition(index < highWater && isEntry(index), "A record in the log names no entry.")
             precondition(position(of: index) < slotEnd - 1, "A listed node has no slot.")
             listed += 1
-            precondition(listed <= count, "The list has more entries than the count, or a circle.")
-            older = index
-            index = links(index).pointee.newer
         }
-        precondition(links(0).pointee.older == older, "The sentinel does not close the list.")
-        precondition(listed == count, "The list has fewer entries than the count.")
+        precondition(listed == count, "Log and count differ.")
     }
 
     private func checkFreeList() {
@@ -38,10 +33,10 @@ extension LRUTable {
         var index = freeHead
         while index != 0 {
             precondition(index < highWater, "The free list leads out of the nodes.")
-            precondition(links(index).pointee.older == Self.freeMark, "A free node looks like an entry.")
+            precondition(!isEntry(index), "A free node looks like an entry.")
             free += 1
             precondition(free < Int(highWater), "The free list has a circle.")
-            index = links(index).pointee.newer
+            index = log.positions[Int(index)] & ~Self.freeMark
         }
         precondition(free + count + 1 == Int(highWater), "A node is neither free nor an entry.")
     }
@@ -72,3 +67,38 @@ extension LRUTable {
     }
     #endif
 }
+
+#if DEBUG
+extension AccessLog {
+    fileprivate func checkInvariants(count: Int) {
+        var (chained, filled) = (0, 0)
+        var (last, block) = (UInt32(0), next[0])
+        while block != 0 {
+            precondition(previous[Int(block)] == last, "The two directions of the chain differ.")
+            precondition(live[Int(block)] != 0, "A block without a live record is in the chain.")
+            chained += 1
+            precondition(chained + freeCount < blockCount, "The chain has a circle, or a block is free and in it.")
+            for bit in 0..<UInt32(64) where live[Int(block)] & (1 << bit) != 0 {
+                let position = block << 6 | bit
+                if block == cursor >> 6 && position >= cursor {
+                    precondition(records[Int(position)] == 0, "A record was written behind the newest.")
+                } else {
+                    precondition(positions[Int(records[Int(position)])] == position, "A live record is of no entry.")
+                    filled += 1
+                }
+            }
+            (last, block) = (block, next[Int(block)])
+        }
+        precondition(previous[0] == last && last == cursor >> 6, "The newest block is not the last.")
+        precondition(live[0] == 1 && records[0] == 0, "The sentinel is broken.")
+        precondition(filled == count, "Live records and entries differ in number.")
+        var free = 0
+        block = freeBlock
+        while block != 0 {
+            free += 1
+            block = next[Int(block)]
+        }
+        precondition(free == freeCount && free + chained + 1 == blockCount && free > 0, "A block is lost.")
+    }
+}
+#endif

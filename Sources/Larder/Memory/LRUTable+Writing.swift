@@ -2,22 +2,12 @@
 extension LRUTable {
     /// Makes an entry the most recently used.
     @inlinable @inline(__always)
-    package mutating func promote(_ index: UInt32) {
-        let front = links(0).pointee.older
-        if front == index { return }
-        if copyingWalks != 0 { keepOrder(around: index) }
-        let own = links(index).pointee
-        links(own.older).pointee.newer = own.newer
-        links(own.newer).pointee.older = own.older
-        links(index).pointee = Links(newer: 0, older: front)
-        links(front).pointee.newer = index
-        links(0).pointee.older = index
-    }
+    package mutating func promote(_ index: UInt32) { log.touch(index) }
 
     /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
     @inlinable @inline(__always)
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
-        if walkCount != 0 { noteReplacement(of: index) }
+        if !walks.isEmpty { note(Self.replaced, of: index) }
         swap(&nodes[Int(index)].value, &value)
         return value
     }
@@ -45,16 +35,13 @@ extension LRUTable {
         let index: UInt32
         if freeHead != 0 {
             index = freeHead
-            freeHead = links(index).pointee.newer
+            freeHead = log.positions[Int(index)] & ~Self.freeMark
         } else {
             index = highWater
             highWater &+= 1
         }
-        let front = links(0).pointee.older
-        if copyingWalks != 0 { keepOrder(of: front) }
-        (nodes + Int(index)).initialize(to: Node(links: Links(newer: 0, older: front), key: key, value: value))
-        links(front).pointee.newer = index
-        links(0).pointee.older = index
+        (nodes + Int(index)).initialize(to: Node(key: key, value: value))
+        log.append(index)
         count &+= 1
         openSlot(at: position, for: index, tag: Self.tag(of: settled(hash, of: key)))
         return index
@@ -68,7 +55,7 @@ extension LRUTable {
     ) -> (key: Key, value: Value) {
         let index = leastRecent
         let tag = Self.tag(of: settled(hash, of: key))
-        if walkCount != 0 { noteRemoval(of: index) }
+        if !walks.isEmpty { note(Self.removed, of: index) }
         var position = place.position
         let closed = self.position(of: index)
         let end = closeSlot(at: closed)
@@ -92,15 +79,13 @@ extension LRUTable {
     @inlinable
     package mutating func remove(_ place: Place) -> Node {
         let index = place.index
-        if walkCount != 0 { noteRemoval(of: index) }
+        if !walks.isEmpty { note(Self.removed, of: index) }
         _ = closeSlot(at: place.position)
-        let node = (nodes + Int(index)).move()
-        links(node.links.older).pointee.newer = node.links.newer
-        links(node.links.newer).pointee.older = node.links.older
-        links(index).initialize(to: Links(newer: freeHead, older: Self.freeMark))
+        log.remove(index)
+        log.positions[Int(index)] = Self.freeMark | freeHead
         freeHead = index
         count &-= 1
-        return node
+        return (nodes + Int(index)).move()
     }
 
     /// Puts an entry's slot at a position, and moves those that stand there, without a gap, one on.

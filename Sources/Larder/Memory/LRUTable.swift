@@ -1,46 +1,30 @@
-/// The flat array behind every in-memory cache: a hash table and a list by recency without an object per entry.
+/// The table behind every in-memory cache: hashed slots, nodes in one array, and the order of use in an ``AccessLog``.
 ///
-/// Everything unsafe of the library's memory side is in this file, its `+Writing`, `+Growth`, `+Shrinking` and `+Walk`, and
-/// the checker.
-/// It knows neither costs, ages nor locks: whoever owns it holds the lock, and keeps what belongs to an entry in `Value`
-/// or beside it, by the entry's index.
+/// The unsafe code of the library's memory side is here, in the `+` files, in `AccessLog` and in `TableMemory`.
+/// The table knows neither costs, ages nor locks. Its owner holds the lock, and keeps what belongs to an entry in `Value`
+/// or in arrays by the entry's index.
 ///
-/// **Nodes** lie in one allocation and name each other by 32-bit indices, which stay good until the entry is removed
-/// or the table emptied, growth included. Node 0 is the sentinel of the circular list: `older` of it is the most recent
-/// entry, `newer` the least recent.
+/// **Nodes** lie in one allocation. Their 32-bit indices stay good until the entry is removed or the table emptied,
+/// growth included. Index 0 is no entry.
 ///
 /// **Slots** are 8 bytes: a tag (the upper half of the hash, last bit set) above the index of the node, 0 if empty.
-/// A tag's home is its share of the slots, and slots stand in falling order of tags without wrapping around. So a miss
-/// stops where a hit would, growth is one pass that hashes nothing, and the last slot, always empty, ends every walk.
+/// A tag's home is its share of the slots, and slots are in falling order of tags without wrapping around. So a miss
+/// stops where a hit would, growth is one pass that hashes nothing, and the last slot, always empty, ends every search.
 ///
 /// Safety: between two calls these hold, and `LRUTable+Invariants.swift` checks them.
-/// 1. The nodes in the list, and only these, hold an initialised key and value; there are `count` of them.
-/// 2. Every node below `highWater` but the sentinel is in the list or in the free list; a free one has
-///    `older == freeMark`.
-/// 3. Each listed node has exactly one slot, at or after the home of its tag, with no empty slot between.
+/// 1. The nodes in the log, and only these, hold an initialized key and value. There are `count` of them.
+/// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position a free one has
+///    `freeMark` and the next free index.
+/// 3. Each entry has exactly one slot, at or after the home of its tag, with no empty slot between.
 /// 4. `slots[slotEnd - 1]` is 0.
 @usableFromInline
 package struct LRUTable<Key: Hashable, Value>: ~Copyable {
-    @usableFromInline struct Links {
-        @usableFromInline var newer: UInt32
-        @usableFromInline var older: UInt32
-
-        @inlinable
-        init(newer: UInt32, older: UInt32) {
-            self.newer = newer
-            self.older = older
-        }
-    }
-
-    /// The links come first, so that a pointer to a node is one to its links, also where nothing else is initialised.
     @usableFromInline package struct Node {
-        @usableFromInline var links: Links
         @usableFromInline package var key: Key
         @usableFromInline package var value: Value
 
         @inlinable
-        init(links: Links, key: Key, value: Value) {
-            self.links = links
+        init(key: Key, value: Value) {
             self.key = key
             self.value = value
         }
@@ -59,6 +43,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         }
     }
 
+    @usableFromInline var log: AccessLog
     @usableFromInline var nodes: UnsafeMutablePointer<Node>
     @usableFromInline var slots: UnsafeMutablePointer<UInt64>
     /// The tag of each node where a key's hash is the user's code, which must not run under the owner's lock.
@@ -71,52 +56,40 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline package var count: Int
     /// Whether integer keys met each other too often, and go through `Hasher` since.
     @usableFromInline package var isFlooded: Bool
-    /// How many walks are copying the order right now.
-    @usableFromInline var copyingWalks: Int
-    /// How many there are of `walks`.
-    @usableFromInline var walkCount: Int
-    @usableFromInline var walks: [Walk]
+    @usableFromInline var walks: [Walk] = []
+    var lastWalk: UInt64 = 0
     @usableFromInline package let seed: HashSeed
 
-    /// The most entries a table can hold.
-    @inlinable package static var maximumCount: Int { 0x7FFF_FFFE }
-    @inlinable static var freeMark: UInt32 { .max }
+    /// The maximum number of entries, for which the positions in the log are less than `freeMark`.
+    @inlinable package static var maximumCount: Int { 1 << 30 }
+    @inlinable static var freeMark: UInt32 { 1 << 31 }
     @inlinable static var keysAreIntegers: Bool { HashSeed.isInteger(Key.self) }
 
     @usableFromInline
     package init(seed: HashSeed) {
         self.seed = seed
         nodeCapacity = 16
-        nodes = Self.allocateNodes(16)
-        tags = Self.keysAreIntegers ? nil : .allocate(capacity: 16)
+        log = AccessLog(capacity: 16)
+        nodes = TableMemory.allocate(16)
+        tags = Self.keysAreIntegers ? nil : TableMemory.allocate(16)
         slotCount = Self.slotCount(forNodes: 16)
         slotEnd = Int(slotCount) + Self.margin(forNodes: 16)
-        slots = Self.allocateSlots(slotEnd)
+        slots = TableMemory.allocate(slotEnd)
         highWater = 1
         freeHead = 0
         count = 0
         isFlooded = false
-        copyingWalks = 0
-        walkCount = 0
-        walks = []
-        links(0).initialize(to: Links(newer: 0, older: 0))
     }
 
     deinit {
-        var index = links(0).pointee.older
-        while index != 0 {
-            let older = links(index).pointee.older
-            (nodes + Int(index)).deinitialize(count: 1)
-            index = older
-        }
-        Self.freeNodes(nodes)
-        Self.freeSlots(slots)
-        tags?.deallocate()
+        for index in 0..<highWater where isEntry(index) { (nodes + Int(index)).deinitialize(count: 1) }
+        TableMemory.free(nodes, Int(nodeCapacity))
+        TableMemory.free(slots, slotEnd)
+        if let tags { TableMemory.free(tags, Int(nodeCapacity)) }
     }
 }
 
 // What is handed over on release crosses the lock.
-extension LRUTable.Links: Sendable {}
 extension LRUTable.Node: Sendable where Key: Sendable, Value: Sendable {}
 
 // Safety: a table cannot be copied, and nothing outside it knows its memory, so whoever has it has it alone. A Mutex does
@@ -126,11 +99,6 @@ extension LRUTable: @unchecked Sendable where Key: Sendable, Value: Sendable {}
 // MARK: Reading
 
 extension LRUTable {
-    @inlinable @inline(__always)
-    func links(_ index: UInt32) -> UnsafeMutablePointer<Links> {
-        UnsafeMutableRawPointer(nodes + Int(index)).assumingMemoryBound(to: Links.self)
-    }
-
     @inlinable @inline(__always)
     static func tag(of hash: UInt64) -> UInt64 { (hash >> 32) | 1 }
 
@@ -152,19 +120,10 @@ extension LRUTable {
             if slot >> 32 <= tag {
                 if slot >> 32 < tag { return Place(index: 0, position: position) }
                 let index = UInt32(truncatingIfNeeded: slot)
-                // Both are this node; loading them now overlaps what hides in the key, a string's bytes for one.
-                let own = links(index).pointee
-                let (older, newer) = (links(own.older).pointee.newer, links(own.newer).pointee.older)
-                if older != index || newer != index { Self.isBroken() }
                 if nodes[Int(index)].key == key { return Place(index: index, position: position) }
             }
             position &+= 1
         }
-    }
-
-    @usableFromInline @inline(never)
-    static func isBroken() -> Never {
-        preconditionFailure("The list of a memory cache is broken: memory was overwritten.")
     }
 
     /// The hash that counts: a flooded table hashes integers again, which is nobody's code but the standard library's.
@@ -175,17 +134,23 @@ extension LRUTable {
     }
 
     /// The least recently used entry, or 0.
-    @inlinable package var leastRecent: UInt32 { links(0).pointee.newer }
+    @inlinable package var leastRecent: UInt32 { log.first }
 
     /// The most recently used entry, or 0.
-    package var mostRecent: UInt32 { links(0).pointee.older }
+    package var mostRecent: UInt32 { log.last }
 
     /// The next less recently used entry, or 0.
-    package func older(than index: UInt32) -> UInt32 { links(index).pointee.older }
+    package func older(than index: UInt32) -> UInt32 { log.older(than: index) }
 
-    /// The next more recently used entry, or 0.
-    @inlinable @inline(__always)
-    package func newer(than index: UInt32) -> UInt32 { links(index).pointee.newer }
+    /// The entries, least recently used first.
+    ///
+    /// - Complexity: O(n), about a nanosecond an entry.
+    package var order: [UInt32] {
+        var order: [UInt32] = []
+        order.reserveCapacity(count)
+        log.forEach { order.append($0) }
+        return order
+    }
 
     @inlinable @inline(__always)
     package func key(at index: UInt32) -> Key { nodes[Int(index)].key }
@@ -198,5 +163,5 @@ extension LRUTable {
 
     /// Whether an index below ``indexLimit`` is an entry now.
     @inlinable @inline(__always)
-    package func isEntry(_ index: UInt32) -> Bool { index != 0 && links(index).pointee.older != Self.freeMark }
+    package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[Int(index)] < Self.freeMark }
 }

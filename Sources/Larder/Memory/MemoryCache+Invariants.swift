@@ -14,7 +14,7 @@ extension MemoryCache {
     }
 
     /// How many walks the table knows of; none once every generator is gone.
-    package var walkCount: Int { state.withLock { $0.table.walkCount } }
+    package var walkCount: Int { state.withLock { $0.table.walks.count } }
 
     /// Whether integer keys go through `Hasher` since they met each other too often.
     package var isFlooded: Bool { state.withLock { $0.table.isFlooded } }
@@ -36,11 +36,9 @@ extension MemoryCache {
 extension MemoryCacheState {
     func checkBesides(needsStart: Bool) {
         var total: Int128 = 0
-        var index = table.leastRecent
-        while index != 0 {
+        for index in table.order {
             total += Int128(cost(of: index))
             precondition(!needsStart || Int(index) < starts.count, "An entry has no start of its age.")
-            index = table.newer(than: index)
         }
         precondition(total == totalCost, "The total cost is not the sum of the costs.")
         precondition(costs.reduce(Int128(0)) { $0 + Int128($1) } == total, "A cost belongs to no entry.")

@@ -3,8 +3,9 @@ internal import Synchronization
 extension MemoryCache {
     /// The keys, in no promised order; those of expired entries are left out.
     ///
-    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in slices: the lock is held for at most 4,096
-    ///   links or 1,024 entries at a time, and what is removed meanwhile is left out.
+    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in slices: the lock is held for a copy of the order,
+    ///   four bytes and about a nanosecond an entry, then for 1,024 entries at a time. Entries that are removed in the
+    ///   meantime are left out.
     public var keys: [Key] { orderedKeys }
 
     /// The values, in no promised order; expired ones are left out.
@@ -33,10 +34,7 @@ extension MemoryCache {
     public func removeAll(where shouldRemove: (Key, Value) throws -> Bool) rethrows -> Int {
         let walk = MemoryWalk(self)
         var count = 0
-        var first = 0
-        while first < walk.order.count {
-            let slice = walk.order[first..<Swift.min(first + Self.entriesPerPick, walk.order.count)]
-            first = slice.endIndex
+        for slice in walk.slices(of: Self.entriesPerPick) {
             let candidates = fetch(slice, in: walk)
             var picked: [(index: UInt32, key: Key, hash: UInt64)] = []
             defer { count += remove(picked, in: walk) }
@@ -57,10 +55,8 @@ extension MemoryCache {
         var parts: [Part] = []
         let isWhole = state.withLock { state in
             guard state.table.count <= Self.entriesPerSlice else { return false }
-            var index = state.table.leastRecent
-            while index != 0 {
-                if !state.isExpired(index, rule: rule, now: now) { parts.append(part(state.table, index)) }
-                index = state.table.newer(than: index)
+            for index in state.table.order where !state.isExpired(index, rule: rule, now: now) {
+                parts.append(part(state.table, index))
             }
             return true
         }
@@ -68,10 +64,7 @@ extension MemoryCache {
 
         let walk = MemoryWalk(self)
         parts.reserveCapacity(walk.order.count)
-        var first = 0
-        while first < walk.order.count {
-            let slice = walk.order[first..<Swift.min(first + Self.entriesPerSlice, walk.order.count)]
-            first = slice.endIndex
+        for slice in walk.slices(of: Self.entriesPerSlice) {
             state.withLock { state in
                 for index in slice where state.isServed(index, in: walk.identifier, rule: rule, now: now) {
                     parts.append(part(state.table, index))

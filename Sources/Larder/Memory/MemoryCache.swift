@@ -9,8 +9,8 @@ public import Synchronization
 /// An in-memory cache that keeps the most recently used entries, within a number, a cost and an age.
 ///
 /// It is an exact LRU: eviction takes the least recently used entry first, inside the call that exceeded a limit. Every
-/// operation on one key is O(1) and may be called from any thread. A hit is one hash, one lock, one look and one
-/// relink; nothing is allocated per entry.
+/// operation on one key is O(1) and may be called from any thread. A hit is one hash, one lock, one look-up and one
+/// record in a log of accesses; nothing is allocated per entry.
 ///
 /// ```swift
 /// let cache = MemoryCache<String, Data>(countLimit: 1000, costLimit: 32 << 20)

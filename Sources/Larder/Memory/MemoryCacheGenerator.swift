@@ -27,7 +27,7 @@ public struct MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable>: I
 extension MemoryCache: Sequence {
     /// Starts a pass, least recently used first.
     ///
-    /// - Complexity: O(n) for the copy of the order, four bytes an entry, in slices of 4,096 links under the lock.
+    /// - Complexity: O(n) for the copy of the order under the lock, four bytes and about a nanosecond an entry.
     public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
         MemoryCacheGenerator(MemoryWalk(self))
     }
@@ -52,29 +52,18 @@ final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: MemoryOrder {
     let identifier: UInt64
     private let cache: MemoryCache<Key, Value>
 
-    /// How many links are copied at a time under the lock.
-    static var linksPerSlice: Int { 4096 }
-
     init(_ cache: MemoryCache<Key, Value>) {
         self.cache = cache
-        var identifier: UInt64?
-        while identifier == nil {
-            let limit = cache.state.withLock { $0.table.indexLimit }
-            // Allocated, and what was not taken released, outside the lock.
-            var buffers = LRUTable<Key, Value>.WalkBuffers(indexLimit: limit)
-            identifier = cache.state.withLock { $0.beginWalk(taking: &buffers) }
-        }
-        let begun = identifier ?? 0
-        self.identifier = begun
-        var links: [UInt32]?
-        while links == nil {
-            links = cache.state.withLock { $0.table.copyOrder(begun, atMost: Self.linksPerSlice) }
-        }
-        order = LRUTable<Key, Value>.order(from: links ?? [0])
+        (identifier, order) = cache.state.withLock { $0.table.beginWalk() }
     }
 
     deinit {
         cache.state.withLock { $0.table.endWalk(identifier) }
+    }
+
+    /// The order in parts of so many entries.
+    func slices(of length: Int) -> some Sequence<ArraySlice<UInt32>> {
+        stride(from: 0, to: order.count, by: length).lazy.map { [order] in order[$0...].prefix(length) }
     }
 
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
@@ -90,14 +79,5 @@ final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: MemoryOrder {
             }
             return nil
         }
-    }
-}
-
-extension MemoryCacheState {
-    /// Begins a walk unless the buffers are too small by now, and gives back its name.
-    mutating func beginWalk(taking buffers: inout Table.WalkBuffers) -> UInt64? {
-        guard table.beginWalk(lastWalk + 1, taking: &buffers) else { return nil }
-        lastWalk += 1
-        return lastWalk
     }
 }

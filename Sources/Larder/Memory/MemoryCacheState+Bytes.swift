@@ -39,27 +39,14 @@ extension MemoryCacheState {
     /// Notes what an entry takes outside the table, whose predecessor is no longer in the total.
     @inlinable
     mutating func setUnits(_ number: UInt32, of index: UInt32) {
-        if Int(index) >= units.count {
-            if number == 0 { return }
-            extendUnits()
-        }
+        if Int(index) >= units.count { Self.extend(&units, to: Int(table.nodeCapacity)) }
         units[Int(index)] = number
         totalUnits &+= Int(number)
         hasUnits = true
     }
 
-    @inlinable @inline(__always)
-    mutating func setNoUnits(of index: UInt32) {
-        if Int(index) < units.count {
-            totalUnits &-= Int(units[Int(index)])
-            units[Int(index)] = 0
-        }
-    }
-
-    @usableFromInline
-    mutating func extendUnits() { Self.extend(&units, to: Int(table.nodeCapacity)) }
-
     /// Lengthens an array by index to precisely so many, and no further: what it has beyond that would count nowhere.
+    @usableFromInline
     static func extend<Element: FixedWidthInteger>(_ array: inout [Element], to count: Int) {
         var extended: [Element] = []
         extended.reserveCapacity(count)
@@ -86,7 +73,7 @@ extension MemoryCacheState {
     @usableFromInline
     mutating func giveBackRoom() {
         let empty = Int(table.nodeCapacity) - 1 - table.count
-        guard empty > 1024, table.walkCount == 0, sweeps == 0 else { return }
+        guard empty > 1024, table.walks.isEmpty, sweeps == 0 else { return }
         let isMuch = byteLimit != .max && empty > byteLimit / 16 / overhead
         guard isMuch || empty > table.count else { return }
         let origins = table.shrink(to: table.count + table.count / 32)

@@ -38,7 +38,6 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var holds: [UpdateHold<Key>] = []
     /// Whether there are any.
     @usableFromInline var hasHolds = false
-    @usableFromInline var lastWalk: UInt64 = 0
 
     /// - Parameter sides: The bytes of each entry in arrays next to the table that every entry has.
     @usableFromInline
@@ -47,10 +46,15 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         self.countLimit = countLimit
         self.costLimit = costLimit
         costBound = Self.bound(costLimit)
-        overhead = EntryBytes.inTable(
-            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, sides: sides)
+        overhead = Self.overhead(sides: sides)
         self.byteLimit = byteLimit
         (unitLimit, entryBound) = Self.bounds(byteLimit: byteLimit, overhead: overhead)
+    }
+
+    /// The bytes of each entry that does not have any outside the table.
+    static func overhead(sides: Int) -> Int {
+        EntryBytes.inTable(
+            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, sides: sides)
     }
 
     mutating func limitCost(to limit: Int) {
@@ -113,9 +117,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             let room = table.isFull ? wantedRoom : 0
             index = table.insert(key, value, hash: hash, at: place, limit: room)
         }
-        if cost != 0 { setCost(cost, of: index) }
-        if units != 0 { setUnits(units, of: index) }
-        if let start { setStart(start, of: index) }
+        setBeside(index, cost, units, start)
         return displaced
     }
 
@@ -148,9 +150,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             let room = table.isFull ? wantedRoom : 0
             index = table.insert(key, value, hash: hash, at: place, limit: room)
         }
-        if cost != 0 { setCost(cost, of: index) }
-        if units != 0 { setUnits(units, of: index) }
-        if let start { setStart(start, of: index) }
+        setBeside(index, cost, units, start)
         // Only what was replaced by something costlier is over a limit now, and it is the last to go.
         if isOverLimit {
             while isOverLimit { discards.append(remove(table.leastRecent)) }
@@ -203,44 +203,37 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Notes a cost whose predecessor is no longer in the total.
     @inlinable
     mutating func setCost(_ cost: Int, of index: UInt32) {
-        if Int(index) >= costs.count {
-            if cost == 0 { return }
-            extendCosts()
-        }
+        if Int(index) >= costs.count { Self.extend(&costs, to: Int(table.nodeCapacity)) }
         costs[Int(index)] = cost
         totalCost += Int128(cost)
         hasCosts = true
     }
 
-    @inlinable @inline(__always)
-    mutating func setNoCost(of index: UInt32) {
-        if Int(index) < costs.count {
-            totalCost -= Int128(costs[Int(index)])
-            costs[Int(index)] = 0
-        }
-    }
-
     /// Takes an entry out of the totals.
     @inlinable @inline(__always)
     mutating func setNothingBeside(_ index: UInt32) {
-        if hasCosts { setNoCost(of: index) }
-        if hasUnits { setNoUnits(of: index) }
+        if hasCosts && Int(index) < costs.count {
+            totalCost -= Int128(costs[Int(index)])
+            costs[Int(index)] = 0
+        }
+        if hasUnits && Int(index) < units.count {
+            totalUnits &-= Int(units[Int(index)])
+            units[Int(index)] = 0
+        }
+    }
+
+    /// Notes what belongs to an entry that is in no total.
+    @inlinable @inline(__always)
+    mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
+        if cost != 0 { setCost(cost, of: index) }
+        if units != 0 { setUnits(units, of: index) }
+        if let start { setStart(start, of: index) }
     }
 
     @inlinable
     mutating func setStart(_ start: Int64, of index: UInt32) {
-        if Int(index) >= starts.count { extendStarts() }
+        if Int(index) >= starts.count { Self.extend(&starts, to: Int(table.nodeCapacity)) }
         starts[Int(index)] = start
-    }
-
-    @usableFromInline
-    mutating func extendCosts() {
-        Self.extend(&costs, to: Int(table.nodeCapacity))
-    }
-
-    @usableFromInline
-    mutating func extendStarts() {
-        Self.extend(&starts, to: Int(table.nodeCapacity))
     }
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.

@@ -77,10 +77,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     private func forEachItem(_ body: (SnapshotItem<Key, Value>) throws(CacheError) -> Void) throws(CacheError) {
         let walk = MemoryWalk(self)
         let now = rule.isUnlimited ? 0 : exactNow()
-        var first = 0
-        while first < walk.order.count {
-            let slice = walk.order[first..<Swift.min(first + Self.entriesPerSlice, walk.order.count)]
-            first = slice.endIndex
+        for slice in walk.slices(of: Self.entriesPerSlice) {
             var items: [SnapshotItem<Key, Value>] = []
             state.withLock { state in
                 for index in slice where state.isServed(index, in: walk.identifier, rule: rule, now: now) {

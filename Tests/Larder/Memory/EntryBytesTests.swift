@@ -45,8 +45,10 @@ struct EntryBytesTests {
     }
 
     @Test
-    func `the table takes a node, seven quarters of a slot, a tag where there is one, and what stands next to it`() {
-        #expect(EntryBytes.inTable(nodeStride: 24, hasTags: false, sides: 0) == 38)
-        #expect(EntryBytes.inTable(nodeStride: 72, hasTags: true, sides: 12) == 102)
+    func
+        `the table takes a node, 14 bytes of slots, 10 of the log, a tag where there is one, and the arrays next to it`()
+    {
+        #expect(EntryBytes.inTable(nodeStride: 16, hasTags: false, sides: 0) == 40)
+        #expect(EntryBytes.inTable(nodeStride: 64, hasTags: true, sides: 12) == 104)
     }
 }

@@ -162,21 +162,7 @@ private final class FrontWalk<Key: Codable & Hashable & Sendable, Value: Sendabl
 
     init(_ cache: Cache<Key, Value>) {
         self.cache = cache
-        let core = cache.core
-        var begun: UInt64?
-        while begun == nil {
-            let limit = core.front.withLock { $0.memory.table.indexLimit }
-            // Allocated, and what was not taken released, outside the lock.
-            var buffers = LRUTable<Key, FrontEntry<Value>>.WalkBuffers(indexLimit: limit)
-            begun = core.front.withLock { $0.memory.beginWalk(taking: &buffers) }
-        }
-        let identifier = begun ?? 0
-        self.identifier = identifier
-        var links: [UInt32]?
-        while links == nil {
-            links = core.front.withLock { $0.memory.table.copyOrder(identifier, atMost: 4096) }
-        }
-        order = LRUTable<Key, FrontEntry<Value>>.order(from: links ?? [0])
+        (identifier, order) = cache.core.front.withLock { $0.memory.table.beginWalk() }
     }
 
     deinit {

@@ -87,7 +87,7 @@ private func bound<Key: Codable & Hashable & Sendable, Value: Codable & Sendable
 }
 
 /// The bytes of the process that are in memory; where the system does not tell, the most that there were.
-private func residentBytes() -> Int {
+func residentBytes() -> Int {
     #if os(Linux)
     let words = attempt { try String(contentsOfFile: "/proc/self/statm", encoding: .utf8) }.split(separator: " ")
     return (Int(words[1]) ?? 0) * Int(getpagesize())

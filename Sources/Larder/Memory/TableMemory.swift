@@ -1,0 +1,43 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// The memory of tables, zeroed.
+///
+/// Large arrays come from the system and go back to it at once. An allocator would keep the array that a table has
+/// outgrown, and that hole counts in no limit: it made a cache 10 % larger than its limit on bytes.
+///
+/// Safety: the caller frees each array once, with the count that it asked for, and reads no element as another type.
+@usableFromInline
+enum TableMemory {
+    private static var leastBytesFromSystem: Int { 128 << 10 }
+
+    @usableFromInline
+    static func allocate<Element: ~Copyable>(_ count: Int) -> UnsafeMutablePointer<Element> {
+        let bytes = count * MemoryLayout<Element>.stride
+        guard bytes >= leastBytesFromSystem else {
+            let memory = UnsafeMutableRawPointer.allocate(
+                byteCount: bytes, alignment: max(16, MemoryLayout<Element>.alignment))
+            memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+            return memory.bindMemory(to: Element.self, capacity: count)
+        }
+        guard let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            memory != MAP_FAILED
+        else { preconditionFailure("There is no memory left for a memory cache to grow.") }
+        return memory.bindMemory(to: Element.self, capacity: count)
+    }
+
+    @usableFromInline
+    static func free<Element: ~Copyable>(_ array: UnsafeMutablePointer<Element>, _ count: Int) {
+        let bytes = count * MemoryLayout<Element>.stride
+        if bytes >= leastBytesFromSystem {
+            munmap(array, bytes)
+        } else {
+            UnsafeMutableRawPointer(array).deallocate()
+        }
+    }
+}
