@@ -14,11 +14,8 @@ final class MemoryOperations<Key: Hashable & Sendable> {
     private lazy var stored = numbers.map(make)
     /// The same keys as other objects, to look up with.
     private lazy var asked = numbers.map(make)
-    /// The same in another order.
-    private lazy var shuffled: [Key] = {
-        var generator = SeededGenerator(seed: 43)
-        return numbers.shuffled(using: &generator).map(make)
-    }()
+    private lazy var uniform = Draws(of: Self.entryCount, .uniform)
+    private lazy var zipf = Draws(of: Self.entryCount, .zipf)
     /// Keys that are not stored.
     private lazy var absent = numbers(seed: 44).map(make)
 
@@ -38,7 +35,8 @@ final class MemoryOperations<Key: Hashable & Sendable> {
     ) -> [Scenario] {
         [
             filled("get-in-order", target: getInOrder) { self.asked },
-            filled("get-at-random", target: getAtRandom) { self.shuffled },
+            filled("get-at-random", target: getAtRandom) { self.uniform(self.numbers).map(self.make) },
+            filled("get-zipf", target: getAtRandom) { self.zipf(self.numbers).map(self.make) },
             Scenario(
                 "\(name)-set-new", target: setNew,
                 [
@@ -48,7 +46,7 @@ final class MemoryOperations<Key: Hashable & Sendable> {
                     empty("NSCache") { FoundationCache<Key, Int>() },
                 ]),
             overwritten("replace-in-order", target: replace) { self.asked },
-            overwritten("replace-at-random", target: nil) { self.shuffled },
+            overwritten("replace-at-random", target: nil) { self.uniform(self.numbers).map(self.make) },
             filled("miss", target: miss) { self.absent },
         ]
     }
@@ -78,7 +76,8 @@ final class MemoryOperations<Key: Hashable & Sendable> {
     private func reading<Store: KeyedStore<Key, Int>>(
         _ name: String, _ keys: @escaping () -> [Key], _ make: @escaping () -> Store
     ) -> Variant {
-        Variant(name, operations: Self.entryCount, once: { (fill(make(), with: self.stored), keys()) }) { store, keys in
+        let store = Lazily { fill(make(), with: self.stored) }
+        return Variant(name, operations: Self.entryCount, eachTime: { (store.value, keys()) }) { store, keys in
             var sum = 0
             for key in keys { sum &+= store[key] ?? 1 }
             consume(sum)
@@ -96,7 +95,8 @@ final class MemoryOperations<Key: Hashable & Sendable> {
     private func replacing<Store: KeyedStore<Key, Int>>(
         _ name: String, _ keys: @escaping () -> [Key], _ make: @escaping () -> Store
     ) -> Variant {
-        Variant(name, operations: Self.entryCount, once: { (fill(make(), with: self.stored), keys()) }) { store, keys in
+        let store = Lazily { fill(make(), with: self.stored) }
+        return Variant(name, operations: Self.entryCount, eachTime: { (store.value, keys()) }) { store, keys in
             for key in keys { store[key] = 2 }
         }
     }
