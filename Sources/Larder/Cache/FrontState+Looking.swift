@@ -39,14 +39,12 @@ extension FrontState {
 
     /// Takes every moment in the future for now.
     mutating func correctAll(now: Int64) {
-        var index = memory.table.mostRecent
-        while index != 0 {
+        for index in memory.table.order {
             memory.table.withValue(at: index) { entry in
                 entry.writtenAt = min(entry.writtenAt, now)
                 if entry.accessedAt != Entry.unknown { entry.accessedAt = min(entry.accessedAt, now) }
                 entry.storedAccess = min(entry.storedAccess, now)
             }
-            index = memory.table.older(than: index)
         }
     }
 

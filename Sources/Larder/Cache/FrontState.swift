@@ -202,11 +202,7 @@ extension FrontState {
     mutating func letGoOfAll() -> any Sendable {
         sequence += 1
         cleared = sequence
-        var index = memory.table.mostRecent
-        while index != 0 {
-            noteUse(memory.table.key(at: index), memory.table.value(at: index))
-            index = memory.table.older(than: index)
-        }
+        for index in memory.table.order { noteUse(memory.table.key(at: index), memory.table.value(at: index)) }
         return EmptiedTable(memory.removeAll())
     }
 

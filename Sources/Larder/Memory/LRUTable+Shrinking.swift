@@ -20,7 +20,12 @@ extension LRUTable {
         var free: UInt32 = 1
         for index in end..<max(end, highWater) where isEntry(index) {
             while isEntry(free) { free += 1 }
-            move(index, to: free)
+            let slot = position(of: index)
+            slots[slot] = (slots[slot] & ~0xFFFF_FFFF) | UInt64(free)
+            (nodes + Int(free)).moveInitialize(from: nodes + Int(index), count: 1)
+            if let tags { tags[Int(free)] = tags[Int(index)] }
+            log.moveRecord(of: index, to: free)
+            log.positions[Int(index)] = Self.freeMark
             origins[Int(free)] = index
         }
         moveNodes(count, capacity: capacity)
@@ -30,15 +35,5 @@ extension LRUTable {
         highWater = end
         freeHead = 0
         return origins
-    }
-
-    /// Moves an entry to the place of a free node.
-    private mutating func move(_ index: UInt32, to place: UInt32) {
-        let slot = position(of: index)
-        slots[slot] = (slots[slot] & ~0xFFFF_FFFF) | UInt64(place)
-        (nodes + Int(place)).moveInitialize(from: nodes + Int(index), count: 1)
-        if let tags { tags[Int(place)] = tags[Int(index)] }
-        log.moveRecord(of: index, to: place)
-        log.positions[Int(index)] = Self.freeMark
     }
 }

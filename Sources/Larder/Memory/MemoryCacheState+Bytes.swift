@@ -36,15 +36,6 @@ extension MemoryCacheState {
     @inlinable @inline(__always)
     func units(of index: UInt32) -> UInt32 { Int(index) < units.count ? units[Int(index)] : 0 }
 
-    /// Notes what an entry takes outside the table, whose predecessor is no longer in the total.
-    @inlinable
-    mutating func setUnits(_ number: UInt32, of index: UInt32) {
-        if Int(index) >= units.count { Self.extend(&units, to: Int(table.nodeCapacity)) }
-        units[Int(index)] = number
-        totalUnits &+= Int(number)
-        hasUnits = true
-    }
-
     /// Lengthens an array by index to precisely so many, and no further: what it has beyond that would count nowhere.
     @usableFromInline
     static func extend<Element: FixedWidthInteger>(_ array: inout [Element], to count: Int) {

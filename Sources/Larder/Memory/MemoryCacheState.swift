@@ -200,15 +200,6 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     func cost(of index: UInt32) -> Int { Int(index) < costs.count ? costs[Int(index)] : 0 }
 
-    /// Notes a cost whose predecessor is no longer in the total.
-    @inlinable
-    mutating func setCost(_ cost: Int, of index: UInt32) {
-        if Int(index) >= costs.count { Self.extend(&costs, to: Int(table.nodeCapacity)) }
-        costs[Int(index)] = cost
-        totalCost += Int128(cost)
-        hasCosts = true
-    }
-
     /// Takes an entry out of the totals.
     @inlinable @inline(__always)
     mutating func setNothingBeside(_ index: UInt32) {
@@ -225,15 +216,22 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Notes what belongs to an entry that is in no total.
     @inlinable @inline(__always)
     mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
-        if cost != 0 { setCost(cost, of: index) }
-        if units != 0 { setUnits(units, of: index) }
-        if let start { setStart(start, of: index) }
-    }
-
-    @inlinable
-    mutating func setStart(_ start: Int64, of index: UInt32) {
-        if Int(index) >= starts.count { Self.extend(&starts, to: Int(table.nodeCapacity)) }
-        starts[Int(index)] = start
+        if cost != 0 {
+            if Int(index) >= costs.count { Self.extend(&costs, to: Int(table.nodeCapacity)) }
+            costs[Int(index)] = cost
+            totalCost += Int128(cost)
+            hasCosts = true
+        }
+        if units != 0 {
+            if Int(index) >= self.units.count { Self.extend(&self.units, to: Int(table.nodeCapacity)) }
+            self.units[Int(index)] = units
+            totalUnits &+= Int(units)
+            hasUnits = true
+        }
+        if let start {
+            if Int(index) >= starts.count { Self.extend(&starts, to: Int(table.nodeCapacity)) }
+            starts[Int(index)] = start
+        }
     }
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
