@@ -28,7 +28,7 @@ struct BuildStampTests {
         let sources = try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent("Sources").path)
             .map { URL(fileURLWithPath: $0).lastPathComponent + ".o" }
         let known = Set(sources + ["Steps.swift.o", "embedded_resources.swift.o"])
-        let objects = try ["Larder", "LarderSQLite", "LarderMigrations"].flatMap { target in
+        let objects = try ["Larder", "LarderCBOR", "LarderSQLite", "LarderMigrations"].flatMap { target in
             try FileManager.default.contentsOfDirectory(atPath: "\(built)/\(target).build")
                 .filter { known.contains($0) }.map { "\(built)/\(target).build/\($0)" }
         }
