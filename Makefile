@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup census demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ bench-inline-limit: setup
 	rm -rf .build/inline-limit && mkdir -p .build/inline-limit
 	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/InlineLimit/inline-limit.c -o .build/inline-limit/inline-limit -lsqlite3
 	cd .build/inline-limit && ./inline-limit
+
+## make census    the lines, locks and unproven places that the house is measured by
+census:
+	@.ci/census
 
 ## make docs      the DocC catalogue into .build/docs; warnings are errors
 docs: setup
