@@ -1,5 +1,5 @@
 public import Foundation
-package import LarderSQLite
+internal import LarderSQLite
 internal import Synchronization
 
 /// By what a reader judges an age.
