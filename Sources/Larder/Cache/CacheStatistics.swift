@@ -8,6 +8,9 @@ public struct CacheStatistics: Sendable, Equatable {
     /// Reads that the disk answered.
     public let diskHits: Int
 
+    /// Reads that memory or the disk answered.
+    public var hits: Int { memoryHits + diskHits }
+
     /// Reads that found no usable value.
     public let misses: Int
 

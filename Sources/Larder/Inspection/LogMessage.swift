@@ -21,6 +21,9 @@ public struct LogMessage: Sendable, CustomStringConvertible {
     /// What happened, in a sentence.
     public let text: String
 
+    /// What happened, in a sentence; the same as ``text``.
+    public var message: String { text }
+
     /// The failure behind it, with its cause.
     public let error: CacheError?
 

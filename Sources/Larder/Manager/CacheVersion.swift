@@ -9,6 +9,11 @@ public struct CacheVersion: Hashable, Sendable {
         description = text
     }
 
+    /// Creates a version of the program's own.
+    ///
+    /// - Parameter string: The text that is compared.
+    public init(_ string: String) { self.init(text: string) }
+
     /// A version of the program's own.
     public static func custom(_ string: String) -> CacheVersion {
         CacheVersion(text: string)

@@ -26,6 +26,9 @@ public struct MaxAge: Hashable, Sendable {
         self.init(rule: AgeRule(maximum: milliseconds > 0 ? max(1, rounded) : 0))
     }
 
+    /// An age in milliseconds.
+    public static func milliseconds(_ milliseconds: Double) -> MaxAge { MaxAge(milliseconds: milliseconds) }
+
     /// An age in seconds.
     public static func seconds(_ seconds: Double) -> MaxAge { MaxAge(milliseconds: seconds * 1000) }
 
@@ -37,6 +40,9 @@ public struct MaxAge: Hashable, Sendable {
 
     /// An age in days of 24 hours.
     public static func days(_ days: Double) -> MaxAge { MaxAge(milliseconds: days * 86_400_000) }
+
+    /// An age in weeks of 7 days.
+    public static func weeks(_ weeks: Double) -> MaxAge { MaxAge(milliseconds: weeks * 604_800_000) }
 
     /// An age as Foundation counts it, in seconds.
     public static func timeInterval(_ interval: TimeInterval) -> MaxAge { .seconds(interval) }

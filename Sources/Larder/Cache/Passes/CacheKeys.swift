@@ -8,6 +8,11 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
         self.cache = cache
     }
 
+    /// The number of keys: of entries that have a usable value, see ``Cache/count``.
+    public var count: Int {
+        get throws(CacheError) { try cache.count }
+    }
+
     /// Starts a pass over the keys.
     public func makeIterator() -> Iterator { Iterator(cache) }
 
@@ -88,6 +93,11 @@ public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: 
 
     init(_ cache: Cache<Key, Value>) {
         self.cache = cache
+    }
+
+    /// The number of values, see ``Cache/count``.
+    public var count: Int {
+        get throws(CacheError) { try cache.count }
     }
 
     /// Starts a pass over the values.

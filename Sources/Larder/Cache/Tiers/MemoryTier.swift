@@ -42,6 +42,11 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         MemoryCacheGenerator(FrontWalk(cache))
     }
 
+    /// The keys of the entries in memory that are served now, least recently used first.
+    ///
+    /// - Complexity: O(n)
+    public var keys: [Key] { map(\.key) }
+
     /// How many entries are in memory, those that are over included until they are removed.
     public var count: Int { isClosed ? 0 : core.front.withLock { $0.memory.table.count } }
 

@@ -1,0 +1,53 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Calls that say in a word what others say in more.
+struct SmallCallsTests {
+    private let place: StorePlace
+    private let manager: CacheManager
+
+    init() throws { (place, manager) = try StorePlace.opened() }
+
+    @Test func `keys, values and memory are counted, and hits added up`() throws {
+        let version = ["1", "2"].joined(separator: ".")
+        let cache: Cache<Int, String> = try manager.cache(
+            named: "a", version: CacheVersion(version), maxAge: .seconds(100), options: CacheOptions().steady)
+        #expect(cache.version == "1.2")
+        for key in [3, 1, 2] { cache[key] = "\(key)" }
+        #expect(try cache.keys.count == 3 && cache.values.count == 3)
+        #expect(cache.memory.keys == [3, 1, 2])
+        #expect(cache[3] == "3")
+        #expect(cache.memory.keys == [1, 2, 3])
+        cache.memory.trim(toCount: 2)
+        #expect(cache.memory.keys == [2, 3])
+        #expect(cache[1] == "1" && cache[4] == nil)
+        #expect(cache.statistics.hits == 2 && cache.statistics.memoryHits == 1)
+        place.time.advance(by: .seconds(101))
+        #expect(cache.memory.keys == [])
+        #expect(try cache.keys.count == 0 && cache.values.count == 0)
+    }
+
+    @Test func `an age may be said in weeks and in milliseconds`() {
+        #expect(MaxAge.weeks(2) == .days(14))
+        #expect(MaxAge.milliseconds(1500) == .seconds(1.5))
+        #expect(MaxAge.milliseconds(-1) == .seconds(0))
+    }
+
+    @Test func `a version of a string is the custom version of it`() {
+        let text = "3"
+        #expect(CacheVersion(text) == .custom("3"))
+        #expect(CacheVersion("3") == "3")
+    }
+
+    @Test func `a message of the log says what happened`() throws {
+        let told = Told<String>()
+        let manager = try place.manager { $0.log = { told.add($0.message) } }
+        for version in ["1", "2"] {
+            let _: Cache<Int, Int> = try manager.cache(
+                named: "b", version: CacheVersion(version), maxAge: .unlimited)
+        }
+        #expect(told.all.contains { $0.contains("purged") })
+    }
+}
