@@ -16,7 +16,7 @@ extension Cache {
 
     /// Deletes every entry, and returns when no byte of them is left in the files of the store.
     ///
-    /// No reader sees an entry from the first moment on, as with ``removeAll()``. Then rows are deleted and their bytes
+    /// No reader sees an entry from the first moment on, as with `removeAll()`. Then rows are deleted and their bytes
     /// overwritten, value files deleted, recycled ones too, and the log is copied and cut. If another process or a long read
     /// pins the log, its old frames stay until the log can be cut.
     ///
@@ -53,7 +53,7 @@ extension Cache {
 
     /// Removes the entries that a closure picks by their key and metadata; no value is read.
     ///
-    /// It works as ``removeAll(where:)`` does.
+    /// It works as `removeAll(where:)` does.
     ///
     /// - Returns: How many went.
     @discardableResult

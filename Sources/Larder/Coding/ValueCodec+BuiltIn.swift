@@ -12,7 +12,7 @@ extension ValueCodec where Value: Codable {
     ///
     /// A value nested more than 512 levels deep, or deeper than the stack of the calling thread allows, is refused with
     /// `.encodingFailed`; one that a thread with a larger stack has stored is `.undecodable` on that thread. See
-    /// ``CBORDecoder`` for what fits.
+    /// `CBORDecoder` for what fits.
     public static var cbor: ValueCodec { ValueCodec(identifier: "cbor", CBORValues<Value>()) }
 
     /// What a plain `JSONEncoder` writes.
