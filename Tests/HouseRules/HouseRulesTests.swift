@@ -143,7 +143,8 @@ struct HouseRulesTests {
         #expect(
             files == [
                 "Sources/Larder/Memory/BackgroundWatcher.swift", "Sources/Larder/Memory/LRUTable.swift",
-                "Sources/Larder/Memory/PressureSource.swift", "Sources/LarderCBOR/CBORStatePool.swift",
+                "Sources/Larder/Memory/PressureSource.swift", "Sources/Larder/Store/WriteRequest.swift",
+                "Sources/LarderCBOR/CBORStatePool.swift",
             ])
         try expect(#"\btry\?|\btry!|fatalError\("#, onlyIn: [], of: sources)
         // After a test of identity, where it is safe and cheaper than `as?`.

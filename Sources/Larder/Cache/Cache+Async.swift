@@ -98,7 +98,7 @@ extension Cache {
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws(CacheError) {
         try await writing("set extended data") { () async throws(CacheError) in
             let stored = try core.keyCodec.stored(key, cache: name)
-            _ = try await ledger.run(core.extendedTicket(key, stored, data, terms))
+            try await ledger.run(core.changeRequest(key, stored, terms, overtakesLoads: true) { $0.extended = data })
         }
     }
 
@@ -112,7 +112,7 @@ extension Cache {
     public func remove(_ key: Key) async throws(CacheError) {
         try await writing("remove a value") { () async throws(CacheError) in
             let stored = try core.keyCodec.stored(key, cache: name)
-            _ = try await ledger.run(core.removeTicket([(key, stored)]))
+            try await ledger.run(core.removeRequest([(key, stored)]))
         }
     }
 
@@ -122,7 +122,7 @@ extension Cache {
             let stored = try self.stored(keys)
             if stored.isEmpty { return }
             do throws(CacheError) {
-                _ = try await ledger.run(core.removeTicket(stored))
+                try await ledger.run(core.removeRequest(stored))
             } catch {
                 // In steps, as the synchronous form does it.
                 let count = try smaller(stored.count, after: error)

@@ -27,7 +27,7 @@ extension Cache {
         let store = try manager.writableStore()
         let (count, own) = try ledger.readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), id) } ?? (0, 0)
         var (deleted, reported) = (0, -1)
-        _ = try ledger.run(ledger.clearTicket())
+        try ledger.run(WriteRequest(.clear, to: ledger))
         try store.reclaimer.finish(store) { removed, generation in
             // What others have cleared is deleted with it.
             guard generation == own, reported < count else { return }

@@ -14,7 +14,7 @@ extension Cache {
         let store = try manager.writableStore()
         let stored = try core.keyCodec.stored(key, cache: name)
         let hold = WriteHold.key(HeldKey(ledger.identity, stored))
-        let kept = KeptDisplacement()
+        var discards = Discards()
         var done: FinishedUpdate<Key, Value>?
         store.queue.hold(hold, store)
         let result = Result {
@@ -23,15 +23,15 @@ extension Cache {
                 let old = try core.current(key, stored, terms)
                 var value = old.value
                 let result = try body(&value)
-                done = try core.finishUpdate(key, stored, value, old.row, terms, kept)
+                done = try core.finishUpdate(key, stored, value, old.row, terms, &discards)
                 return result
             }
         }
         // What the update displaced is released here, where nothing is held any more, and limits can be held.
-        _ = consume kept
+        _ = consume discards
         store.tellUntold()
         if let done {
-            ledger.settle(done.place)
+            ledger.settle(done.request)
             core.reportTooCostly(done.writes)
         }
         return try result.get()
@@ -40,7 +40,7 @@ extension Cache {
 
 /// What an update has written.
 struct FinishedUpdate<Key: Codable & Hashable & Sendable, Value: Sendable> {
-    let place: WritePlace
+    let request: WriteRequest
     let writes: [PreparedWrite<Key, Value>]
 }
 
@@ -71,24 +71,26 @@ extension SubCache {
     /// Writes what the body of an update made; the key is held, so what follows a write is left to the caller.
     func finishUpdate(
         _ key: Key, _ stored: StoredKey, _ value: Value?, _ row: EntryRow?, _ terms: CacheTerms<Value>,
-        _ kept: KeptDisplacement
+        _ discards: inout Discards
     ) throws(CacheError) -> FinishedUpdate<Key, Value>? {
         guard let value else {
             guard row != nil else {
                 if try !ledger.isCurrent() { throw ledger.supersededError }
                 // No row changes, and still what is being made for the key is no longer wanted.
-                _ = kept.keep(flights.noteWrite(key))
+                discards.add(flights.noteWrite(key))
                 return nil
             }
-            let (_, place) = try ledger.runKeeping(removeTicket([(key, stored)], scope: .unheld, kept: kept))
-            return FinishedUpdate(place: place, writes: [])
+            let request = removeRequest([(key, stored)], scope: .unheld)
+            try ledger.runKeeping(request)
+            return FinishedUpdate(request: request, writes: [])
         }
         var write = try prepare(value, forKey: key, extended: row?.extended, terms)
         write.content.row.age = row?.facts.age
         write.content.row.isPinned = row?.facts.isPinned ?? false
         do throws(CacheError) {
-            let (_, place) = try ledger.runKeeping(setTicket(write, scope: .unheld, kept: kept))
-            return FinishedUpdate(place: place, writes: [write])
+            let request = setRequest(write, scope: .unheld)
+            try ledger.runKeeping(request)
+            return FinishedUpdate(request: request, writes: [write])
         } catch {
             write.content.spilled?.discard()
             throw error

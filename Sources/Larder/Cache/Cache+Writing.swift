@@ -55,7 +55,7 @@ extension Cache {
     public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
         try checkWritable("set extended data")
         let stored = try core.keyCodec.stored(key, cache: name)
-        _ = try ledger.run(core.extendedTicket(key, stored, data, terms))
+        try ledger.run(core.changeRequest(key, stored, terms, overtakesLoads: true) { $0.extended = data })
     }
 
     /// Restarts the age of an entry without its value.
@@ -73,11 +73,12 @@ extension Cache {
         if let maxAge { try core.check(maxAge) }
         let stored = try core.keyCodec.stored(key, cache: name)
         let (now, age) = (terms.now(), maxAge.map { StoredAge($0.rule) })
-        let ticket = core.changeTicket(key, stored, terms, isWrite: true) { columns in
+        let request = core.changeRequest(key, stored, terms, isWrite: true) { columns in
             columns.writtenAt = now
             if let age { columns.age = age }
         }
-        guard try ledger.run(ticket) != nil else { return false }
+        try ledger.run(request)
+        guard request.outcome.isChange else { return false }
         // It may end sooner than before. Without an age of its own it ends later.
         if let age { ledger.noteEnd(writtenAt: now, age: age) }
         return true
@@ -94,7 +95,9 @@ extension Cache {
     public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
         try checkWritable("pin an entry")
         let stored = try core.keyCodec.stored(key, cache: name)
-        return try ledger.run(core.changeTicket(key, stored, terms, isWrite: false) { $0.isPinned = isPinned }) != nil
+        let request = core.changeRequest(key, stored, terms) { $0.isPinned = isPinned }
+        try ledger.run(request)
+        return request.outcome.isChange
     }
 
     /// Removes a key, and gives back the value that it had, if that was usable.
@@ -104,17 +107,18 @@ extension Cache {
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
         try checkWritable("remove a value")
         let stored = try core.keyCodec.stored(key, cache: name)
-        let (taken, place) = try ledger.runKeeping(core.takeTicket(key, stored, terms))
+        let request = core.takeRequest(key, stored, terms)
+        try ledger.runKeeping(request)
         // Read first: nobody else gives the file up.
-        defer { ledger.settle(place) }
-        return try self.taken(taken.row, stored)
+        defer { ledger.settle(request) }
+        return try taken(request.outcome.row, stored)
     }
 
     /// Removes a key without reading its value.
     public func remove(_ key: Key) throws(CacheError) {
         try checkWritable("remove a value")
         let stored = try core.keyCodec.stored(key, cache: name)
-        _ = try ledger.run(core.removeTicket([(key, stored)]))
+        try ledger.run(core.removeRequest([(key, stored)]))
     }
 
     /// Removes many keys in one step; those that are not there do not matter.
@@ -128,7 +132,7 @@ extension Cache {
 
     func remove(_ keys: [(key: Key, stored: StoredKey)], by count: Int) throws(CacheError) {
         try inSlices(keys, of: count) { (slice) throws(CacheError) in
-            _ = try ledger.run(core.removeTicket(slice))
+            try ledger.run(core.removeRequest(slice))
         }
     }
 

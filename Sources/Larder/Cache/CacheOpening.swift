@@ -96,7 +96,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         let lastOpening = ledger.openedAt
         ledger.noteOpening(at: openedAt)
         if old.age != new.age || old.keepsExpired != new.keepsExpired {
-            _ = try ledger.run(ledger.declareTicket(new))
+            try ledger.declare(new)
         }
         // What is there may expire sooner by this age.
         if old.age != new.age { store.lookSoon(rule) }
@@ -140,30 +140,27 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     /// Finds the live generation, or retires it and makes another, in one transaction.
     private func openOnDisk() throws(CacheError) -> Outcome {
         let made = Mutex<Opened?>(nil)
-        let ticket = WriteTicket<Found>(
-            .unheld, isCompound: true, isAlone: true,
-            perform: { (connection, context) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    var found = try find(&c, context)
-                    found.isAnyRetired = try c.retiredGeneration() != nil
-                    return found
-                }
-            },
-            apply: { found in
+        let found: Found
+        do throws(CacheError) {
+            found = try store.write(BlockTraits(isAlone: true)) { (connection, context) throws(SQLiteError) in
+                var found = try find(&connection, context)
+                found.isAnyRetired = try connection.retiredGeneration() != nil
+                return found
+            } apply: { found, _ in
                 // While nobody else writes, so that no write of the old handles comes after it.
                 let old = store.live[name]
                 made.withLock { $0 = make(found) }
-                store.release(old?.supersede())
-                return nil
-            })
-        let found: Found
-        do throws(CacheError) {
-            found = try store.queue.run(ticket, store)
+                // Not released with the request: other openings wait for this one.
+                var discards = Discards()
+                old?.supersede(&discards)
+                store.release(discards)
+            }
         } catch {
             // What is there can be used although nothing can be written down.
             guard error.code == .storageFull, let shown = try foundOnDisk() else { throw error }
-            store.tell([.backgroundFailure(error)], releasing: [])
-            store.release(store.live[name]?.supersede())
+            var discards = Discards()
+            store.live[name]?.supersede(&discards)
+            store.tell([.backgroundFailure(error)], releasing: discards)
             return .made(make(shown), shown)
         }
         guard let opened = made.withLock({ $0 }) else { preconditionFailure("A sub-cache was opened and not made.") }
@@ -254,7 +251,9 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     /// Moves on to the database that took the place of `present` before anybody could tell this ledger, or its front.
     private func followStore(_ ledger: RowLedger, from present: StorePresent) {
         guard let current = store.database?.present, current.database != present.database else { return }
-        store.release(ledger.moved(to: current))
+        var discards = Discards()
+        ledger.moved(to: current, &discards)
+        store.release(discards)
     }
 
     /// The live generation, if it is of this version; nothing is written.
@@ -289,7 +288,9 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         guard let found else {
             return make(Found(generation: declaration, binding: .awaited, present: nothing), isListed: false)
         }
-        store.release(store.live[name]?.supersede())
+        var discards = Discards()
+        store.live[name]?.supersede(&discards)
+        store.release(discards)
         return make(found)
     }
 }

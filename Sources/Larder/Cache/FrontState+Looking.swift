@@ -15,7 +15,7 @@ extension FrontState {
     /// Looks a key up by the exact time; a hit counts as a use.
     mutating func look(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64, round: UInt32) -> Look {
         let place = memory.table.locate(key, hash: hash)
-        if place.index == 0 { return .absent(sequence: sequence) }
+        if place.index == 0 { return .absent(sequence: offers.sequence) }
         let number = useNumber(at: SystemClock.coarseNow())
         let miss: Look? = memory.table.withValue(at: place.index) { entry in
             if entry.round != round { return .unsure(revision: entry.revision) }

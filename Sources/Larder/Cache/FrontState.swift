@@ -44,17 +44,8 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     /// How many evicted uses were taken over before the first of these.
     var takenUses = 0
 
-    /// Rises with each change, so that an offer can be told from a late one.
-    @usableFromInline var sequence: UInt64 = 0
-
-    /// The last change of any key with this remainder of its hash.
-    @usableFromInline var changed: [UInt64] = Array(repeating: 0, count: 256)
-
-    /// The last change of everything.
-    private var cleared: UInt64 = 0
-
-    /// How many commits are on their way here of which nothing may come in by an offer: see ``OfferPause``.
-    var pauses = 0
+    /// Which results of reads may come in.
+    @usableFromInline var offers = OfferStamps()
 
     init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource, grain: AccessGrain) {
         memory = Memory(
@@ -150,20 +141,11 @@ extension FrontState {
 // MARK: - Changes, in the order of commits
 
 extension FrontState {
-    /// Whatever was read before this moment, nothing of it may come in any more.
-    @inlinable
-    mutating func noteChange(hash: UInt64) {
-        sequence += 1
-        changed[Int(truncatingIfNeeded: hash & 255)] = sequence
-    }
-
     /// Takes in what a read found on disk, unless the key was changed since the read began.
     mutating func offer(
         _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, bytes: Int, since sequence: UInt64
     ) -> Displacement<Key, Value>? {
-        guard changed[Int(truncatingIfNeeded: hash & 255)] <= sequence, cleared <= sequence, pauses == 0 else {
-            return nil
-        }
+        guard offers.admits(hash, since: sequence) else { return nil }
         return keep(key, hash: hash, entry, cost: cost, bytes: bytes)
     }
 
@@ -184,26 +166,24 @@ extension FrontState {
 
     /// A key was removed.
     mutating func remove(_ key: Key, hash: UInt64) -> Node? {
-        noteChange(hash: hash)
+        offers.noteChange(hash)
         let place = memory.table.locate(key, hash: hash)
         return place.index == 0 ? nil : memory.remove(place)
     }
 
-    /// Everything was removed, or is somebody else's now.
-    mutating func clear() -> any Sendable {
-        sequence += 1
-        cleared = sequence
+    /// Everything was removed, or is another cache's now.
+    mutating func clear(_ discards: inout Discards) {
+        offers.noteChangeOfAll()
         takenUses += evictedUses.count
         evictedUses = []
-        return EmptiedTable(memory.removeAll())
+        discards.add(EmptiedTable(memory.removeAll()))
     }
 
-    /// Lets go of all copies, which the disk still has.
-    mutating func letGoOfAll() -> any Sendable {
-        sequence += 1
-        cleared = sequence
+    /// Releases all copies, which the disk still has.
+    mutating func releaseAll(_ discards: inout Discards) {
+        offers.noteChangeOfAll()
         for index in memory.table.order { noteUse(memory.table.key(at: index), memory.table.value(at: index)) }
-        return EmptiedTable(memory.removeAll())
+        discards.add(EmptiedTable(memory.removeAll()))
     }
 
     /// Lets go of one entry's copy, which the disk still has.

@@ -169,8 +169,8 @@ extension SubCache {
             _ = consume displaced
         } catch {
             // Which one it is, a key that does not decode cannot tell.
-            let displaced = front.withLock { $0.letGoOfAll() }
-            _ = consume displaced
+            var discards = Discards()
+            front.withLock { $0.releaseAll(&discards) }
         }
     }
 
@@ -224,7 +224,7 @@ extension SubCache {
                 }
                 // They are looked up again, and counted then.
                 if !missing.isEmpty, !(hits == 0 && over.isEmpty) { front.memoryHits -= hits }
-                return front.sequence
+                return front.offers.sequence
             }
             if !isFromDisk, !missing.isEmpty, !(hits == 0 && over.isEmpty) { continue }
             let asked = missing.map { wanted[$0].stored }

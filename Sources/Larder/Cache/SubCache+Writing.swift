@@ -31,21 +31,6 @@ struct PreparedWrite<Key: Codable & Hashable & Sendable, Value: Sendable>: Senda
     }
 }
 
-/// Values that leave memory while their caller holds something; let go of when it does not any more.
-@usableFromInline
-final class KeptDisplacement: Sendable {
-    private let displaced = Mutex<[any Sendable]>([])
-
-    init() {}
-
-    /// - Returns: Nothing is left to be released.
-    @usableFromInline
-    func keep(_ value: (any Sendable)?) -> (any Sendable)? {
-        if let value { displaced.withLock { $0.append(value) } }
-        return nil
-    }
-}
-
 /// The way of a single value is compiled in the user's module, as that of a pass is.
 extension SubCache {
     /// Encodes what is to be written, and writes the file where it is large; no lock is held.
@@ -179,7 +164,7 @@ extension SubCache {
     @inlinable
     func put(_ write: PreparedWrite<Key, Value>) throws(CacheError) {
         do throws(CacheError) {
-            try ledger.put(setTicket(write))
+            try ledger.run(setRequest(write))
         } catch {
             try putAgain(write, after: error)
         }
@@ -189,7 +174,7 @@ extension SubCache {
     /// Writes a value that found no room once more, after an eviction; gives its file up if it fails.
     @usableFromInline
     func putAgain(_ write: PreparedWrite<Key, Value>, after error: CacheError) throws(CacheError) {
-        try runAgain([write], after: error) { () throws(CacheError) in try ledger.put(setTicket(write)) }
+        try runAgain([write], after: error) { () throws(CacheError) in try ledger.run(setRequest(write)) }
     }
 
     /// Writes a value that found no room once more, without holding up this thread.
@@ -225,7 +210,7 @@ extension SubCache {
     @inlinable
     func put(_ write: PreparedWrite<Key, Value>) async throws(CacheError) {
         do throws(CacheError) {
-            try await ledger.put(setTicket(write))
+            try await ledger.run(setRequest(write))
         } catch {
             try await putAgain(write, after: error)
         }
@@ -235,9 +220,9 @@ extension SubCache {
     /// Does a write; the files that it made are given up if it fails.
     func run(_ writes: [PreparedWrite<Key, Value>]) throws(CacheError) {
         do throws(CacheError) {
-            _ = try ledger.run(setTicket(writes))
+            try ledger.run(setRequest(writes))
         } catch {
-            try runAgain(writes, after: error) { () throws(CacheError) in _ = try ledger.run(setTicket(writes)) }
+            try runAgain(writes, after: error) { () throws(CacheError) in try ledger.run(setRequest(writes)) }
         }
         reportTooCostly(writes)
     }
@@ -265,12 +250,12 @@ extension SubCache {
     /// The same without holding up this thread.
     func run(_ writes: [PreparedWrite<Key, Value>]) async throws(CacheError) {
         do throws(CacheError) {
-            _ = try await ledger.run(setTicket(writes))
+            try await ledger.run(setRequest(writes))
         } catch {
             if error.code != .storageFull { try await giveUp(writes, error) }
             try await offload { () throws(CacheError) in
                 try self.runAgain(writes, after: error) { () throws(CacheError) in
-                    _ = try self.ledger.run(self.setTicket(writes))
+                    try self.ledger.run(self.setRequest(writes))
                 }
             }
         }

@@ -91,33 +91,34 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
 
     // MARK: - What the ledger tells
 
-    package func clear() -> (any Sendable)? {
+    package func clear(_ discards: inout Discards) {
         // Before: what comes in from now on asks for a timer again.
         expiry.cancel()
-        let displaced = front.withLock { $0.clear() }
-        return ReleasedLater.both(displaced, noteAllChanged())
+        front.withLock { $0.clear(&discards) }
+        noteAllChanged(&discards)
     }
 
-    package func moved(to present: StorePresent) -> (any Sendable)? {
-        let displaced = front.withLock { front -> (any Sendable)? in
+    package func moved(to present: StorePresent, _ discards: inout Discards) {
+        front.withLock { front in
             // Another one may have come since.
-            guard present.database >= front.database else { return nil }
+            guard present.database >= front.database else { return }
             front.database = present.database
             front.watch = present.watch
-            return front.clear()
+            front.clear(&discards)
         }
-        return ReleasedLater.both(displaced, noteAllChanged())
+        noteAllChanged(&discards)
     }
 
-    private func noteAllChanged() -> (any Sendable)? {
-        ReleasedLater.both(flights.noteClear(), changes.noteReset())
+    private func noteAllChanged(_ discards: inout Discards) {
+        discards.add(flights.noteClear())
+        changes.noteReset(&discards)
     }
 
     package func clockWasSetBack(to now: Int64) { front.withLock { $0.correctAll(now: now) } }
 
-    package func noteClear() -> (any Sendable)? { flights.noteClear() }
+    package func noteClear(_ discards: inout Discards) { discards.add(flights.noteClear()) }
 
-    package func end() -> (any Sendable)? { changes.finish() }
+    package func end(_ discards: inout Discards) { changes.finish(&discards) }
 
     package func end(for manager: ObjectIdentifier, _ reporter: AnyObject) {
         changes.finish(for: manager)
@@ -135,39 +136,6 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
             .limitReached,
             "Cache \"\(name)\" is over its limits on disk, and what is there is pinned or in use; unpin entries or raise"
                 + " the limits.")
-    }
-
-    package var lastUse: Int64 { front.withLock { $0.lastUse } }
-
-    package func removal(of victims: [RowVictim], _ cause: RemovalCause, isLate: Bool) -> FrontRemoval {
-        var copies: [(key: Key, hash: UInt64)?] = []
-        for victim in victims {
-            do throws(CacheError) {
-                let key = try keyCodec.key(victim.key, cache: name)
-                copies.append((key, seed.hash(key)))
-            } catch {
-                // Memory may have a copy though: a set only encodes its key.
-                copies.append(nil)
-            }
-        }
-        // What an age, a limit or a decider takes away may come back as the result of a generation.
-        let overtaken = zip(copies, victims).map { cause == .call && !$1.isExpired ? $0?.key : nil }
-        return FrontRemoval { [self] index, place in
-            if let key = overtaken[index] { place.keep(flights.noteWrite(key)) }
-        } apply: { [self, copies] indices in
-            let gone = indices.compactMap { copies[$0] }
-            // Which copy is that of a row whose key does not decode, nobody can tell.
-            let isOneUnknown = gone.count < indices.count
-            let displaced = front.withLock { front -> any Sendable in
-                isOneUnknown ? front.letGoOfAll() : gone.map { front.remove($0.key, hash: $0.hash) }
-            }
-            let flown = ReleasedLater.all(
-                indices.compactMap { index in overtaken[index].flatMap { flights.noteWrite($0) } })
-            guard changes.isObserved else { return ReleasedLater.both(displaced, flown) }
-            // A late one comes after sets of these keys, perhaps.
-            let told = isOneUnknown || isLate ? changes.noteReset() : changes.noteRemoved(gone.map(\.key))
-            return ReleasedLater.both(displaced, ReleasedLater.both(flown, told))
-        }
     }
 
     package func wentAway(_ victims: [RowVictim], _ cause: RemovalCause) {

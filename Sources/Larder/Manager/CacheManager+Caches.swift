@@ -101,19 +101,12 @@ extension CacheManager {
     public func removeCache(named name: String) throws(CacheError) {
         let store = try writableStore()
         try store.inside.refuseCurrent("remove a sub-cache")
-        let ticket = WriteTicket<Void>(
-            .unheld, isCompound: true, isAlone: true,
-            perform: { (connection, _) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    if let live = try c.liveGeneration(named: name) { try c.retire(live.id) }
-                }
-            },
-            apply: { _ in
-                let displaced = store.live[name]?.supersede()
-                store.live[name] = nil
-                return displaced
-            })
-        try store.queue.run(ticket, store)
+        try store.write(BlockTraits(isAlone: true)) { (connection, _) throws(SQLiteError) in
+            if let live = try connection.liveGeneration(named: name) { try connection.retire(live.id) }
+        } apply: { _, discards in
+            store.live[name]?.supersede(&discards)
+            store.live[name] = nil
+        }
         store.reclaimer.begin(store)
     }
 
@@ -127,21 +120,18 @@ extension CacheManager {
         let store = try writableStore()
         try store.inside.refuseCurrent("remove everything")
         // Everything is held: it must not come between the read and the write of an update.
-        let ticket = WriteTicket<[Generation]>(
-            .holding(.everything), isCompound: true, isAlone: true,
-            perform: { (connection, _) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    var successors: [Generation] = []
-                    for var generation in try c.liveGenerations() {
-                        try c.retire(generation.id)
-                        generation.lineage = generation.root
-                        successors.append(try c.insert(generation))
-                    }
-                    return successors
-                }
-            },
-            apply: { successors in successors.compactMap { store.live[$0.name]?.replaced(by: $0) } })
-        _ = try store.queue.runHoldingEverything(ticket, store)
+        try store.write(BlockTraits(isAlone: true), scope: .holding(.everything)) {
+            (connection, _) throws(SQLiteError) -> [Generation] in
+            var successors: [Generation] = []
+            for var generation in try connection.liveGenerations() {
+                try connection.retire(generation.id)
+                generation.lineage = generation.root
+                successors.append(try connection.insert(generation))
+            }
+            return successors
+        } apply: { successors, discards in
+            for successor in successors { store.live[successor.name]?.replaced(by: successor, &discards) }
+        }
         store.reclaimer.begin(store)
     }
 

@@ -35,12 +35,9 @@ public struct CacheTransaction: ~Copyable {
         try staging.check(cache, forWriting: true)
         let write = try cache.core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, cache.terms)
-        let ticket = cache.core.setTicket(write, scope: .unheld)
         staging.stage(
             cache.ledger, write.stored, value: value,
-            StagedWrite(
-                cache.ledger, ticket, pause: OfferPause(cache.core), (write.key, write.hash),
-                discard: { write.content.spilled?.discard() }))
+            StagedWrite(request: cache.core.stagedSet(write), spilled: write.content.spilled))
     }
 
     /// Removes a key when the transaction ends.
@@ -49,34 +46,15 @@ public struct CacheTransaction: ~Copyable {
         let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
         staging.stage(
             cache.ledger, stored, value: Optional<Value>.none,
-            StagedWrite(
-                cache.ledger, cache.core.removeTicket([(key, stored)], scope: .unheld), pause: OfferPause(cache.core),
-                (key, cache.core.seed.hash(key))))
+            StagedWrite(request: cache.core.stagedRemoval(key, stored)))
     }
 }
 
 /// A write that the end of a transaction does.
 struct StagedWrite: Sendable {
-    let write: QueuedWrite
-    /// Does what it calls for once it is committed and nothing is held.
-    let settle: @Sendable () -> Void
-    /// Takes back what was done ahead of it; it is not written.
-    let discard: @Sendable () -> Void
-    /// Lets the disk answer for its key; gives back the copy that memory had.
-    let hide: @Sendable () -> (any Sendable)?
-    /// Lets memory answer again.
-    let show: @Sendable () -> Void
-
-    init<R, Key, Value>(
-        _ ledger: RowLedger, _ ticket: WriteTicket<(R, WritePlace)>, pause: OfferPause<Key, Value>,
-        _ hidden: (key: Key, hash: UInt64), discard: @escaping @Sendable () -> Void = {}
-    ) {
-        write = ticket.write
-        hide = { pause.begin(hiding: hidden) }
-        show = { pause.end() }
-        settle = { if let (_, place) = ticket.result { ledger.settle(place) } }
-        self.discard = discard
-    }
+    let request: WriteRequest
+    /// The file that was written ahead of it.
+    var spilled: SpilledPayload?
 }
 
 /// What the body of a transaction wants written.
@@ -88,8 +66,6 @@ final class TransactionStaging: Sendable {
     private struct State {
         var values: [HeldKey: Staged] = [:]
         var writes: [StagedWrite] = []
-        /// The copies in memory that went for the disk to answer.
-        var hidden: [any Sendable] = []
         var isOver = false
     }
 
@@ -125,13 +101,6 @@ final class TransactionStaging: Sendable {
     }
 
     var writes: [StagedWrite] { state.withLock { $0.writes } }
-
-    /// Lets the disk answer for all that is to be written, in which it changes at one moment.
-    func hide() {
-        for write in writes {
-            if let copy = write.hide() { state.withLock { $0.hidden.append(copy) } }
-        }
-    }
 }
 
 extension CacheManager {
@@ -149,8 +118,8 @@ extension CacheManager {
         store.tellUntold()
         // What the writes displaced is released from here on, where nothing is held any more.
         switch result {
-        case .success: for write in staging.writes { write.settle() }
-        case .failure: for write in staging.writes { write.discard() }
+        case .success: for write in staging.writes { write.request.ledger?.settle(write.request) }
+        case .failure: for write in staging.writes { write.spilled?.discard() }
         }
         _ = consume staging
         return try result.get()
@@ -178,14 +147,16 @@ extension Store {
             throw error
         }
         let refusal = Mutex<CacheError?>(nil)
-        staging.hide()
-        defer { for write in staging.writes { write.show() } }
+        // From here on the disk answers for all of it, in which it changes at one moment.
+        let requests = staging.writes.map(\.request)
+        for request in requests { request.mark() }
+        defer { for request in requests { request.unmark() } }
         do throws(CacheError) {
-            let adds = staging.writes.contains { $0.write.pages > 0 }
+            let adds = requests.contains { $0.operation.pages > 0 }
             try finishExclusive(turn, adding: adds ? .max : 0) { (connection, context) throws(SQLiteError) in
-                for write in staging.writes {
+                for request in requests {
                     do throws(WriteFailure) {
-                        try write.write.perform(&connection, context)
+                        try request.perform(&connection, context)
                     } catch {
                         switch error {
                         case .database(let error): throw error
@@ -199,7 +170,7 @@ extension Store {
         } catch {
             throw refusal.withLock { $0 } ?? error
         }
-        for write in staging.writes { write.write.apply() }
+        for request in requests { request.apply() }
         keepLogShort()
         return result
     }

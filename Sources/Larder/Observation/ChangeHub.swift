@@ -35,32 +35,35 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Notes that a key has a value, a new one or another.
     @inlinable
-    package func noteUpdated(_ key: Key) -> (any Sendable)? { isObserved ? tellUpdated(key) : nil }
+    package func noteUpdated(_ key: Key, _ discards: inout Discards) {
+        if isObserved { tellUpdated(key, &discards) }
+    }
 
     @usableFromInline
-    func tellUpdated(_ key: Key) -> any Sendable { tell { $0.note(key, .updated) } }
-
-    /// Notes that a key's entry has gone; one that was not there did not go.
-    package func noteRemoved(_ key: Key) -> (any Sendable)? {
-        isObserved ? tell { $0.note(key, .removed) } : nil
-    }
+    func tellUpdated(_ key: Key, _ discards: inout Discards) { tell(&discards) { $0.note(key, .updated) } }
 
     /// Notes that the keys have values, as one step.
-    package func noteUpdated(_ keys: some Collection<Key>) -> (any Sendable)? {
-        isObserved ? tell { $0.note(keys, .updated) } : nil
+    package func noteUpdated(_ keys: some Collection<Key>, _ discards: inout Discards) {
+        if isObserved { tell(&discards) { $0.note(keys, .updated) } }
     }
 
-    /// Notes that the entries of the keys have gone, as one step.
-    package func noteRemoved(_ keys: some Collection<Key>) -> (any Sendable)? {
-        isObserved ? tell { $0.note(keys, .removed) } : nil
+    /// Notes that the entries of the keys have gone, as one step; one that was not there did not go.
+    package func noteRemoved(_ keys: some Collection<Key>, _ discards: inout Discards) {
+        if isObserved { tell(&discards) { $0.note(keys, .removed) } }
     }
 
     /// Notes a clear or a purge: everything may have changed.
-    package func noteReset() -> (any Sendable)? { isObserved ? tell { $0.noteReset() } : nil }
+    package func noteReset(_ discards: inout Discards) {
+        if isObserved { tell(&discards) { $0.noteReset() } }
+    }
 
-    private func tell(_ note: (ChangeStream<Key, Value>) -> ChangeLog<Key>.Dropped?) -> any Sendable {
-        let streams = state.withLock { $0.list }
-        return ToldStreams(streams: streams, dropped: streams.compactMap(note))
+    private func tell(
+        _ discards: inout Discards, _ note: (ChangeStream<Key, Value>) -> ChangeLog<Key>.Dropped?
+    ) {
+        for stream in state.withLock({ $0.list }) {
+            discards.add(note(stream))
+            discards.add(stream)
+        }
     }
 
     // MARK: - Readers
@@ -83,15 +86,16 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     /// Ends every stream once what is pending in it was taken, and every later one at once.
-    ///
-    /// - Returns: What is to be released when nothing is held: this may be the last to hold a stream.
-    package func finish() -> (any Sendable)? {
+    package func finish(_ discards: inout Discards) {
         let streams = state.withLock { state in
             state.isFinished = true
             return state.list
         }
-        for stream in streams { stream.finish() }
-        return ReleasedLater.all(streams)
+        for stream in streams {
+            stream.finish()
+            // This may be the last to hold it.
+            discards.add(stream)
+        }
     }
 
     /// The same for the streams of an owner.
@@ -128,12 +132,6 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         // What a stream's reading holds is released here, outside the lock.
         withExtendedLifetime(dropped) {}
     }
-}
-
-/// The streams that were told of a change, and what they dropped for it.
-private struct ToldStreams<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    let streams: [ChangeStream<Key, Value>]
-    let dropped: [ChangeLog<Key>.Dropped]
 }
 
 /// Ends a stream when whoever could read it is gone.

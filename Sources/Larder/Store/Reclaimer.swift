@@ -113,17 +113,11 @@ package final class Reclaimer: Sendable {
     private func slice(_ store: Store, of limit: Int) throws(CacheError) -> (count: Int, generation: Int64) {
         slices.enter()
         defer { slices.leave() }
-        let ticket = WriteTicket<(went: (count: Int, files: [String]), generation: Int64)>(
-            .unheld, isCompound: true,
-            perform: { (connection, _) throws(WriteFailure) in
-                do throws(SQLiteError) {
-                    guard let id = try connection.retiredGeneration() else { return ((0, []), 0) }
-                    return (try connection.reclaim(id, atMost: limit), id)
-                } catch {
-                    throw .database(error)
-                }
-            })
-        let (went, generation) = try store.queue.run(ticket, store)
+        let (went, generation) = try store.write(BlockTraits()) {
+            (connection, _) throws(SQLiteError) -> (went: (count: Int, files: [String]), generation: Int64) in
+            guard let id = try connection.retiredGeneration() else { return ((0, []), 0) }
+            return (try connection.reclaim(id, atMost: limit), id)
+        }
         store.giveUp(went.files)
         return (went.count, generation)
     }

@@ -142,20 +142,11 @@ extension RowLedger {
 
     private func countAnew() throws(CacheError) {
         // In its turn among the writes, so that none is counted twice or left out.
-        _ = try run(
-            ticket(
-                .unheld, isAlone: true,
-                perform: { (connection, place) throws(WriteFailure) in
-                    try connection.failing { (c) throws(SQLiteError) in
-                        (count: try c.countAll(place.generation), size: try c.totalSize(place.generation))
-                    }
-                },
-                apply: { found, place in
-                    self.state.withLock {
-                        $0.tally = RowTally(count: found.count, size: found.size, round: place.round)
-                    }
-                    return nil
-                }))
+        _ = try write(BlockTraits(isCompound: false, isAlone: true)) { (connection, place) throws(SQLiteError) in
+            (count: try connection.countAll(place.generation), size: try connection.totalSize(place.generation))
+        } apply: { found, round in
+            self.state.withLock { $0.tally = RowTally(count: found.count, size: found.size, round: round) }
+        }
     }
 
     /// Claims the next few of the queue, which is filled when it is empty; nil if there is nothing to claim.

@@ -58,17 +58,21 @@ extension RowLedger {
         switch seen {
         case .here(let result): return result
         case .elsewhere(let result, let binding):
-            store.release(adopt(binding))
+            var discards = Discards()
+            adopt(binding, &discards)
+            store.release(discards)
             return result
         case .nowhere: return nil
         case .superseded:
-            store.release(supersede())
+            var discards = Discards()
+            supersede(&discards)
+            store.release(discards)
             return nil
         }
     }
 
     /// Takes over what a read saw of the generation.
-    private func adopt(_ found: GenerationBinding) -> (any Sendable)? {
+    private func adopt(_ found: GenerationBinding, _ discards: inout Discards) {
         let isOther = state.withLock { state in
             let known = state.binding
             guard found.database >= state.database else { return false }
@@ -79,6 +83,6 @@ extension RowLedger {
             state.forgetEverything()
             return true
         }
-        return isOther ? front?.clear() : nil
+        if isOther { front?.clear(&discards) }
     }
 }

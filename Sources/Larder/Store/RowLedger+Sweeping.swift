@@ -37,24 +37,6 @@ package enum RemovalCause: Sendable {
     case call, count, size, freeSpace, decider
 }
 
-/// What a front does about a removal, given which of the victims go.
-package struct FrontRemoval: Sendable {
-    /// Where the order of writes is decided.
-    package let decide: @Sendable (Int, inout WritePlace) -> Void
-    /// Once it is committed; gives back what is to be released when nothing is held.
-    package let apply: @Sendable ([Int]) -> (any Sendable)?
-
-    package init(
-        decide: @escaping @Sendable (Int, inout WritePlace) -> Void,
-        apply: @escaping @Sendable ([Int]) -> (any Sendable)?
-    ) {
-        self.decide = decide
-        self.apply = apply
-    }
-
-    static let none = FrontRemoval(decide: { _, _ in }, apply: { _ in nil })
-}
-
 extension RowLedger {
     /// How many rows are deleted in one transaction, so that others get their turn.
     private static let rowsPerSlice = 256
@@ -67,13 +49,17 @@ extension RowLedger {
         try inSlices(deletable(victims), of: Self.rowsPerSlice) { (slice) throws(CacheError) in
             // The front's keys are the user's code, and made before anything is held.
             let front = front
-            let removal = front?.removal(of: slice, cause, isLate: false) ?? .none
-            let gone = try run(removalTicket(slice, cause, removal))
+            let request = WriteRequest(
+                .evict(slice, cause), to: self, front?.removal(of: slice, cause, isLate: false))
+            try run(request)
+            let gone = request.outcome.indices
             // One that was opened meanwhile may have a copy since before that, and have counted the rows.
             if let current = store.live[name] {
                 if current !== self { current.forgetTally() }
                 if let late = current.front, late !== front {
-                    store.release(late.removal(of: slice, cause, isLate: true).apply(gone))
+                    var discards = Discards()
+                    late.removal(of: slice, cause, isLate: true).apply(request.outcome, &discards)
+                    store.release(discards)
                 }
             }
             let went = gone.map { slice[$0] }
@@ -83,40 +69,10 @@ extension RowLedger {
         return removed
     }
 
-    private func removalTicket(
-        _ victims: [RowVictim], _ cause: RemovalCause, _ removal: FrontRemoval
-    ) -> WriteTicket<([Int], WritePlace)> {
-        ticket(
-            .cache(identity), isCompound: true,
-            perform: { (connection, place) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    var removed: [Int] = []
-                    for (index, victim) in victims.enumerated() {
-                        if try self.delete(victim, place.generation, &c) {
-                            removed.append(index)
-                            removal.decide(index, &place)
-                            // Of this revision, so it is the file that was seen.
-                            place.noteGone(victim.file, victim.size)
-                        }
-                    }
-                    return removed
-                }
-            },
-            apply: { removed, _ in
-                self.state.withLock { state in
-                    for index in removed {
-                        state.count(victims[index], cause)
-                        state.forget(victims[index].key)
-                    }
-                }
-                return removal.apply(removed)
-            })
-    }
-
     /// Deletes one row; false if it stays.
     ///
     /// A row whose deletion is refused, by a trigger of another program say, keeps no other from being evicted.
-    private func delete(
+    func delete(
         _ victim: RowVictim, _ generation: Int64, _ connection: inout Connection
     ) throws(SQLiteError) -> Bool {
         do throws(SQLiteError) {
@@ -131,7 +87,7 @@ extension RowLedger {
                 let failure = CacheError(
                     "cannot delete the entry of key \(victim.key) from cache \"\(name)\" in", error)
                 // This thread leads the writes, so that none of the user's code may run on it.
-                store.tell([.backgroundFailure(failure)], releasing: [])
+                store.tell([.backgroundFailure(failure)])
             }
             return false
         }
@@ -313,7 +269,7 @@ extension TrimCandidate {
 }
 
 extension RowLedgerState {
-    fileprivate mutating func count(_ victim: RowVictim, _ cause: RemovalCause) {
+    mutating func count(_ victim: RowVictim, _ cause: RemovalCause) {
         if victim.isExpired { return noteExpiredGone(victim.key, revision: victim.revision) }
         switch cause {
         case .call: counts.removals += 1

@@ -97,24 +97,20 @@ extension RowLedger {
         _ limit: (rule: AgeRule, now: Int64)?, _ known: ReadFiles,
         _ read: @escaping @Sendable (inout Connection, Int64) throws(SQLiteError) -> [Row]
     ) throws(CacheError) -> [Row]? {
-        let outcome: Result<[Row], CacheError>
         do throws(CacheError) {
-            outcome = try run(
-                ticket(
-                    .unheld, isAlone: true,
-                    perform: { (connection, place) throws(WriteFailure) -> Result<[Row], CacheError> in
-                        let rows = try connection.failing { (c) throws(SQLiteError) in try read(&c, place.generation) }
-                        // A file that cannot be read is no failure of the transaction.
-                        return Result { () throws(CacheError) -> [Row] in
-                            var files = known
-                            if let whole = try self.whole(rows, &files, limit) { return whole }
-                            return try self.whole(rows, &files, limit) ?? rows
-                        }
-                    },
-                    apply: { _, _ in nil }))
+            let outcome = try write(BlockTraits(isCompound: false, isAlone: true)) {
+                (connection, place) throws(SQLiteError) -> Result<[Row], CacheError> in
+                let rows = try read(&connection, place.generation)
+                // A file that cannot be read is no failure of the transaction.
+                return Result { () throws(CacheError) -> [Row] in
+                    var files = known
+                    if let whole = try self.whole(rows, &files, limit) { return whole }
+                    return try self.whole(rows, &files, limit) ?? rows
+                }
+            }
+            return try outcome.get()
         } catch  where error.code == .superseded {
             return nil
         }
-        return try outcome.get()
     }
 }

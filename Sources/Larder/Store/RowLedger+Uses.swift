@@ -108,57 +108,42 @@ extension RowLedger {
         try correctMoments()
         let uses = state.withLock { $0.uses }
         try inSlices(Array(uses), of: Self.notesPerSlice) { (slice) throws(CacheError) in
-            _ = try run(useTicket(slice))
+            try write(down: slice)
         }
         isFlushingSoon.store(false, ordering: .releasing)
         // Where nobody uses it any more, it was kept for this.
         store.live.drop(self)
     }
 
-    private func useTicket(_ notes: [(key: StoredKey, value: NotedUse)]) -> WriteTicket<(Void, WritePlace)> {
+    private func write(down notes: [(key: StoredKey, value: NotedUse)]) throws(CacheError) {
         let now = store.timekeeper.now()
         // A row grows with its first use.
-        return ticket(
-            .unheld, isCompound: true, adding: .max,
-            perform: { (connection, place) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    for (key, use) in notes {
-                        let moment = use.accessedAt == NotedUse.unknownMoment ? now : use.accessedAt
-                        try c.touch(place.generation, key, at: moment, used: use.used)
-                    }
-                }
-            },
-            apply: { _, _ in
-                self.state.withLock { state in
-                    for (key, use) in notes where state.uses[key]?.used == use.used { state.uses[key] = nil }
-                }
-                return nil
-            })
+        try write(BlockTraits(pages: .max)) { (connection, place) throws(SQLiteError) in
+            for (key, use) in notes {
+                let moment = use.accessedAt == NotedUse.unknownMoment ? now : use.accessedAt
+                try connection.touch(place.generation, key, at: moment, used: use.used)
+            }
+        } apply: { _, _ in
+            self.state.withLock { state in
+                for (key, use) in notes where state.uses[key]?.used == use.used { state.uses[key] = nil }
+            }
+        }
     }
 
     /// Corrects the rows that are from before the clock was set back.
     func correctMoments() throws(CacheError) {
         let setBacks = state.withLock { $0.setBacks }
-        if !setBacks.isEmpty, !store.isReadOnly { _ = try run(clockTicket(setBacks)) }
-    }
-
-    private func clockTicket(_ setBacks: [SetBack]) -> WriteTicket<(Void, WritePlace)> {
-        ticket(
-            .unheld, isCompound: true, adding: .max,
-            perform: { (connection, place) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    for setBack in setBacks {
-                        try c.correctMoments(place.generation, to: setBack.moment, writtenBefore: setBack.revision)
-                    }
-                    // Those that come get greater ones, also where ours are ahead of the clock.
-                    let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
-                    try c.renumber(place.generation, above: number)
-                }
-            },
-            apply: { _, _ in
-                self.state.withLock { $0.noteCorrected(setBacks) }
-                return nil
-            })
+        if setBacks.isEmpty || store.isReadOnly { return }
+        try write(BlockTraits(pages: .max)) { (connection, place) throws(SQLiteError) in
+            for setBack in setBacks {
+                try connection.correctMoments(place.generation, to: setBack.moment, writtenBefore: setBack.revision)
+            }
+            // Those that come get greater ones, also where ours are ahead of the clock.
+            let number = min(self.store.revisions.next(), RevisionSource.end(of: SystemClock.now()))
+            try connection.renumber(place.generation, above: number)
+        } apply: { _, _ in
+            self.state.withLock { $0.noteCorrected(setBacks) }
+        }
     }
 }
 

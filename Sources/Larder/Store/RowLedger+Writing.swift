@@ -2,85 +2,82 @@ package import LarderSQLite
 internal import Synchronization
 
 extension RowLedger {
-    /// A write to the generation, with what is to be done in memory once it is committed.
-    package func ticket<R: Sendable>(
-        _ scope: WriteScope, isCompound: Bool = false, isAlone: Bool = false, adding pages: Int = 0,
-        perform: @escaping @Sendable (inout Connection, inout WritePlace) throws(WriteFailure) -> R,
-        apply: @escaping @Sendable (R, WritePlace) -> (any Sendable)?
-    ) -> WriteTicket<(R, WritePlace)> {
-        WriteTicket(
-            scope, isCompound: isCompound, isAlone: isAlone, adding: pages,
-            perform: { (connection, context) throws(WriteFailure) in
-                try self.placed(&connection, context, perform)
-            },
-            apply: { result in self.arrived(at: result.1) { apply(result.0, result.1) } })
-    }
-
-    /// Does a write where the generation is, in the transaction that writes; what reads could not make sense of goes first.
-    func placed<R>(
-        _ connection: inout Connection, _ context: WriteContext,
-        _ perform: (inout Connection, inout WritePlace) throws(WriteFailure) -> R
-    ) throws(WriteFailure) -> (R, WritePlace) {
-        var (place, unreadable) = try place(&connection, context)
-        if unreadable.isEmpty { return (try perform(&connection, &place), place) }
-        // If it fails alone these rows stay too: only what is applied gives up their files.
-        return try connection.undoing { (connection) throws(WriteFailure) in
-            try drop(unreadable, &connection, &place)
-            return (try perform(&connection, &place), place)
-        }
-    }
-
-    /// Takes over where a committed write found itself, and makes it known in memory.
-    func arrived(at place: WritePlace, _ apply: () -> (any Sendable)?) -> (any Sendable)? {
-        let (isOther, isLate) = state.withLock { state in
-            // Its database was given up between the commit and now; what stands in the place of that is another one.
-            if place.binding.database < state.database { return (true, true) }
-            defer { state.binding = place.binding }
-            for key in place.dropped { state.unreadable[key] = nil }
-            if place.looks {
-                state.tally?.count += place.added.count
-                state.tally?.size += place.added.size
-                state.tally?.writes += 1
-                state.tally?.bytes += place.added.written
-            } else {
-                state.tally = nil
-            }
-            return (state.binding.id != place.binding.id && state.binding.id != 0, false)
-        }
-        guard isOther else { return apply() }
-        if isLate {
-            let applied = apply()
-            return [applied, front?.clear()].compactMap { $0 }
-        }
-        // After a move, or a clear by another process, the rows are elsewhere.
-        let cleared = front?.clear()
-        return [cleared, apply()].compactMap { $0 }
-    }
-
-    /// Does a write on this thread, and gives up the files that it displaced.
-    package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) -> R {
-        let (result, place) = try runKeeping(ticket)
-        settle(place)
-        return result
-    }
-
-    /// Does the write of one row.
-    ///
-    /// Compiled here, once: what is generic over the result is not specialised for a caller in the user's module.
+    /// Makes a write on this thread, and does what it calls for.
     @usableFromInline
-    package func put(_ ticket: WriteTicket<(Int64, WritePlace)>) throws(CacheError) { _ = try run(ticket) }
+    package func run(_ request: WriteRequest) throws(CacheError) {
+        try runKeeping(request)
+        settle(request)
+    }
 
-    /// The same without holding up this thread.
+    /// Makes a write on this thread; the caller settles it.
+    package func runKeeping(_ request: WriteRequest) throws(CacheError) {
+        do throws(CacheError) {
+            try store.queue.run(request, store)
+        } catch {
+            throw noted(error)
+        }
+    }
+
+    /// Makes a write without holding up this thread.
     @usableFromInline
-    package func put(_ ticket: WriteTicket<(Int64, WritePlace)>) async throws(CacheError) { _ = try await run(ticket) }
+    package func run(_ request: WriteRequest) async throws(CacheError) {
+        do throws(CacheError) {
+            try await store.queue.run(request, store)
+        } catch {
+            throw noted(error)
+        }
+        guard let place = request.place else { return }
+        let needsCare = mayExceedLimits(by: place) && (isOverLimits(slack: true) != false || store.policy.needsCare)
+        if !place.givenUp.isEmpty || needsCare {
+            try await offload { [self] () throws(CacheError) in settle(request) }
+        } else {
+            // Nothing that reads or removes: this may be a thread that tasks share.
+            store.scheduleMaintenance()
+        }
+    }
 
     /// Does what a committed write calls for: gives up the files that it displaced, and holds the limits.
     ///
     /// That takes further writes, so the caller holds no key.
-    package func settle(_ place: WritePlace) {
+    package func settle(_ request: WriteRequest) {
+        guard request.isGood, let place = request.place else { return }
         store.giveUp(place.givenUp)
         if mayExceedLimits(by: place) { holdLimitsAfterWrite() }
         store.noteWritten(place.added.written)
+    }
+
+    /// Does something to the rows of the cache that is none of a request's other operations.
+    ///
+    /// - Parameters:
+    ///   - body: May be called again, in another transaction.
+    ///   - apply: Called once it is committed, before any later write is.
+    @discardableResult
+    func write<R: Sendable>(
+        _ traits: BlockTraits = BlockTraits(),
+        _ body: @escaping @Sendable (inout Connection, inout WritePlace) throws(SQLiteError) -> R,
+        apply: @escaping @Sendable (R, UInt32) -> Void = { _, _ in }
+    ) throws(CacheError) -> R {
+        let result = Mutex<(value: R, round: UInt32)?>(nil)
+        let request = WriteRequest(
+            .cacheBlock(
+                { (connection, place) throws(WriteFailure) in
+                    do throws(SQLiteError) {
+                        let value = try body(&connection, &place)
+                        let round = place.round
+                        result.withLock { $0 = (value, round) }
+                    } catch {
+                        throw .database(error)
+                    }
+                }, traits),
+            to: self, scope: .unheld
+        ) { _ in
+            if let result = result.withLock({ $0 }) { apply(result.value, result.round) }
+        }
+        try run(request)
+        guard let result = result.withLock({ $0 }) else {
+            preconditionFailure("A write was acknowledged and never made.")
+        }
+        return result.value
     }
 
     /// Whether there is more than before, or may go what might not before.
@@ -88,45 +85,19 @@ extension RowLedger {
         place.isGrowth || place.mayUnpin && state.withLock { $0.isLimitUnmet }
     }
 
-    /// Does a write on this thread; the caller sees to it that it is settled.
-    package func runKeeping<R>(_ ticket: WriteTicket<(R, WritePlace)>) throws(CacheError) -> (R, WritePlace) {
-        do throws(CacheError) {
-            return try store.queue.run(ticket, store)
-        } catch {
-            throw noted(error)
-        }
-    }
-
-    /// Does a write without holding up this thread.
-    package func run<R>(_ ticket: WriteTicket<(R, WritePlace)>) async throws(CacheError) -> R {
-        do throws(CacheError) {
-            let (result, place) = try await store.queue.run(ticket, store)
-            let needsCare = mayExceedLimits(by: place) && (isOverLimits(slack: true) != false || store.policy.needsCare)
-            if !place.givenUp.isEmpty || needsCare {
-                try await offload { [self] () throws(CacheError) in settle(place) }
-            } else {
-                // Nothing that reads or removes: this may be a thread that tasks share.
-                store.scheduleMaintenance()
-            }
-            return result
-        } catch {
-            throw noted(error)
-        }
-    }
-
     /// How many rows that could not be read go with a write.
     private static let droppedPerWrite = 64
 
     private func noted(_ error: CacheError) -> CacheError {
         guard error.code == .superseded else { return error }
-        let displaced = supersede()
-        _ = consume displaced
+        var discards = Discards()
+        supersede(&discards)
         return error
     }
 
     /// The generation to write to, in the transaction that writes, and what reads could not make sense of.
-    private func place(
-        _ connection: inout Connection, _ context: WriteContext
+    func place(
+        _ connection: inout Connection, _ context: WriteContext, _ discards: inout Discards
     ) throws(WriteFailure) -> (WritePlace, unreadable: [StoredKey: UnreadableRow]) {
         let (binding, isSuperseded, unreadable, limits) = state.withLock {
             ($0.binding, $0.isSuperseded, $0.unreadable, $0.limits)
@@ -138,13 +109,13 @@ extension RowLedger {
         if binding.database != context.database || binding.round != context.round || binding.id == 0 {
             place = try found(&connection, context, binding, looks: place.looks)
             // Somebody else has emptied it, and this write comes after that.
-            if binding.id != 0, place.generation != binding.id { place.keep(front?.noteClear()) }
+            if binding.id != 0, place.generation != binding.id { front?.noteClear(&discards) }
         }
         return (place, unreadable)
     }
 
     /// Deletes what reads could not make sense of.
-    private func drop(
+    func drop(
         _ unreadable: [StoredKey: UnreadableRow], _ connection: inout Connection, _ place: inout WritePlace
     ) throws(WriteFailure) {
         // A share of them: a pass may have met any number, and every write of a batch comes here.

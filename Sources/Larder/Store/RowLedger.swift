@@ -136,21 +136,18 @@ package final class RowLedger: Sendable {
     // MARK: - What happens to it
 
     /// Another version was opened, or it was removed: it shows nothing and writes nothing from now on.
-    ///
-    /// - Returns: What is to be released when nothing is held.
-    package func supersede() -> (any Sendable)? {
+    package func supersede(_ discards: inout Discards) {
         state.withLock { state in
             state.isSuperseded = true
             state.forgetEverything()
         }
         cancelFlush()
-        guard let front else { return nil }
-        let cleared = front.clear()
-        return ReleasedLater.both(cleared, front.end())
+        front?.clear(&discards)
+        front?.end(&discards)
     }
 
     /// Another database stands in the place of the one it worked on.
-    package func moved(to present: StorePresent) -> (any Sendable)? {
+    package func moved(to present: StorePresent, _ discards: inout Discards) {
         let isLate = state.withLock { state in
             // Another one may have come since.
             if present.database < state.database { return true }
@@ -160,20 +157,18 @@ package final class RowLedger: Sendable {
             state.forgetEverything()
             return false
         }
-        return isLate ? nil : front?.moved(to: present)
+        if !isLate { front?.moved(to: present, &discards) }
     }
 
     /// A write that was not its own put another generation in the place of its own.
-    ///
-    /// - Returns: What is to be released when nothing is held.
-    package func replaced(by generation: Generation) -> (any Sendable)? {
+    package func replaced(by generation: Generation, _ discards: inout Discards) {
         let isOurs = state.withLock { state in
             guard !state.isSuperseded, state.binding.root == generation.root else { return false }
             state.binding.id = generation.id
             state.forgetEverything()
             return true
         }
-        return isOurs ? front?.clear() : nil
+        if isOurs { front?.clear(&discards) }
     }
 
     /// The id of the generation.
@@ -225,38 +220,29 @@ package final class RowLedger: Sendable {
 /// The typed half of a sub-cache: what its ledger has to tell it.
 package protocol LedgerFront: AnyObject, Sendable {
     /// Nothing that it holds is true any more.
-    ///
-    /// - Returns: What is to be released when nothing is held.
-    func clear() -> (any Sendable)?
+    func clear(_ discards: inout Discards)
 
-    /// The same, and another database is there.
-    func moved(to present: StorePresent) -> (any Sendable)?
+    /// Nothing that it holds is true any more, and another database is there.
+    func moved(to present: StorePresent, _ discards: inout Discards)
 
-    /// Everything was removed by somebody else, whom the next write comes after.
-    ///
-    /// - Returns: What is to be released when nothing is held.
-    func noteClear() -> (any Sendable)?
+    /// Everything was removed by another process, which the next write comes after.
+    func noteClear(_ discards: inout Discards)
 
     /// It shows nothing any more: nothing will change.
-    ///
-    /// - Returns: What is to be released when nothing is held.
-    func end() -> (any Sendable)?
+    func end(_ discards: inout Discards)
 
     /// A manager is closed: those who follow the changes through it learn no more, and nothing is told to what reports
     /// for it.
     func end(for manager: ObjectIdentifier, _ reporter: AnyObject)
 
-    /// What takes the copies of these entries out of memory, in the order of commits, or late, behind others.
-    func removal(of victims: [RowVictim], _ cause: RemovalCause, isLate: Bool) -> FrontRemoval
+    /// What takes the copies of these entries out of memory, in the order of commits, or late, after others.
+    func removal(of victims: [RowVictim], _ cause: RemovalCause, isLate: Bool) -> MemoryEffect
 
     /// There is more than the limits allow, and nothing that may go.
     func limitIsUnmet()
 
     /// Entries went that no call named.
     func wentAway(_ victims: [RowVictim], _ cause: RemovalCause)
-
-    /// The last number in the order of use that it gave.
-    var lastUse: Int64 { get }
 
     /// Gives the ledger the uses that have to be written down.
     func handOverUses() throws(CacheError)

@@ -115,17 +115,12 @@ extension Store {
         var slice = Self.pagesPerSlice
         while true {
             let atMost = slice
-            let ticket = WriteTicket<Int>(
-                .unheld, isCompound: true,
-                perform: { (connection, _) throws(WriteFailure) in
-                    try connection.failing { (c) throws(SQLiteError) in
-                        let before = try c.freePages()
-                        if before > 0 { try c.vacuum(pages: atMost) }
-                        return before - (try c.freePages())
-                    }
-                })
             do throws(CacheError) {
-                let pages = try queue.run(ticket, self)
+                let pages = try write(BlockTraits()) { (connection, _) throws(SQLiteError) in
+                    let before = try connection.freePages()
+                    if before > 0 { try connection.vacuum(pages: atMost) }
+                    return before - (try connection.freePages())
+                }
                 if pages <= 0 { return freed * Int64(Connection.pageSize) }
                 freed += Int64(pages)
             } catch {

@@ -54,7 +54,7 @@ extension Store {
         _ database: Database, damage: SQLiteError?, isCertain: Bool = false, isRepair: Bool = false
     ) throws(CacheError) -> SalvagedStore? {
         var salvaged: SalvagedStore?
-        var displaced: [any Sendable] = []
+        var discards = Discards()
         let notices = try reopening.withLock { _ throws(CacheError) -> [StoreNotice] in
             guard self.database === database else { return [] }
             // Our own connections go first, so that nobody here works on files that are about to be moved.
@@ -66,11 +66,11 @@ extension Store {
             state.withLock { $0 = opened.database }
             salvaged = opened.salvaged
             // Before anybody can write to it: what was in memory was true of another database.
-            displaced = live.all.compactMap { $0.moved(to: opened.database.present) }
+            for ledger in live.all { ledger.moved(to: opened.database.present, &discards) }
             return damage == nil ? [.reopened(path: opening.name)] + opened.notices : opened.notices
         }
         // Outside the lock: who is told may use the store, and so may what is released.
-        tell(notices, releasing: displaced)
+        tell(notices, releasing: discards)
         return salvaged
     }
 }

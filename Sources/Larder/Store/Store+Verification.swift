@@ -174,14 +174,9 @@ extension Store {
             return
         }
         let facts = row.row.facts
-        let ticket = WriteTicket<Void>(
-            .unheld,
-            perform: { (connection, _) throws(WriteFailure) in
-                try connection.failing { (c) throws(SQLiteError) in
-                    try c.deleteRow(facts.id, revision: facts.revision)
-                }
-            })
-        try queue.run(ticket, self)
+        try write(BlockTraits(isCompound: false)) { (connection, _) throws(SQLiteError) in
+            try connection.deleteRow(facts.id, revision: facts.revision)
+        }
         if let file = facts.file { giveUp([file]) }
     }
 }

@@ -46,7 +46,7 @@ package final class Store: Sendable {
     let isWritable = Atomic(true)
 
     /// What happened while nobody could be told yet: at the opening, under the locks of those who open.
-    private let untold: Mutex<(notices: [StoreNotice], displaced: [any Sendable])>
+    private let untold: Mutex<(notices: [StoreNotice], discards: Discards)>
     private let hasUntold: Atomic<Bool>
 
     /// Whether there was a folder of files, when somebody last looked.
@@ -91,7 +91,7 @@ package final class Store: Sendable {
         listeners = Mutex((0, [:]))
         let opened = try opening.open(after: nil)
         state = Mutex(opened.database)
-        untold = Mutex((opened.notices, []))
+        untold = Mutex((opened.notices, Discards()))
         hasUntold = Atomic(!opened.notices.isEmpty)
     }
 
@@ -272,46 +272,78 @@ package final class Store: Sendable {
 
 // MARK: - In the background
 
-extension Store: WriteCommitter {
-    package func commit(
+extension Store {
+    /// Runs the body of a batch in one transaction; the leader of the queue sees to the log.
+    ///
+    /// - Parameter pages: How many pages it adds at most; 0 where it adds nothing, and may use what is kept for removals.
+    func commit(
         adding pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
     ) throws(CacheError) {
         try writeAlone(adding: pages, body)
     }
 
+    /// Does something to the store that is no other operation of a request.
+    ///
+    /// - Parameters:
+    ///   - body: May be called again, in another transaction.
+    ///   - apply: Called once it is committed, before any later write is.
+    @discardableResult
+    func write<R: Sendable>(
+        _ traits: BlockTraits, scope: WriteScope = .unheld,
+        _ body: @escaping @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> R,
+        apply: @escaping @Sendable (R, inout Discards) -> Void = { _, _ in }
+    ) throws(CacheError) -> R {
+        let result = Mutex<R?>(nil)
+        let request = WriteRequest(
+            .storeBlock(
+                { (connection, context) throws(WriteFailure) in
+                    do throws(SQLiteError) {
+                        let value = try body(&connection, context)
+                        result.withLock { $0 = value }
+                    } catch {
+                        throw .database(error)
+                    }
+                }, traits),
+            scope: scope
+        ) { discards in
+            if let result = result.withLock({ $0 }) { apply(result, &discards) }
+        }
+        try queue.run(request, self)
+        guard let result = result.withLock({ $0 }) else {
+            preconditionFailure("A write was acknowledged and never made.")
+        }
+        return result
+    }
+
     /// On a full volume: makes what room the store can make without removing anything; whether there was any to be made.
     func regainRoom() -> Bool { database?.regainRoom() ?? false }
-
-    package func batchIsOver() { keepLogShort() }
 
     /// Tells the managers what happened before any of them listened, or on a thread that others were waiting for; unless
     /// this thread still is one.
     package func tellUntold() {
         guard hasUntold.load(ordering: .relaxed), !inside.containCurrent, !live.areOpenedHere else { return }
-        let (notices, displaced) = untold.withLock { untold in
-            defer { untold = ([], []) }
+        let (notices, discards) = untold.withLock { untold in
+            defer { untold = ([], Discards()) }
             hasUntold.store(false, ordering: .relaxed)
             return untold
         }
-        _ = consume displaced
+        _ = consume discards
         for notice in notices { notify(notice) }
     }
 
     /// Tells now, or once this thread may run code of the user's; with what is to be released then.
-    package func tell(_ notices: [StoreNotice], releasing displaced: [any Sendable]) {
-        if notices.isEmpty, displaced.isEmpty { return }
+    package func tell(_ notices: [StoreNotice], releasing discards: Discards = Discards()) {
+        if notices.isEmpty, discards.isEmpty { return }
         untold.withLock { untold in
             untold.notices += notices
-            untold.displaced += displaced
+            untold.discards.add(discards)
             hasUntold.store(true, ordering: .relaxed)
         }
         if !queue.isLedHere { tellUntold() }
     }
 
     /// Releases what a change put out of memory, now or once this thread may run code of the user's.
-    package func release(_ displaced: (any Sendable)?) {
-        if let displaced { tell([], releasing: [displaced]) }
-    }
+    package func release(_ discards: Discards) { tell([], releasing: discards) }
 
     package func notify(_ notice: StoreNotice) {
         let handlers = listeners.withLock { Array($0.handlers.values) }

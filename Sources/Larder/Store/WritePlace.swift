@@ -20,16 +20,6 @@ package struct WritePlace: Sendable {
     var added: (count: Int, size: Int64, written: Int64) = (0, 0, 0)
     /// Whether a row that was pinned is written over, and may go now.
     var mayUnpin = false
-    /// What went while the order of writes was decided, under the writer's lock: it is released with the place.
-    @usableFromInline var displaced: [any Sendable] = []
-}
-
-/// What the removal of a key found.
-package struct TakenRow: Sendable {
-    /// The row, if it was served.
-    package let row: EntryRow?
-    /// Whether there was one.
-    package let isRemoved: Bool
 }
 
 extension WritePlace {
@@ -57,10 +47,6 @@ extension WritePlace {
         added.written += max(0, size)
     }
 
-    /// Keeps something that must not be released before the write is over.
-    @inlinable @inline(__always)
-    mutating func keep(_ displaced: (any Sendable)?) { if let displaced { self.displaced.append(displaced) } }
-
     /// Whether there is more than before.
     var isGrowth: Bool { added.count > 0 || added.size > 0 }
 
@@ -70,14 +56,6 @@ extension WritePlace {
         added.size += Int64(size)
         added.written += Int64(size)
     }
-}
-
-/// What a write of many rows has written.
-package struct PutRows: Sendable {
-    /// Which of the rows, in their order.
-    package let indices: [Int]
-    /// The revision that the first of all would have; the others follow it.
-    package let revision: Int64
 }
 
 /// What a write puts into a row, or into a file that the row names.

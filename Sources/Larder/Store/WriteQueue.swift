@@ -1,33 +1,17 @@
 internal import Dispatch
-package import LarderSQLite
+internal import LarderSQLite
 internal import Synchronization
 
-/// What a queue commits with.
-package protocol WriteCommitter: AnyObject, Sendable {
-    /// Runs a body in one transaction.
-    ///
-    /// - Parameter pages: How many pages it adds at most; 0 where it adds nothing, and may use what is kept for removals.
-    func commit(
-        adding pages: Int, _ body: @Sendable (inout Connection, WriteContext) throws(SQLiteError) -> Void
-    ) throws(CacheError)
-
-    /// A batch was committed and made known; the leader calls it before the next one begins.
-    func batchIsOver()
-
-    /// Called by a thread that leads no more: what it met on the way may be told now.
-    func tellUntold()
-}
-
-/// Where writes wait: whoever finds nobody writing leads, and commits everything that waits in one transaction.
+/// Orders the writes: a caller that finds no leader leads, and commits every request that waits in one transaction.
 ///
-/// A single thread pays for one commit, a hundred tasks share one. The leader makes a batch known in memory, in its
-/// order, before the next one begins, so that memory and disk never disagree. Then it wakes the others and hands the
-/// lead to one of them; tasks, which wait on no thread, are led by a thread of the system's.
+/// A single thread pays for one commit, a hundred tasks share one. The leader applies a batch to memory, in its order,
+/// before the next one begins, so that memory and disk never disagree. Then it wakes the callers and hands the lead to one
+/// of those that wait. Tasks, which wait on no thread, are led by a thread of the system's.
 package final class WriteQueue: Sendable {
     fileprivate struct State {
-        var waiting: [QueuedWrite] = []
-        /// Those that something is held against, in their order.
-        var deferred: [QueuedWrite] = []
+        var waiting: [WriteRequest] = []
+        /// Requests whose scope is held, in their order.
+        var deferred: [WriteRequest] = []
         var isLed = false
         /// The thread that leads.
         var leader: UInt?
@@ -35,13 +19,14 @@ package final class WriteQueue: Sendable {
         var isOffered = false
         var holds: Set<WriteHold> = []
         var transactions = 0
-        /// How many writes the last batch had.
-        var lastBatch = 0
     }
 
     private let state = Mutex(State())
 
-    /// How many writes share a transaction at most.
+    /// How many requests the last batch had.
+    private let lastBatch = Atomic(0)
+
+    /// How many requests share a transaction at most.
     package static let batchLimit = 512
 
     /// A batch that is being committed, and the next one.
@@ -52,50 +37,51 @@ package final class WriteQueue: Sendable {
     /// How many transactions were committed.
     package var transactions: Int { state.withLock { $0.transactions } }
 
-    /// How many writes wait for their turn, or for what is held to be released.
+    /// How many requests wait for their turn, or for a hold to be released.
     package var waitingCount: Int { state.withLock { $0.waiting.count + $0.deferred.count } }
 
-    /// Whether this thread leads: nobody's write goes on before it does, so it must not run code of the user's.
+    /// Whether this thread leads: no write goes on before it does, so it must not run code of the user's.
     package var isLedHere: Bool { state.withLock { $0.leader == CurrentThread.identity } }
 
-    /// Does a write on this thread, or waits for the one that does it.
-    package func run<R>(_ ticket: WriteTicket<R>, _ committer: any WriteCommitter) throws(CacheError) -> R {
-        wait(for: ticket.write, committer)
-        committer.tellUntold()
-        return try ticket.outcome()
+    /// Makes a write on this thread, or waits for the thread that makes it.
+    package func run(_ request: WriteRequest, _ store: Store) throws(CacheError) {
+        wait(for: request, store)
+        // A request that writes holds what it names only until it is made.
+        if case .holding(let hold) = request.scope { release(hold, store) }
+        store.tellUntold()
+        if let error = request.error { throw error }
     }
 
-    /// Does a write on some other thread.
-    package func run<R>(_ ticket: WriteTicket<R>, _ committer: any WriteCommitter) async throws(CacheError) -> R {
+    /// Makes a write on another thread.
+    package func run(_ request: WriteRequest, _ store: Store) async throws(CacheError) {
         await withCheckedContinuation { continuation in
-            ticket.write.wake(continuation)
-            if enqueue(ticket.write, onThread: false) { offerLead(committer) }
+            request.waiter = .task(continuation)
+            if enqueue(request, onThread: false) { offerLead(store) }
         }
-        return try ticket.outcome()
+        if let error = request.error { throw error }
     }
 
-    /// Does a write of the scope `.holding(.everything)` on this thread: one that waits until nothing is held.
-    package func runHoldingEverything<R>(
-        _ ticket: WriteTicket<R>, _ committer: any WriteCommitter
-    ) throws(CacheError) -> R {
-        wait(for: ticket.write, committer)
-        release(.everything, committer)
-        committer.tellUntold()
-        return try ticket.outcome()
-    }
-
-    private func wait(for write: QueuedWrite, _ committer: any WriteCommitter) {
-        if enqueue(write, onThread: true) { lead(committer, asTask: false) }
-        while !write.isDone {
-            write.prepareToWait()
-            if write.wait() { lead(committer, asTask: false) }
+    private func wait(for request: WriteRequest, _ store: Store) {
+        if enqueue(request, onThread: true), lead(store, for: request) { return }
+        while true {
+            let semaphore = DispatchSemaphore(value: 0)
+            let isOver = state.withLock { _ in
+                request.waiter = .thread(semaphore)
+                return request.isDone || request.isAppointed
+            }
+            if !isOver { semaphore.wait() }
+            let isAppointed = state.withLock { _ in
+                defer { request.isAppointed = false }
+                return request.isAppointed
+            }
+            if !isAppointed || lead(store, for: request) { return }
         }
     }
 
-    /// Adds a write; true if its caller is to lead, or to offer the lead where it waits on no thread.
-    private func enqueue(_ write: QueuedWrite, onThread: Bool) -> Bool {
+    /// Adds a request; true if its caller is to lead, or to offer the lead if it is a task.
+    private func enqueue(_ request: WriteRequest, onThread: Bool) -> Bool {
         state.withLock { state in
-            state.waiting.append(write)
+            state.waiting.append(request)
             // The thread that it was offered to may never come: all of the system's may be waiting for the leader.
             if state.isLed && !(state.isOffered && onThread) { return false }
             state.isLed = true
@@ -104,50 +90,53 @@ package final class WriteQueue: Sendable {
         }
     }
 
-    /// Lets a thread of the system's lead, unless somebody else does by the time that it comes.
-    private func offerLead(_ committer: any WriteCommitter) {
+    /// Lets a thread of the system's lead, unless another one does by the time that it comes.
+    private func offerLead(_ store: Store) {
         DispatchQueue.global().async { [self] in
             let isOurs = state.withLock { state in
                 defer { state.isOffered = false }
                 return state.isOffered
             }
             guard isOurs else { return }
-            lead(committer, asTask: true)
-            committer.tellUntold()
+            _ = lead(store, for: nil)
+            store.tellUntold()
         }
     }
 
-    /// Commits a batch, wakes those it was for, and hands on the lead.
+    /// Commits batches until the lead is handed on.
     ///
-    /// - Parameter asTask: Whether nobody waits for this thread, so that it may go on for other tasks.
-    private func lead(_ committer: any WriteCommitter, asTask: Bool) {
-        var goesOn = true
-        while goesOn {
-            gather()
+    /// - Parameter own: The request that this thread waits for; nil if it may go on for tasks.
+    /// - Returns: Whether that is done.
+    private func lead(_ store: Store, for own: WriteRequest?) -> Bool {
+        while true {
+            yieldForStragglers()
             let thread = CurrentThread.identity
-            let batch = state.withLock { state in
+            var batch = state.withLock { state in
                 state.leader = thread
-                let batch = state.takeBatch()
-                state.lastBatch = batch.count
-                return batch
+                return state.takeBatch()
             }
-            let writes = batch.allSatisfy(\.isWriting) ? batch : batch.filter(\.isWriting)
-            if !writes.isEmpty {
-                Self.commit(writes, committer)
-                state.withLock { $0.transactions += 1 }
+            lastBatch.store(batch.count, ordering: .relaxed)
+            let writes = batch.allSatisfy(\.operation.isWriting) ? batch : batch.filter(\.operation.isWriting)
+            let isWriting = !writes.isEmpty
+            if isWriting { Self.commit(consume writes, store) }
+            finish(&batch, isWriting)
+            if isWriting { store.keepLogShort() }
+            switch handOn(asTask: own == nil) {
+            case .handed(let semaphore): semaphore?.signal()
+            case .onlyTasks where own == nil: continue
+            case .onlyTasks: offerLead(store)
             }
-            for write in batch { write.finish() }
-            if !writes.isEmpty { committer.batchIsOver() }
-            goesOn = handOn(committer, asTask: asTask)
+            return own == nil || state.withLock { _ in own?.isDone == true }
         }
     }
 
-    /// Gives those who shared the last transaction a moment to come back: they were woken just now.
+    /// Yields so that the callers of the last batch, which were woken just now, can share this commit.
     ///
-    /// Who writes alone never waits.
-    private func gather() {
-        var (count, last) = state.withLock { ($0.waiting.count, $0.lastBatch) }
-        var idle = 0
+    /// A caller that writes alone never waits.
+    private func yieldForStragglers() {
+        let last = lastBatch.load(ordering: .relaxed)
+        guard last > 1 else { return }
+        var (count, idle) = (state.withLock { $0.waiting.count }, 0)
         while count < last, idle < 3 {
             CurrentThread.yield()
             let now = state.withLock { $0.waiting.count }
@@ -156,89 +145,105 @@ package final class WriteQueue: Sendable {
         }
     }
 
-    /// Finds the next leader.
-    ///
-    /// - Returns: True if this thread is to go on.
-    private func handOn(_ committer: any WriteCommitter, asTask: Bool) -> Bool {
-        var tried = 0
-        while true {
-            let waiting = state.withLock { state -> [QueuedWrite]? in
-                state.leader = nil
-                if state.waiting.isEmpty { state.isLed = false }
-                if state.waiting.count > tried { return state.waiting }
-                state.isOffered = !state.waiting.isEmpty
-                return nil
-            }
-            guard let waiting else { break }
-            // Rather one that waits on a thread than one that the system may not have.
-            for write in asTask ? waiting.prefix(1) : waiting[...] {
-                write.prepareToWait()
-                if write.appointLeader() { return false }
-            }
-            if asTask { return true }
-            tried = waiting.count
+    /// Wakes the callers of a batch.
+    private func finish(_ batch: inout [WriteRequest], _ isTransaction: Bool) {
+        let waiters = state.withLock { state in
+            if isTransaction { state.transactions += 1 }
+            for request in batch { request.isDone = true }
+            let waiters = batch.map(\.waiter)
+            // The callers hold their requests until they see that, so none is released here, with values of the user's.
+            batch = []
+            return waiters
         }
-        if tried > 0 { offerLead(committer) }
-        return false
+        for waiter in waiters {
+            switch waiter {
+            case .thread(let semaphore): semaphore?.signal()
+            case .task(let continuation): continuation.resume()
+            }
+        }
     }
 
-    private static func commit(_ batch: [QueuedWrite], _ committer: any WriteCommitter) {
+    private enum Succession {
+        /// A thread that waits leads; or no request waits, then there is none to signal.
+        case handed(DispatchSemaphore?)
+        case onlyTasks
+    }
+
+    /// Finds the next leader.
+    ///
+    /// - Parameter asTask: Whether this thread leads on if only tasks wait.
+    private func handOn(asTask: Bool) -> Succession {
+        state.withLock { state in
+            state.leader = nil
+            if state.waiting.isEmpty {
+                state.isLed = false
+                return .handed(nil)
+            }
+            for request in state.waiting {
+                guard case .thread(let semaphore) = request.waiter else { continue }
+                request.isAppointed = true
+                return .handed(semaphore)
+            }
+            state.isOffered = !asTask
+            return .onlyTasks
+        }
+    }
+
+    private static func commit(_ batch: [WriteRequest], _ store: Store) {
         let isShared = batch.count > 1
         do throws(CacheError) {
             var pages = 0
-            for write in batch { pages = min(pages, Int.max / 2) + min(write.pages, Int.max / 2) }
-            try committer.commit(adding: pages) { (connection, context) throws(SQLiteError) in
-                for write in batch { try perform(write, isShared, &connection, context) }
+            for request in batch { pages = min(pages, Int.max / 2) + min(request.operation.pages, Int.max / 2) }
+            try store.commit(adding: pages) { (connection, context) throws(SQLiteError) in
+                for request in batch { try perform(request, isShared, &connection, context) }
             }
         } catch {
             if isShared, error.code == .storageFull {
                 // One of them may be too much for the disk, and the others not.
-                for write in batch { Self.commit([write], committer) }
-            } else {
-                for write in batch { write.fail(error) }
+                for request in batch { Self.commit([request], store) }
+                return
             }
-            return
+            for request in batch { request.error = error }
         }
-        for write in batch { write.apply() }
+        for request in batch { request.apply() }
     }
 
     private static func perform(
-        _ write: QueuedWrite, _ isShared: Bool, _ connection: inout Connection, _ context: WriteContext
+        _ request: WriteRequest, _ isShared: Bool, _ connection: inout Connection, _ context: WriteContext
     ) throws(SQLiteError) {
         do throws(WriteFailure) {
-            if isShared && write.isCompound {
+            if isShared && request.operation.isCompound {
                 try connection.undoing { (connection) throws(WriteFailure) in
-                    try write.perform(&connection, context)
+                    try request.perform(&connection, context)
                 }
             } else {
-                try write.perform(&connection, context)
+                try request.perform(&connection, context)
             }
         } catch {
             switch error {
-            case .refused(let error): write.fail(error)
+            case .refused(let error): request.error = error
             case .database(let error):
-                // A value too large for a row, a trigger that refuses it: a fault of this write alone.
+                // A value too large for a row, a trigger that refuses it: a fault of this request alone.
                 guard isShared, !error.isCorruption, .tooBig ~= error.code || .constraint ~= error.code else {
                     throw error
                 }
-                write.fail(CacheError("cannot write", error))
+                request.error = CacheError("cannot write", error)
             }
         }
     }
 
     // MARK: - Holding
 
-    /// Waits until nobody writes what is named, and keeps others from it until ``release(_:_:)``.
-    package func hold(_ hold: WriteHold, _ committer: any WriteCommitter) {
-        let ticket = WriteTicket<Void>(.holding(hold), isWriting: false, perform: { (_, _) throws(WriteFailure) in })
-        wait(for: ticket.write, committer)
+    /// Waits until no request writes what is named, and keeps others from it until ``release(_:_:)``.
+    package func hold(_ hold: WriteHold, _ store: Store) {
+        wait(for: WriteRequest(.hold, scope: .holding(hold)), store)
     }
 
-    /// Whether somebody holds everything.
+    /// Whether everything is held.
     package var isHeldWhole: Bool { state.withLock { $0.holds.contains(.everything) } }
 
-    /// Gives back what a write of the scope `.holding` took.
-    package func release(_ hold: WriteHold, _ committer: any WriteCommitter) {
+    /// Releases what a request of the scope `.holding` took.
+    package func release(_ hold: WriteHold, _ store: Store) {
         let isLeaderless = state.withLock { state in
             state.holds.remove(hold)
             state.waiting = state.deferred + state.waiting
@@ -248,30 +253,32 @@ package final class WriteQueue: Sendable {
             state.isOffered = false
             return true
         }
-        if isLeaderless, handOn(committer, asTask: false) {
-            preconditionFailure("A thread without a batch cannot lead.")
+        guard isLeaderless else { return }
+        switch handOn(asTask: false) {
+        case .handed(let semaphore): semaphore?.signal()
+        case .onlyTasks: offerLead(store)
         }
     }
 }
 
 extension WriteQueue.State {
     /// Takes what can be written now, in order, and defers what something is held against.
-    fileprivate mutating func takeBatch() -> [QueuedWrite] {
+    fileprivate mutating func takeBatch() -> [WriteRequest] {
         if holds.isEmpty, waiting.count <= WriteQueue.batchLimit, !waiting.contains(where: \.needsCare) {
             defer { waiting = [] }
             return waiting
         }
-        var batch: [QueuedWrite] = []
+        var batch: [WriteRequest] = []
         var taken = 0
-        for write in waiting {
-            if batch.count == WriteQueue.batchLimit || (write.isAlone && !batch.isEmpty) { break }
+        for request in waiting {
+            if batch.count == WriteQueue.batchLimit || (request.operation.isAlone && !batch.isEmpty) { break }
             taken += 1
-            if isHeld(write.scope) {
-                deferred.append(write)
+            if isHeld(request.scope) {
+                deferred.append(request)
             } else {
-                if case .holding(let hold) = write.scope { holds.insert(hold) }
-                batch.append(write)
-                if write.isAlone { break }
+                if case .holding(let hold) = request.scope { holds.insert(hold) }
+                batch.append(request)
+                if request.operation.isAlone { break }
             }
         }
         waiting.removeFirst(taken)
@@ -291,8 +298,8 @@ extension WriteQueue.State {
     }
 }
 
-extension QueuedWrite {
-    fileprivate var needsCare: Bool { if case .holding = scope { true } else { isAlone } }
+extension WriteRequest {
+    fileprivate var needsCare: Bool { if case .holding = scope { true } else { operation.isAlone } }
 
     /// Whether it waits for what others hold, and would go on waiting if this one were taken.
     fileprivate func isOvertaken(by hold: WriteHold) -> Bool {

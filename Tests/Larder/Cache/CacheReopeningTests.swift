@@ -182,13 +182,10 @@ struct CacheReopeningTests {
     // MARK: - What memory learns, and when
 
     /// A write of nothing that does something once it is committed, before what is written with it is known in memory.
-    private func ticket(_ applied: @escaping @Sendable () throws -> Void) -> WriteTicket<Void> {
-        WriteTicket(
-            .unheld, perform: { (_, _) throws(WriteFailure) in },
-            apply: {
-                do { try applied() } catch { Issue.record(error) }
-                return nil
-            })
+    private func request(_ applied: @escaping @Sendable () throws -> Void) -> WriteRequest {
+        WriteRequest(.storeBlock({ (_, _) throws(WriteFailure) in }, BlockTraits(isCompound: false))) { _ in
+            do { try applied() } catch { Issue.record(error) }
+        }
     }
 
     /// Lets two threads write together, the first one's write doing something when it is committed.
@@ -197,13 +194,13 @@ struct CacheReopeningTests {
         with write: @escaping @Sendable () throws -> Void
     ) throws {
         let isLed = Counter()
-        let leading = ticket {
+        let leading = request {
             isLed.increment()
             try Waiting.until { store.queue.waitingCount == 2 }
         }
         let leader = SideThread { try store.queue.run(leading, store) }
         try Waiting.until { isLed.value == 1 }
-        let applying = ticket(applied)
+        let applying = request(applied)
         let first = SideThread { try store.queue.run(applying, store) }
         try Waiting.until { store.queue.waitingCount == 1 }
         let second = SideThread(write)
@@ -350,7 +347,7 @@ struct CacheReopeningTests {
         let folder = place.folder.url
         let large = String(repeating: "x", count: 1000)
         let isWaiting = Counter()
-        let leading = ticket {
+        let leading = request {
             isWaiting.increment()
             try Waiting.until { store.queue.waitingCount == 1 }
             // Its file was written to where the store was.

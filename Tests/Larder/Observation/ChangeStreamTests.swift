@@ -17,23 +17,28 @@ private final class Observed: Sendable {
                 defer { values?[key] = newValue }
                 return values?[key] != nil
             }
-            if newValue != nil { _ = hub.noteUpdated(key) } else if wasThere { _ = hub.noteRemoved(key) }
+            tell { if newValue != nil { hub.noteUpdated(key, &$0) } else if wasThere { hub.noteRemoved([key], &$0) } }
         }
     }
 
     func set(_ keys: Range<Int>) {
         values.withLock { values in for key in keys { values?[key] = "\(key)" } }
-        _ = hub.noteUpdated(keys)
+        tell { hub.noteUpdated(keys, &$0) }
     }
 
     func remove(_ keys: Range<Int>) {
         let gone = values.withLock { values in keys.filter { values?.removeValue(forKey: $0) != nil } }
-        _ = hub.noteRemoved(gone)
+        tell { hub.noteRemoved(gone, &$0) }
     }
 
     func close() {
         values.withLock { $0 = nil }
-        _ = hub.finish()
+        tell { hub.finish(&$0) }
+    }
+
+    func tell(_ change: (inout Discards) -> Void) {
+        var discards = Discards()
+        change(&discards)
     }
 
     func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Int, String>> {
@@ -67,7 +72,7 @@ struct ChangeStreamTests {
         cache.endInterval()
         #expect(await changes.next() == Changes(updated: [:], removed: [0, 1, 2, 3, 5], isReset: false))
         cache[6] = "six"
-        _ = cache.hub.noteReset()
+        cache.tell { cache.hub.noteReset(&$0) }
         cache.endInterval()
         #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
     }
@@ -129,7 +134,8 @@ struct ChangeStreamTests {
         var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
             [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
         }.makeAsyncIterator()
-        _ = hub.noteUpdated(1)
+        var discards = Discards()
+        hub.noteUpdated(1, &discards)
         #expect(await changes.next()?.updated == [1: 1])
     }
 
@@ -162,8 +168,9 @@ struct ChangeStreamTests {
         let time = ManualTime()
         var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
             .makeAsyncIterator()
-        _ = hub.noteUpdated([1, 2])
-        _ = hub.noteRemoved(3)
+        var discards = Discards()
+        hub.noteUpdated([1, 2], &discards)
+        hub.noteRemoved([3], &discards)
         time.advance(by: .seconds(1))
         #expect(await changes.next() == Changes(updated: [2: "two"], removed: [1, 3], isReset: false))
     }
@@ -195,7 +202,8 @@ struct ChangeStreamTests {
     @Test func `case 280: an interval beyond all bounds is only long`() {
         let hub = ChangeHub<Int, Int>()
         let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
-        _ = hub.noteUpdated(1)
+        var discards = Discards()
+        hub.noteUpdated(1, &discards)
         withExtendedLifetime(stream) {}
     }
 

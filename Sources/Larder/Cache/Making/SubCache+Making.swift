@@ -26,7 +26,7 @@ extension SubCache {
         let watch = front.withLock { $0.watch }
         let round = watch.round()
         let (sequence, uses) = front.withLock { front in
-            (front.sequence, wanted.map { front.accessed($0.key, hash: $0.hash) })
+            (front.offers.sequence, wanted.map { front.accessed($0.key, hash: $0.hash) })
         }
         var found: [Key: Entry] = [:]
         for (index, row) in try ledger.rows(wanted.map(\.stored), round).enumerated() {
@@ -105,14 +105,15 @@ extension SubCache {
             try spill(&writes, terms)
             let made = writes
             let size = made.reduce(0) { $0 + $1.content.row.size }
-            let put = try ledger.store.evictingOnFullDisk(size, isAllowed: evictsOnFullDisk) { () throws(CacheError) in
-                try ledger.run(generatedTicket(made, permit))
+            let request = setRequest(made, permit)
+            try ledger.store.evictingOnFullDisk(size, isAllowed: evictsOnFullDisk) { () throws(CacheError) in
+                try ledger.run(request)
             }
-            let written = Set(put.indices)
+            let written = Set(request.outcome.indices)
             for (index, write) in writes.enumerated() where !written.contains(index) {
                 write.content.spilled?.discard()
             }
-            reportTooCostly(put.indices.map { writes[$0] })
+            reportTooCostly(request.outcome.indices.map { writes[$0] })
         } catch {
             discard(writes)
             // Purged or removed meanwhile: it is nobody's any more but theirs who wait for it.
