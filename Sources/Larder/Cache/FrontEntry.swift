@@ -1,4 +1,20 @@
-/// What memory holds of one entry.
+/// The part of an entry in memory that a hit needs: with a key of 8 bytes and such a value, half a line of the processor's
+/// cache.
+@usableFromInline
+struct HotEntry<Value: Sendable>: Sendable {
+    @usableFromInline var value: Value
+
+    /// Milliseconds since 1970, as in the row.
+    @usableFromInline var writtenAt: Int64
+
+    /// The round in which the row was known to be this.
+    @usableFromInline var round: UInt32
+
+    /// The kind of its own age plus 1, or 0.
+    @usableFromInline var ageKind: UInt32
+}
+
+/// What memory knows of one entry, put together from where that is kept.
 @usableFromInline
 struct FrontEntry<Value: Sendable>: Sendable {
     @usableFromInline var value: Value
@@ -42,6 +58,28 @@ struct FrontEntry<Value: Sendable>: Sendable {
         ageMilliseconds = age?.milliseconds ?? 0
         // A kind that there is not counts as without an age, see `StoredAge.rule`.
         ageKind = age.map { (0...3).contains($0.kind) ? UInt32($0.kind) + 1 : 1 } ?? 0
+    }
+
+    init(_ hot: HotEntry<Value>, _ stamp: AccessStamp, _ rest: EntryRest, ageMilliseconds: Int64) {
+        value = hot.value
+        writtenAt = hot.writtenAt
+        accessedAt = stamp.moment
+        storedAccess = rest.storedAccess
+        revision = rest.revision
+        used = stamp.number
+        self.ageMilliseconds = ageMilliseconds
+        round = hot.round
+        ageKind = hot.ageKind
+    }
+
+    var hot: HotEntry<Value> { HotEntry(value: value, writtenAt: writtenAt, round: round, ageKind: ageKind) }
+
+    var stamp: AccessStamp { AccessStamp(number: used, moment: accessedAt) }
+
+    var rest: EntryRest {
+        var rest = EntryRest()
+        (rest.revision, rest.storedAccess) = (revision, storedAccess)
+        return rest
     }
 
     @usableFromInline static var unknown: Int64 { NotedUse.unknownMoment }

@@ -17,30 +17,24 @@ extension FrontState {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return .absent(sequence: offers.sequence) }
         let number = useNumber(at: SystemClock.coarseNow())
-        let miss: Look? = memory.table.withValue(at: place.index) { entry in
-            if entry.round != round { return .unsure(revision: entry.revision) }
-            if NotedUse.isAhead(entry.writtenAt, of: now) { return .future }
-            if entry.accessedAt > now { entry.accessedAt = now }
-            let own = entry.rule(else: rule)
-            let accessedAt = entry.accessedAt == Entry.unknown ? now : entry.accessedAt
-            if own.isExpired(start: own.isSliding ? accessedAt : min(entry.writtenAt, now), now: now) {
-                return .over(revision: entry.revision)
-            }
-            entry.accessedAt = now
-            entry.used = number
-            return nil
+        let entry = entry(at: place.index)
+        if entry.round != round { return .unsure(revision: entry.revision) }
+        if NotedUse.isAhead(entry.writtenAt, of: now) { return .future }
+        let own = entry.rule(else: rule)
+        let accessedAt = entry.accessedAt == Entry.unknown ? now : min(entry.accessedAt, now)
+        if own.isExpired(start: own.isSliding ? accessedAt : min(entry.writtenAt, now), now: now) {
+            return .over(revision: entry.revision)
         }
-        if let miss { return miss }
         lastUse = number
-        memory.table.promote(place.index)
+        memory.table.promote(place.index, AccessStamp(number: number, moment: now))
         memoryHits += 1
-        return .hit(memory.table.value(at: place.index).value)
+        return .hit(entry.value)
     }
 
     /// Takes every moment in the future for now.
     mutating func correctAll(now: Int64) {
         for index in memory.table.order {
-            memory.table.withValue(at: index) { entry in
+            withEntry(at: index) { entry in
                 entry.writtenAt = min(entry.writtenAt, now)
                 if entry.accessedAt != Entry.unknown { entry.accessedAt = min(entry.accessedAt, now) }
                 entry.storedAccess = min(entry.storedAccess, now)
@@ -53,7 +47,7 @@ extension FrontState {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return }
         let known = watch.knownRound
-        memory.table.withValue(at: place.index) { entry in
+        withEntry(at: place.index) { entry in
             guard entry.revision == revision else { return }
             // An older look must not undo the newest.
             if entry.round != known { entry.round = round }
@@ -67,11 +61,13 @@ extension FrontState {
     mutating func accessed(_ key: Key, hash: UInt64, now: Int64 = .max) -> Int64? {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return nil }
-        return memory.table.withValue(at: place.index) { entry -> Int64? in
-            if entry.accessedAt == Entry.unknown { return nil }
-            if NotedUse.isAhead(entry.accessedAt, of: now) { entry.accessedAt = now }
-            return entry.accessedAt
+        var stamp = memory.table.stamp(of: place.index)
+        if stamp.moment == Entry.unknown { return nil }
+        if NotedUse.isAhead(stamp.moment, of: now) {
+            stamp.moment = now
+            memory.table.setStamp(stamp, of: place.index)
         }
+        return stamp.moment
     }
 
     // MARK: - The order of use
@@ -87,25 +83,13 @@ extension FrontState {
     mutating func use(_ key: Key, hash: UInt64, at now: Int64, used: Int64) -> Bool {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return false }
-        memory.table.withValue(at: place.index) { entry in
-            entry.accessedAt = now
-            entry.used = used
-        }
-        memory.table.promote(place.index)
+        memory.table.promote(place.index, AccessStamp(number: used, moment: now))
         return true
     }
 
-    /// Keeps the use of an entry that leaves memory.
-    @usableFromInline
-    mutating func noteUse(of node: Node) { noteUse(node.key, node.value) }
-
-    /// The same before it has left.
-    mutating func noteUse(_ key: Key, _ entry: Entry) {
-        guard entry.used > notedUse, entry.used > entry.revision else { return }
-        let isKnown = entry.accessedAt != Entry.unknown
-        if isKnown, !grain.isStale(entry.storedAccess, age: entry.age, at: entry.accessedAt) { return }
-        let use = NotedUse(accessedAt: entry.accessedAt, used: entry.used)
-        evictedUses.append(EvictedUse(key: key, use: use, storedAccess: entry.storedAccess, age: entry.age))
+    /// Keeps the access of an entry that is about to leave memory.
+    mutating func noteUse(at index: UInt32) {
+        if let use = memory.dueUse(at: index, after: notedUse, grain) { evictedUses.append(use) }
     }
 
     /// Hands over the uses since the last time that are to be written down; those that asked no clock are uses of `now`.
@@ -114,11 +98,11 @@ extension FrontState {
         var index = memory.table.mostRecent
         // The order of recency is that of use, so behind the first that is old enough all are.
         while index != 0 {
-            let entry = memory.table.value(at: index)
+            let entry = entry(at: index)
             if entry.used <= notedUse { break }
             let moment = entry.accessedAt == Entry.unknown ? now : entry.accessedAt
             if entry.used > entry.revision, grain.isStale(entry.storedAccess, age: entry.age, at: moment) {
-                memory.table.withValue(at: index) { ($0.accessedAt, $0.storedAccess) = (moment, moment) }
+                withEntry(at: index) { ($0.accessedAt, $0.storedAccess) = (moment, moment) }
                 uses.append((memory.table.key(at: index), NotedUse(accessedAt: moment, used: entry.used)))
             }
             index = memory.table.older(than: index)
@@ -131,7 +115,7 @@ extension FrontState {
     /// The use of a key that memory has, after it was written.
     func lastUse(of key: Key, hash: UInt64) -> NotedUse? {
         let place = memory.table.locate(key, hash: hash)
-        return place.index == 0 ? nil : memory.table.value(at: place.index).lastUse
+        return place.index == 0 ? nil : entry(at: place.index).lastUse
     }
 
     /// The uses of everything in memory.
@@ -139,7 +123,7 @@ extension FrontState {
         var uses: [(Key, NotedUse)] = []
         var index = memory.table.mostRecent
         while index != 0 {
-            if let use = memory.table.value(at: index).lastUse { uses.append((memory.table.key(at: index), use)) }
+            if let use = entry(at: index).lastUse { uses.append((memory.table.key(at: index), use)) }
             index = memory.table.older(than: index)
         }
         return uses

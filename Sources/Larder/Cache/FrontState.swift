@@ -5,8 +5,8 @@
 @usableFromInline
 struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline typealias Entry = FrontEntry<Value>
-    @usableFromInline typealias Memory = MemoryCacheState<Key, FrontEntry<Value>>
-    @usableFromInline typealias Node = LRUTable<Key, FrontEntry<Value>>.Node
+    @usableFromInline typealias Memory = MemoryCacheState<Key, HotEntry<Value>>
+    @usableFromInline typealias Node = LRUTable<Key, HotEntry<Value>>.Node
 
     @usableFromInline var memory: Memory
     @usableFromInline var watch: CommitWatch
@@ -50,7 +50,7 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     init(seed: HashSeed, limits: MemoryLimits, present: StorePresent, revisions: RevisionSource, grain: AccessGrain) {
         memory = Memory(
             seed: seed, countLimit: present.allowsCopies ? limits.effectiveCount : 0,
-            costLimit: limits.effectiveCost, byteLimit: limits.effectiveBytes, sides: Self.sides)
+            costLimit: limits.effectiveCost, byteLimit: limits.effectiveBytes, sides: Self.sides, isTier: true)
         watch = present.watch
         database = present.database
         allowsCopies = present.allowsCopies
@@ -62,10 +62,10 @@ struct FrontState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyabl
     }
 
     /// The bytes next to the table of each entry, which has a cost and bytes of its own.
-    private static var sides: Int { EntryBytes.ofCost + EntryBytes.ofUnits }
+    private static var sides: Int { EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest }
 
     /// The bytes of each entry that does not have any outside the table.
-    static var overhead: Int { Memory.overhead(sides: sides) }
+    static var overhead: Int { Memory.overhead(sides: sides, isTier: true) }
 
     /// Whether memory holds anything at all.
     @inlinable
@@ -84,11 +84,60 @@ struct EvictedUse<Key: Sendable>: Sendable {
 /// What a change put out of its place, to be released when no lock is held.
 @usableFromInline
 struct Displacement<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline var one = Displaced<Key, FrontEntry<Value>>()
-    @usableFromInline var others: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+    @usableFromInline var one = Displaced<Key, HotEntry<Value>>()
+    @usableFromInline var others: [LRUTable<Key, HotEntry<Value>>.Node] = []
 
     @inlinable
     init() {}
+}
+
+// MARK: - Entries
+
+extension MemoryCacheState {
+    /// Everything that memory knows of an entry.
+    func entry<Content>(at index: UInt32) -> FrontEntry<Content> where Value == HotEntry<Content> {
+        FrontEntry(
+            table.value(at: index), table.stamp(of: index), rests[Int(index)],
+            ageMilliseconds: Int(index) < ages.count ? ages[Int(index)] : 0)
+    }
+
+    /// Takes over what a hit does not need of an entry.
+    mutating func setRest<Content>(_ entry: FrontEntry<Content>, at index: UInt32) where Value == HotEntry<Content> {
+        if Int(index) >= rests.count { Self.extend(&rests, with: EntryRest(), to: Int(table.nodeCapacity)) }
+        rests[Int(index)] = entry.rest
+        if entry.ageKind != 0, Int(index) >= ages.count { Self.extend(&ages, with: 0, to: Int(table.nodeCapacity)) }
+        if Int(index) < ages.count { ages[Int(index)] = entry.ageMilliseconds }
+        table.setStamp(entry.stamp, of: index)
+    }
+
+    /// The access of an entry that leaves memory, if it is to be written down.
+    func dueUse<Content>(
+        at index: UInt32, after noted: Int64, _ grain: AccessGrain
+    ) -> EvictedUse<Key>? where Value == HotEntry<Content> {
+        let stamp = table.stamp(of: index)
+        guard stamp.number > noted, stamp.number > rests[Int(index)].revision else { return nil }
+        let entry = entry(at: index)
+        let isKnown = entry.accessedAt != FrontEntry<Content>.unknown
+        if isKnown, !grain.isStale(entry.storedAccess, age: entry.age, at: entry.accessedAt) { return nil }
+        let use = NotedUse(accessedAt: entry.accessedAt, used: entry.used)
+        return EvictedUse(key: table.key(at: index), use: use, storedAccess: entry.storedAccess, age: entry.age)
+    }
+}
+
+extension FrontState {
+    /// Everything that memory knows of an entry.
+    func entry(at index: UInt32) -> Entry { memory.entry(at: index) }
+
+    /// Lets `body` change what memory knows of an entry.
+    mutating func withEntry<R>(at index: UInt32, _ body: (inout Entry) -> R) -> R {
+        var entry = memory.entry(at: index)
+        defer {
+            let hot = entry.hot
+            memory.table.withValue(at: index) { $0 = hot }
+            memory.setRest(entry, at: index)
+        }
+        return body(&entry)
+    }
 }
 
 // MARK: - Hits
@@ -111,20 +160,13 @@ extension FrontState {
         let now = isUnlimited ? 0 : moment ?? stamp
         let used = useNumber(at: stamp)
         let latest = moment == nil ? now &+ SystemClock.coarseLag : now
-        let served = memory.table.withValue(at: place.index) { entry -> Bool in
+        let isServed = memory.table.withValue(at: place.index) { entry -> Bool in
             if entry.round != round || entry.ageKind != 0 { return false }
-            if !isUnlimited {
-                guard rule.surelyServes(start: entry.writtenAt, from: now, to: latest) else { return false }
-                entry.accessedAt = now
-            } else {
-                entry.accessedAt = Entry.unknown
-            }
-            entry.used = used
-            return true
+            return isUnlimited || rule.surelyServes(start: entry.writtenAt, from: now, to: latest)
         }
-        if !served { return nil }
+        if !isServed { return nil }
         lastUse = used
-        memory.table.promote(place.index)
+        memory.table.promote(place.index, AccessStamp(number: used, moment: isUnlimited ? Entry.unknown : now))
         memoryHits &+= 1
         return memory.table.value(at: place.index).value
     }
@@ -149,18 +191,25 @@ extension FrontState {
         return keep(key, hash: hash, entry, cost: cost, bytes: bytes)
     }
 
-    /// Puts an entry into memory, and notes the uses of those that have to go for it.
-    @inlinable
+    /// Puts an entry into memory, and notes the accesses of those that are evicted for it.
+    @usableFromInline
     mutating func keep(
         _ key: Key, hash: UInt64, _ entry: Entry, cost: Int, bytes: Int
     ) -> Displacement<Key, Value> {
         var displacement = Displacement<Key, Value>()
+        var (evictions, uses): (Int, [EvictedUse<Key>]) = (0, [])
+        let (notedUse, grain) = (notedUse, grain)
         displacement.one = memory.setValue(
-            entry, forKey: key, hash: hash, cost: cost, bytes: bytes, start: nil, into: &displacement.others)
-        for node in displacement.others where !(node.key == key) {
-            memoryEvictions += 1
-            noteUse(of: node)
+            entry.hot, forKey: key, hash: hash, cost: cost, bytes: bytes, start: nil, into: &displacement.others
+        ) { memory, index in
+            memory.setRest(entry, at: index)
+        } willEvict: { memory, index in
+            if memory.table.key(at: index) == key { return }
+            evictions += 1
+            if let use = memory.dueUse(at: index, after: notedUse, grain) { uses.append(use) }
         }
+        memoryEvictions += evictions
+        if !uses.isEmpty { evictedUses += uses }
         return displacement
     }
 
@@ -182,7 +231,7 @@ extension FrontState {
     /// Releases all copies, which the disk still has.
     mutating func releaseAll(_ discards: inout Discards) {
         offers.noteChangeOfAll()
-        for index in memory.table.order { noteUse(memory.table.key(at: index), memory.table.value(at: index)) }
+        for index in memory.table.order { noteUse(at: index) }
         discards.add(EmptiedTable(memory.removeAll()))
     }
 
@@ -192,9 +241,8 @@ extension FrontState {
     mutating func drop(_ key: Key, hash: UInt64, unlessConfirmed round: UInt32? = nil) -> Node? {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 || memory.table.value(at: place.index).round == round { return nil }
-        let node = memory.remove(place)
-        noteUse(of: node)
-        return node
+        noteUse(at: place.index)
+        return memory.remove(place)
     }
 }
 

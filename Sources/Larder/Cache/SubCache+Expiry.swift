@@ -64,12 +64,10 @@ extension FrontState {
         var discards: [Node] = []
         let end = min(sweep.index.addingReportingOverflow(slice).partialValue, memory.table.indexLimit)
         for index in sweep.index..<max(sweep.index, end) where memory.table.isEntry(index) {
-            let remaining = memory.table.withValue(at: index) { $0.remaining(rules, now: now) }
-            guard let remaining else { continue }
+            guard let remaining = entry(at: index).remaining(rules, now: now) else { continue }
             if remaining.milliseconds < 0 {
-                let node = memory.remove(index)
-                noteUse(of: node)
-                discards.append(node)
+                noteUse(at: index)
+                discards.append(memory.remove(index))
             } else if remaining.milliseconds < sweep.next?.remaining ?? .max {
                 sweep.next = (remaining.milliseconds, remaining.age)
             }

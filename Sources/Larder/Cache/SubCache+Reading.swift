@@ -37,7 +37,7 @@ extension SubCache {
                 let facts = try ledger.facts(stored, terms.age, accessedAt: nil)
                 let dropped = front.withLock { front in
                     // What was seen of another database confirms nothing: the next turn asks by the new watch.
-                    guard front.watch === watch else { return nil as LRUTable<Key, FrontEntry<Value>>.Node? }
+                    guard front.watch === watch else { return nil as LRUTable<Key, HotEntry<Value>>.Node? }
                     if let facts, facts.revision == revision {
                         front.confirm(key, hash: hash, revision: revision, accessedAt: facts.accessedAt, round: round)
                         return nil

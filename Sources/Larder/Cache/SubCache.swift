@@ -244,21 +244,21 @@ extension SubCache {
     /// Lets the least recently used entries leave memory, in slices, while something is true.
     func trimMemory(
         isEviction: Bool = false,
-        while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool
+        while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, HotEntry<Value>>) -> Bool
     ) {
         var isDone = false
         while !isDone {
-            var discards: [LRUTable<Key, FrontEntry<Value>>.Node] = []
+            var discards: [LRUTable<Key, HotEntry<Value>>.Node] = []
             isDone = front.withLock { front in
                 for _ in 0..<1024 {
                     guard front.memory.table.count > 0, isTooMuch(front.memory) else {
                         front.memory.giveBackRoom()
                         return true
                     }
-                    let node = front.memory.remove(front.memory.table.leastRecent)
-                    front.noteUse(of: node)
+                    let oldest = front.memory.table.leastRecent
+                    front.noteUse(at: oldest)
                     if isEviction { front.memoryEvictions += 1 }
-                    discards.append(node)
+                    discards.append(front.memory.remove(oldest))
                 }
                 return false
             }

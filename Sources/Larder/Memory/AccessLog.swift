@@ -1,3 +1,18 @@
+/// When an entry was accessed last.
+@usableFromInline
+package struct AccessStamp: Equatable, Sendable {
+    /// Its place in the order of accesses and writes, over all caches of a store.
+    @usableFromInline var number: Int64
+    /// In milliseconds since 1970.
+    @usableFromInline var moment: Int64
+
+    @inlinable
+    init(number: Int64, moment: Int64) {
+        self.number = number
+        self.moment = moment
+    }
+}
+
 /// The order in which the entries of a table were used last, as a log of accesses.
 ///
 /// Each access appends the index of its entry to the log and clears the bit of the entry's earlier record, so the live
@@ -21,6 +36,8 @@ package struct AccessLog: ~Copyable {
     /// The position in the log of each entry's record, by index; what the table makes of it for an index without an entry.
     @usableFromInline let positions: UnsafeMutablePointer<UInt32>
     @usableFromInline let records: UnsafeMutablePointer<UInt32>
+    /// The stamp of each record, where the owner wants to know when an entry was accessed.
+    @usableFromInline let stamps: UnsafeMutablePointer<AccessStamp>?
     /// The live bits of each block.
     @usableFromInline let live: UnsafeMutablePointer<UInt64>
     /// The next block of each block in the chain, or the next free block.
@@ -44,11 +61,12 @@ package struct AccessLog: ~Copyable {
     var remaining = 0
 
     /// - Parameter capacity: The number of indices, with that of no entry.
-    init(capacity: Int) {
+    init(capacity: Int, hasStamps: Bool) {
         self.capacity = capacity
         blockCount = (capacity * 3 / 2 + 63) / 64 + 4
         positions = TableMemory.allocate(capacity)
         records = TableMemory.allocate(blockCount * 64)
+        stamps = hasStamps ? TableMemory.allocate(blockCount * 64) : nil
         live = TableMemory.allocate(blockCount)
         next = TableMemory.allocate(blockCount)
         previous = TableMemory.allocate(blockCount)
@@ -60,6 +78,7 @@ package struct AccessLog: ~Copyable {
     deinit {
         TableMemory.free(positions, capacity)
         TableMemory.free(records, blockCount * 64)
+        if let stamps { TableMemory.free(stamps, blockCount * 64) }
         TableMemory.free(live, blockCount)
         TableMemory.free(next, blockCount)
         TableMemory.free(previous, blockCount)
@@ -86,6 +105,27 @@ extension AccessLog {
         remove(index)
         append(index)
     }
+
+    /// Makes an entry the most recently used, at a moment.
+    @inlinable @inline(__always)
+    mutating func touch(_ index: UInt32, _ stamp: AccessStamp) {
+        if positions[Int(index)] != newest {
+            remove(index)
+            // Written before the record, since a full block may be packed at once.
+            stamps?[Int(cursor)] = stamp
+            append(index)
+        } else {
+            stamps?[Int(newest)] = stamp
+        }
+    }
+
+    /// When an entry was accessed last.
+    func stamp(of index: UInt32) -> AccessStamp {
+        stamps?[Int(positions[Int(index)])] ?? AccessStamp(number: 0, moment: 0)
+    }
+
+    /// Changes when an entry was accessed last, and not its place in the order.
+    func setStamp(_ stamp: AccessStamp, of index: UInt32) { stamps?[Int(positions[Int(index)])] = stamp }
 
     /// Takes an entry's record out.
     @inlinable @inline(__always)
@@ -146,8 +186,11 @@ extension AccessLog {
 
     /// A log of another capacity with the same order.
     func copy(capacity: Int) -> AccessLog {
-        var copy = AccessLog(capacity: capacity)
-        forEach { copy.append($0) }
+        var copy = AccessLog(capacity: capacity, hasStamps: stamps != nil)
+        forEach { index in
+            if let stamps { copy.stamps?[Int(copy.cursor)] = stamps[Int(positions[Int(index)])] }
+            copy.append(index)
+        }
         return copy
     }
 }
@@ -223,10 +266,12 @@ extension AccessLog {
         live[Int(source)] = 0
         while rest != 0 {
             if fill == 64 { (packed, fill) = (source, 0) }
-            let index = records[Int(source << 6) + rest.trailingZeroBitCount]
+            let old = Int(source << 6) + rest.trailingZeroBitCount
+            let index = records[old]
             rest &= rest &- 1
             let position = packed << 6 | fill
             records[Int(position)] = index
+            if let stamps { stamps[Int(position)] = stamps[old] }
             positions[Int(index)] = position
             live[Int(packed)] |= 1 &<< UInt64(fill)
             fill += 1

@@ -17,17 +17,20 @@ package enum EntryBytes {
     @inlinable static var ofCost: Int { MemoryLayout<Int>.stride }
     @inlinable static var ofUnits: Int { MemoryLayout<UInt32>.stride }
     @inlinable static var ofStart: Int { MemoryLayout<Int64>.stride }
+    static var ofRest: Int { MemoryLayout<EntryRest>.stride }
 
     /// The bytes that a full table takes for each entry, without what keys and values have outside of it.
     ///
     /// - Parameters:
     ///   - stride: The bytes of a node, which holds the key and the value inline.
     ///   - hasTags: A Boolean value that indicates whether the table keeps the tag of each node.
+    ///   - hasStamps: A Boolean value that indicates whether the table keeps when each entry was accessed.
     ///   - sides: The bytes of each entry in the arrays next to the table.
     @usableFromInline
-    package static func inTable(nodeStride stride: Int, hasTags: Bool, sides: Int) -> Int {
+    package static func inTable(nodeStride stride: Int, hasTags: Bool, hasStamps: Bool = false, sides: Int) -> Int {
         // Slots of 8 bytes, 7 for 4 nodes; the position in the log, and 1.5 records with their share of a block.
-        stride + 14 + 10 + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
+        let ofStamp = hasStamps ? MemoryLayout<AccessStamp>.stride * 3 / 2 : 0
+        return stride + 14 + 10 + ofStamp + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
     }
 
     /// The bytes that a key has outside of the table.

@@ -4,6 +4,16 @@ extension LRUTable {
     @inlinable @inline(__always)
     package mutating func promote(_ index: UInt32) { log.touch(index) }
 
+    /// Makes an entry the most recently used, at a moment.
+    @inlinable @inline(__always)
+    package mutating func promote(_ index: UInt32, _ stamp: AccessStamp) { log.touch(index, stamp) }
+
+    /// When an entry was accessed last, in a table that keeps that.
+    func stamp(of index: UInt32) -> AccessStamp { log.stamp(of: index) }
+
+    /// Changes when an entry was accessed last, and not its place in the order.
+    mutating func setStamp(_ stamp: AccessStamp, of index: UInt32) { log.setStamp(stamp, of: index) }
+
     /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
     @inlinable @inline(__always)
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {

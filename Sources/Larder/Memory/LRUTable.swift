@@ -65,11 +65,12 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @inlinable static var freeMark: UInt32 { 1 << 31 }
     @inlinable static var keysAreIntegers: Bool { HashSeed.isInteger(Key.self) }
 
+    /// - Parameter hasStamps: A Boolean value that indicates whether the table keeps when each entry was accessed.
     @usableFromInline
-    package init(seed: HashSeed) {
+    package init(seed: HashSeed, hasStamps: Bool = false) {
         self.seed = seed
         nodeCapacity = 16
-        log = AccessLog(capacity: 16)
+        log = AccessLog(capacity: 16, hasStamps: hasStamps)
         nodes = TableMemory.allocate(16)
         tags = Self.keysAreIntegers ? nil : TableMemory.allocate(16)
         slotCount = Self.slotCount(forNodes: 16)

@@ -38,11 +38,11 @@ extension MemoryCacheState {
 
     /// Lengthens an array by index to precisely so many, and no further: what it has beyond that would count nowhere.
     @usableFromInline
-    static func extend<Element: FixedWidthInteger>(_ array: inout [Element], to count: Int) {
+    static func extend<Element>(_ array: inout [Element], with nothing: Element, to count: Int) {
         var extended: [Element] = []
         extended.reserveCapacity(count)
         extended.append(contentsOf: array)
-        extended.append(contentsOf: repeatElement(0, count: count - array.count))
+        extended.append(contentsOf: repeatElement(nothing, count: count - array.count))
         array = extended
     }
 
@@ -68,20 +68,22 @@ extension MemoryCacheState {
         let isMuch = byteLimit != .max && empty > byteLimit / 16 / overhead
         guard isMuch || empty > table.count else { return }
         let origins = table.shrink(to: table.count + table.count / 32)
-        Self.rearrange(&costs, origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&units, origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&starts, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&costs, 0, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&units, 0, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&starts, 0, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&rests, EntryRest(), origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&ages, 0, origins, to: Int(table.nodeCapacity))
     }
 
     /// Puts what belongs to each entry where the entry is now.
-    private static func rearrange<Element: FixedWidthInteger>(
-        _ array: inout [Element], _ origins: [UInt32], to count: Int
+    private static func rearrange<Element>(
+        _ array: inout [Element], _ nothing: Element, _ origins: [UInt32], to count: Int
     ) {
         if array.isEmpty { return }
         var arranged: [Element] = []
         arranged.reserveCapacity(count)
-        for origin in origins { arranged.append(Int(origin) < array.count ? array[Int(origin)] : 0) }
-        arranged.append(contentsOf: repeatElement(0, count: count - arranged.count))
+        for origin in origins { arranged.append(Int(origin) < array.count ? array[Int(origin)] : nothing) }
+        arranged.append(contentsOf: repeatElement(nothing, count: count - arranged.count))
         array = arranged
     }
 }

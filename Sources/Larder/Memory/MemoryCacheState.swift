@@ -1,3 +1,15 @@
+/// What belongs to an entry of a memory tier and no hit needs.
+@usableFromInline
+struct EntryRest: Sendable {
+    /// The row's revision.
+    @usableFromInline var revision: Int64 = 0
+    /// The moment of the last access as the row has it.
+    @usableFromInline var storedAccess: Int64 = 0
+
+    @inlinable
+    init() {}
+}
+
 /// What the lock of a memory cache guards: the table, what belongs to each entry beside its value, and the limits.
 ///
 /// Costs and the starts of ages stand in arrays of their own by the entry's index, and only once there are any, so
@@ -11,6 +23,10 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var costs: [Int] = []
     /// When the age of each entry began, where the maximum age needs it.
     @usableFromInline var starts: [Int64] = []
+    /// What a memory tier knows of each entry beside its value; empty where there is none.
+    @usableFromInline var rests: [EntryRest] = []
+    /// The milliseconds of each entry's own age; what lies beyond the end has none.
+    @usableFromInline var ages: [Int64] = []
     /// Wide enough for as many entries as there can be at 2^53 each.
     @usableFromInline var totalCost: Int128 = 0
     @usableFromInline var countLimit: Int
@@ -39,22 +55,25 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Whether there are any.
     @usableFromInline var hasHolds = false
 
-    /// - Parameter sides: The bytes of each entry in arrays next to the table that every entry has.
+    /// - Parameters:
+    ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
+    ///   - isTier: A Boolean value that indicates whether the table keeps when each entry was accessed, for a memory tier.
     @usableFromInline
-    init(seed: HashSeed, countLimit: Int, costLimit: Int, byteLimit: Int, sides: Int) {
-        table = Table(seed: seed)
+    init(seed: HashSeed, countLimit: Int, costLimit: Int, byteLimit: Int, sides: Int, isTier: Bool = false) {
+        table = Table(seed: seed, hasStamps: isTier)
         self.countLimit = countLimit
         self.costLimit = costLimit
         costBound = Self.bound(costLimit)
-        overhead = Self.overhead(sides: sides)
+        overhead = Self.overhead(sides: sides, isTier: isTier)
         self.byteLimit = byteLimit
         (unitLimit, entryBound) = Self.bounds(byteLimit: byteLimit, overhead: overhead)
     }
 
     /// The bytes of each entry that does not have any outside the table.
-    static func overhead(sides: Int) -> Int {
+    static func overhead(sides: Int, isTier: Bool) -> Int {
         EntryBytes.inTable(
-            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, sides: sides)
+            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, hasStamps: isTier,
+            sides: sides)
     }
 
     mutating func limitCost(to limit: Int) {
@@ -122,10 +141,15 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     }
 
     /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
+    ///
+    /// - Parameters:
+    ///   - beside: Called with the index of the entry when it is there.
+    ///   - willEvict: Called with the index of each entry that is evicted for it.
     @usableFromInline
     mutating func setValue(
         _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?,
-        into discards: inout [Table.Node]
+        into discards: inout [Table.Node], beside: (inout Self, UInt32) -> Void = { _, _ in },
+        willEvict: (borrowing Self, UInt32) -> Void = { _, _ in }
     ) -> Displaced<Key, Value> {
         if hasHolds { noteWrite(key, hash: hash) }
         var displaced = Displaced<Key, Value>()
@@ -143,7 +167,10 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             setNothingBeside(index)
         } else {
             if needsRoom(for: cost, units) {
-                while table.count > 0 && needsRoom(for: cost, units) { discards.append(remove(table.leastRecent)) }
+                while table.count > 0 && needsRoom(for: cost, units) {
+                    willEvict(self, table.leastRecent)
+                    discards.append(remove(table.leastRecent))
+                }
                 giveBackRoom()
                 place = table.locate(key, hash: hash)
             }
@@ -151,9 +178,13 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             index = table.insert(key, value, hash: hash, at: place, limit: room)
         }
         setBeside(index, cost, units, start)
+        beside(&self, index)
         // Only what was replaced by something costlier is over a limit now, and it is the last to go.
         if isOverLimit {
-            while isOverLimit { discards.append(remove(table.leastRecent)) }
+            while isOverLimit {
+                willEvict(self, table.leastRecent)
+                discards.append(remove(table.leastRecent))
+            }
             giveBackRoom()
         }
         return displaced
@@ -217,31 +248,33 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
         if cost != 0 {
-            if Int(index) >= costs.count { Self.extend(&costs, to: Int(table.nodeCapacity)) }
+            if Int(index) >= costs.count { Self.extend(&costs, with: 0, to: Int(table.nodeCapacity)) }
             costs[Int(index)] = cost
             totalCost += Int128(cost)
             hasCosts = true
         }
         if units != 0 {
-            if Int(index) >= self.units.count { Self.extend(&self.units, to: Int(table.nodeCapacity)) }
+            if Int(index) >= self.units.count { Self.extend(&self.units, with: 0, to: Int(table.nodeCapacity)) }
             self.units[Int(index)] = units
             totalUnits &+= Int(units)
             hasUnits = true
         }
         if let start {
-            if Int(index) >= starts.count { Self.extend(&starts, to: Int(table.nodeCapacity)) }
+            if Int(index) >= starts.count { Self.extend(&starts, with: 0, to: Int(table.nodeCapacity)) }
             starts[Int(index)] = start
         }
     }
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
     mutating func removeAll() -> Table {
-        var fresh = Table(seed: table.seed)
+        var fresh = Table(seed: table.seed, hasStamps: table.log.stamps != nil)
         fresh.adoptWalks(of: &table)
         swap(&fresh, &table)
         costs = []
         units = []
         starts = []
+        rests = []
+        ages = []
         totalCost = 0
         totalUnits = 0
         hasCosts = false

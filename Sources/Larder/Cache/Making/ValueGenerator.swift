@@ -168,7 +168,7 @@ extension SubCache {
             }
             let place = front.memory.table.locate(key, hash: hash)
             if place.index == 0 { return nil }
-            let entry = front.memory.table.value(at: place.index)
+            let entry = front.entry(at: place.index)
             let end = entry.rule(else: terms.rule).end(start: entry.start(terms.rule, now: now))
             return Candidate(value: entry.value, writtenAt: entry.writtenAt, end: end, isExpired: isExpired)
         }

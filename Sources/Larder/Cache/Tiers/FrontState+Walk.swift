@@ -16,7 +16,7 @@ extension FrontState {
             let index = order[position]
             position += 1
             guard memory.table.isThere(index, in: walk) else { continue }
-            let entry = memory.table.value(at: index)
+            let entry = entry(at: index)
             if isOver(entry, rule, now: now) { continue }
             let key = memory.table.key(at: index)
             if entry.round == round { return .entry(key: key, value: entry.value) }
@@ -29,7 +29,7 @@ extension FrontState {
     func glimpse(_ key: Key, hash: UInt64, _ rule: AgeRule, now: Int64) -> Entry? {
         let place = memory.table.locate(key, hash: hash)
         if place.index == 0 { return nil }
-        let entry = memory.table.value(at: place.index)
+        let entry = entry(at: place.index)
         return isOver(entry, rule, now: now) ? nil : entry
     }
 

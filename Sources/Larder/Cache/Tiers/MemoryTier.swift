@@ -128,7 +128,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         trim { _ in true }
     }
 
-    private func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, FrontEntry<Value>>) -> Bool) {
+    private func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, HotEntry<Value>>) -> Bool) {
         if !isClosed { core.trimMemory(while: isTooMuch) }
     }
 }
