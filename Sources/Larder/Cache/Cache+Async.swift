@@ -77,23 +77,6 @@ extension Cache {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Writes every value of a sequence in one step; see the synchronous form.
-    @_disfavoredOverload
-    public func setValues(_ values: some Sequence<(key: Key, value: Value)>) async throws(CacheError) {
-        try await setValues(values.lazy.map { ($0.key, $0.value) })
-    }
-
-    /// Writes every value of a sequence in one step; see the synchronous form.
-    ///
-    /// What may be walked over elsewhere is not walked over by the caller's task: a pass over a cache reads its disk.
-    @_disfavoredOverload
-    public func setValues(
-        _ values: some Sequence<(key: Key, value: Value)> & Sendable
-    ) async throws(CacheError) {
-        let pairs = try await offload { () throws(CacheError) in values.map { ($0.key, $0.value) } }
-        try await setValues(pairs)
-    }
-
     /// Puts other bytes beside the value of a key; see the synchronous form.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws(CacheError) {
         try await writing("set extended data") { () async throws(CacheError) in

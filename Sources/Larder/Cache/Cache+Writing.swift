@@ -40,15 +40,6 @@ extension Cache {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Writes every value of a sequence in one step: of another cache, of one of its tiers, of a part of a dictionary.
-    ///
-    /// A pass over a cache ends early where it fails, leaves out a large value whose file is out of reach, and reports
-    /// either; to copy all or nothing give the cache's `snapshot()`.
-    @_disfavoredOverload  // So that a literal of pairs is ambiguous nowhere.
-    public func setValues(_ values: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
-        try setValues(values.lazy.map { ($0.key, $0.value) })
-    }
-
     /// Puts other bytes beside the value of a key, whose age goes on; nil takes them away.
     ///
     /// Nothing changes if the key has no value.

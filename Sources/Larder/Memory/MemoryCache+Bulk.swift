@@ -17,14 +17,6 @@ extension MemoryCache {
         set(values.map { (key: $0.key, value: $0.value, hash: seed.hash($0.key)) })
     }
 
-    /// Sets every value of a sequence in one step, of another cache say: a reader sees all of them or none.
-    ///
-    /// - Complexity: O(n) under the lock. The sequence is walked and its keys are hashed before that.
-    @_disfavoredOverload  // So that a literal of pairs is ambiguous nowhere.
-    public func setValues(_ values: some Sequence<(key: Key, value: Value)>) {
-        set(values.map { (key: $0.key, value: $0.value, hash: seed.hash($0.key)) })
-    }
-
     /// Reads many values in one step, as they are at one moment; keys without one are left out.
     ///
     /// Each becomes most recently used, in the order of the keys.

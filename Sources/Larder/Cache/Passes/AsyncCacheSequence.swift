@@ -1,6 +1,6 @@
 /// The entries of a sub-cache for tasks: in key order, without holding up the caller's executor.
 ///
-/// A pass is as one over the cache itself, see ``CacheGenerator``, but throws what ends it. A cancelled task gets
+/// A pass is as one over the cache itself, see ``Cache/Iterator``, but throws what ends it. A cancelled task gets
 /// `CancellationError` at its next step.
 public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Sendable>: AsyncSequence, Sendable {
     /// A key with its value.

@@ -1,6 +1,6 @@
 /// The keys of a sub-cache, in key order; no value is read.
 ///
-/// Each pass is as one over the cache itself, see ``CacheGenerator``.
+/// Each pass is as one over the cache itself, see ``Cache/Iterator``.
 public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     private let cache: Cache<Key, Value>
 
@@ -87,7 +87,7 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
 
 /// The values of a sub-cache, in the order of their keys.
 ///
-/// Each pass is as one over the cache itself, see ``CacheGenerator``.
+/// Each pass is as one over the cache itself, see ``Cache/Iterator``.
 public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     private let cache: Cache<Key, Value>
 

@@ -16,8 +16,17 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// Reads the value of a key from disk, without blocking the caller's executor; see the synchronous form.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
-    /// Starts a pass, in key order.
-    public func makeIterator() -> DiskCacheGenerator<Key, Value> { DiskCacheGenerator(cache) }
+    /// An iteration over what is on disk, in key order; it behaves as one over the cache does.
+    public struct Iterator: IteratorProtocol, Sendable {
+        @usableFromInline var pass: EntryPass<Key, Value>
+
+        /// Returns the next entry, or nil at the end and from then on.
+        @inlinable
+        public mutating func next() -> (key: Key, value: Value)? { pass.nextPair() }
+    }
+
+    /// Starts an iteration, in key order.
+    public func makeIterator() -> Iterator { Iterator(pass: EntryPass(cache)) }
 
     /// How many entries are served now.
     ///
@@ -82,18 +91,8 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
 }
 
-/// A pass over what is on disk, in key order; see ``CacheGenerator``.
-public struct DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
-    @usableFromInline var pass: EntryPass<Key, Value>
-
-    init(_ cache: Cache<Key, Value>) {
-        pass = EntryPass(cache)
-    }
-
-    /// The next entry, or nil at the end.
-    @inlinable
-    public mutating func next() -> (key: Key, value: Value)? { pass.nextPair() }
-}
+/// An iteration over what is on disk, in key order.
+public typealias DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable> = DiskTier<Key, Value>.Iterator
 
 extension Cache {
     /// The tier on disk.

@@ -38,8 +38,8 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// Starts a pass, least recently used first.
     ///
     /// - Complexity: O(n) for the copy of the order, four bytes an entry.
-    public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
-        MemoryCacheGenerator(FrontWalk(cache))
+    public func makeIterator() -> MemoryCache<Key, Value>.Iterator {
+        MemoryCache.Iterator(FrontWalk(cache))
     }
 
     /// The keys of the entries in memory that are served now, least recently used first.

@@ -1,37 +1,38 @@
 internal import Synchronization
 
-/// A pass over a memory cache, least recently used first by the order at its start.
-///
-/// It changes nobody's recency, and others may write meanwhile: what was removed since the start is skipped, what was
-/// added is not waited for, what was replaced comes with its new value. At its end it gives nil for ever.
-public struct MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable>: IteratorProtocol, Sendable {
-    private var walk: (any MemoryOrder<Key, Value>)?
-    private var position = 0
-
-    init(_ walk: some MemoryOrder<Key, Value>) {
-        self.walk = walk
-    }
-
-    /// The next entry that is still there and not over, or nil at the end.
-    public mutating func next() -> (key: Key, value: Value)? {
-        guard let walk else { return nil }
-        while position < walk.order.count {
-            let end = min(position + MemoryCache<Key, Value>.entriesPerSlice, walk.order.count)
-            if let entry = walk.firstEntry(from: &position, to: end) { return entry }
-        }
-        self.walk = nil
-        return nil
-    }
-}
-
 extension MemoryCache: Sequence {
-    /// Starts a pass, least recently used first.
+    /// An iteration over what is in memory, least recently used first by the order at its start.
+    ///
+    /// It changes no entry's recency, and other threads may write in the meantime. An entry that was removed since the start is
+    /// skipped, one that was replaced comes with its new value, and one that was added does not come.
+    public struct Iterator: IteratorProtocol, Sendable {
+        private var walk: (any MemoryOrder<Key, Value>)?
+        private var position = 0
+
+        init(_ walk: some MemoryOrder<Key, Value>) {
+            self.walk = walk
+        }
+
+        /// Returns the next entry that is still there and has not expired, or nil at the end and from then on.
+        public mutating func next() -> (key: Key, value: Value)? {
+            guard let walk else { return nil }
+            while position < walk.order.count {
+                let end = Swift.min(position + MemoryCache<Key, Value>.entriesPerSlice, walk.order.count)
+                if let entry = walk.firstEntry(from: &position, to: end) { return entry }
+            }
+            self.walk = nil
+            return nil
+        }
+    }
+
+    /// Starts an iteration, least recently used first.
     ///
     /// - Complexity: O(n) for the copy of the order under the lock, four bytes and about a nanosecond an entry.
-    public func makeIterator() -> MemoryCacheGenerator<Key, Value> {
-        MemoryCacheGenerator(MemoryWalk(self))
-    }
+    public func makeIterator() -> Iterator { Iterator(MemoryWalk(self)) }
 }
+
+/// An iteration over a memory cache or a memory tier, least recently used first.
+public typealias MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable> = MemoryCache<Key, Value>.Iterator
 
 /// The entries of something in memory in the order of a pass's start.
 protocol MemoryOrder<Key, Value>: Sendable {
