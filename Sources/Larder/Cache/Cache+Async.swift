@@ -182,6 +182,33 @@ extension Cache {
         try await offload { () throws(CacheError) in try self.setPinned(isPinned, forKey: key) }
     }
 
+    /// Changes the value of a key in one step, without blocking the caller's executor: no other thread of this process writes the
+    /// key between the read and the write.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - body: Called exactly once, on another thread, while the key is held. It finds nil if there is no usable value, and
+    ///     removes the entry by setting nil.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws, or a ``CacheError``; then nothing has changed.
+    @discardableResult
+    public func update<R: Sendable>(
+        _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
+    ) async throws -> R {
+        try await offload { try self.update(key, body) }
+    }
+
+    /// Returns the file of a key's payload, without blocking the caller's executor; nil if the payload is in its row, or if there is
+    /// no usable value.
+    ///
+    /// Asking for it counts as access. The file is there until the key is written or removed.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`.
+    public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
+        try await offload { () throws(CacheError) in try self.fileURL(forKey: key) }
+    }
+
     /// Removes every entry that is over; see the synchronous form.
     @discardableResult
     public func removeExpired() async throws(CacheError) -> Int {

@@ -8,7 +8,7 @@ struct BackPressureTests {
     @Test func `tasks that find no room wait before they encode, and all of them are written`() async throws {
         let place = try StorePlace()
         let manager = try place.manager()
-        let cache: Cache<Int, Counted> = try manager.cache(named: "numbers", version: "1", maxAge: .unlimited)
+        let cache: Cache<Int, Counted> = try await manager.cache(named: "numbers", version: "1", maxAge: .unlimited)
         let queue = try manager.store().queue
         let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let transaction = SideThread {

@@ -14,7 +14,7 @@ struct CacheConcurrencyTests {
     }
 
     @Test func `a hundred tasks share few transactions, and each learns its own outcome`() async throws {
-        let cache: Cache<Double, Int> = try manager.cache(named: "d", version: "1", maxAge: .unlimited)
+        let cache: Cache<Double, Int> = try await manager.cache(named: "d", version: "1", maxAge: .unlimited)
         let queue = try manager.store().queue
         let before = queue.transactions
         let manager = manager
@@ -47,7 +47,7 @@ struct CacheConcurrencyTests {
     @Test func `when the commit of a batch fails all of it fails, and nothing of it is seen`() async throws {
         let place = try StorePlace()
         let manager = try place.manager { $0.busyTimeout = .zero }
-        let cache: Cache<Int, Int> = try manager.cache(
+        let cache: Cache<Int, Int> = try await manager.cache(
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
         try await cache.setValue(2, forKey: 2)
         let queue = try manager.store().queue

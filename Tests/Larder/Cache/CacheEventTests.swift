@@ -11,7 +11,7 @@ struct CacheEventTests {
     init() throws { (place, manager) = try StorePlace.opened() }
 
     @Test func `what a subscript could not throw is told with its key`() async throws {
-        let cache: Cache<Int, Double> = try manager.cache(
+        let cache: Cache<Int, Double> = try await manager.cache(
             named: "a", version: "1", maxAge: .hours(1), codec: .json)
         cache[42] = .nan
         let failed = try #require(await manager.events.first { $0.kind == .writeFailed })
@@ -20,7 +20,7 @@ struct CacheEventTests {
 
     @Test func `a refresh that failed is told with its key`() async throws {
         struct Stop: Error {}
-        let cache: Cache<String, Int> = try manager.cache(named: "a", version: "1", maxAge: .seconds(10))
+        let cache: Cache<String, Int> = try await manager.cache(named: "a", version: "1", maxAge: .seconds(10))
         cache["old"] = 1
         place.time.set(place.time.now + 11)
         let events = manager.events
@@ -35,13 +35,13 @@ struct CacheEventTests {
     // case 73
     @Test(arguments: Look.allCases)
     func `a file that is gone is told once, whoever meets it`(look: Look) async throws {
-        let cache: Cache<Int, Data> = try manager.cache(
+        let cache: Cache<Int, Data> = try await manager.cache(
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 10))
         cache[1] = Data(count: 100)
-        try FileManager.default.removeItem(at: #require(try cache.fileURL(forKey: 1)))
+        try await FileManager.default.removeItem(at: #require(try cache.fileURL(forKey: 1)))
         let events = manager.events
         switch look {
-        case .fileURL: #expect(try cache.fileURL(forKey: 1) == nil)
+        case .fileURL: #expect(try await cache.fileURL(forKey: 1) == nil)
         case .removeValue: #expect(try await cache.removeValue(forKey: 1) == nil)
         case .value: #expect(try await cache.value(forKey: 1) == nil)
         }
@@ -81,7 +81,7 @@ struct CacheEventTests {
     }
 
     @Test func `a closure without a label is the one that picks, in asynchronous code too`() async throws {
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        let cache: Cache<Int, Int> = try await manager.cache(named: "a", version: "1", maxAge: .hours(1))
         for key in 0..<4 { cache[key] = key }
         let count = try await cache.removeAll { $0.key > 1 }
         #expect(count == 2)

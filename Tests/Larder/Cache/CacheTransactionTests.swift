@@ -204,12 +204,12 @@ struct CacheTransactionTests {
                 group.addTask {
                     do {
                         if number % 10 == 0 {
-                            try manager.transaction { transaction in
+                            try await manager.transaction { transaction in
                                 let old = try transaction.value(forKey: "n", in: cache) ?? 0
                                 try transaction.setValue(old + 1, forKey: "n", in: cache)
                             }
                         } else {
-                            try cache.update("n") { $0 = ($0 ?? 0) + 1 }
+                            try await cache.update("n") { $0 = ($0 ?? 0) + 1 }
                         }
                         try await cache.setValue(number, forKey: "other \(number)")
                     } catch {

@@ -174,7 +174,7 @@ struct CacheUndecodableTests {
     }
 
     @Test func `the removal of an entry whose key does not decode says to read all again`() async throws {
-        let cache: Cache<OneWay, Int> = try place.manager().cache(
+        let cache: Cache<OneWay, Int> = try await place.manager().cache(
             named: "a", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
         cache[OneWay(1)] = 1
         var changes = cache.changes(every: .zero).makeAsyncIterator()

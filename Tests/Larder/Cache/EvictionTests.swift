@@ -99,7 +99,7 @@ struct EvictionTests {
     ) async throws {
         let manager = try place.manager()
         let events = manager.events
-        let cache: Cache<Int, Int> = try manager.cache(
+        let cache: Cache<Int, Int> = try await manager.cache(
             named: "a", version: "1", maxAge: .seconds(60),
             options: CacheOptions(
                 disk: DiskLimits(countLimit: 3), keepsExpired: keeping == .option ? .seconds(600) : .zero

@@ -24,7 +24,7 @@ struct FreshValueTests {
                 do { try begun.value?() } catch { Issue.record(error) }
             }
         }
-        let cache: Cache<Int, String> = try manager.cache(
+        let cache: Cache<Int, String> = try await manager.cache(
             named: "a", version: "1", maxAge: .seconds(10), options: CacheOptions(inlineLimit: inlineLimit).steady)
         let (count, fresh) = (1400, [300, 511, 512, 700, 1399])
         try await cache.setValues((0..<count).map { ($0, "old") })

@@ -57,9 +57,9 @@ struct ReadOnlyTests {
         var configuration = time.configuration
         configuration.access = .readOnly
         let reader = try CacheManager(url: url, configuration: configuration)
-        let early: Cache<Int, String> = try reader.cache(named: "a", version: "1", maxAge: .hours(1))
+        let early: Cache<Int, String> = try await reader.cache(named: "a", version: "1", maxAge: .hours(1))
         let changes = early.changes()
-        var cache: Cache<Int, String>? = try writer.cache(named: "a", version: "1", maxAge: .seconds(1))
+        var cache: Cache<Int, String>? = try await writer.cache(named: "a", version: "1", maxAge: .seconds(1))
         cache?[1] = "one"
         time.advance(by: .seconds(60))
         #expect(try await cache?.removeExpired() == 0)

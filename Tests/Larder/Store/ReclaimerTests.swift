@@ -18,7 +18,7 @@ struct ReclaimerTests {
         configuration.busyTimeout = .zero
         configuration.log = { if let code = $0.error?.code { told.add(code) } }
         let manager = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        let cache: Cache<Int, Int> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited)
         try await cache.setValues((0..<1200).map { ($0, $0) })
         try await cache.removeAll()
         #expect(time.pendingCount == 1)

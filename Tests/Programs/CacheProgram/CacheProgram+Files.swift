@@ -27,7 +27,7 @@ extension CacheProgram {
             return ""
         }
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
-        let cache: Cache<Int, Data> = try manager.cache(
+        let cache: Cache<Int, Data> = try await manager.cache(
             named: "files", version: "1", maxAge: .days(7),
             options: CacheOptions(memory: .disabled, inlineLimit: 0, fileName: fileName), codec: codec)
         try await cache.setValue(Data([1]), forKey: 1)

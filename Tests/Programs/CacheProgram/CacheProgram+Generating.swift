@@ -10,7 +10,7 @@ extension CacheProgram {
     /// before it is given to be stored, and says what came of it.
     static func generate(_ path: String, mark: UInt8) async throws {
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
-        let cache: Cache<Int, Data> = try manager.cache(
+        let cache: Cache<Int, Data> = try await manager.cache(
             named: "made", version: "1", maxAge: .unlimited, options: CacheOptions(inlineLimit: 1000))
         func words(of entry: CacheEntry<Int, Data>?) -> String {
             guard let entry else { return "nil" }
@@ -56,8 +56,8 @@ extension CacheProgram {
     static func holdUpGenerators(_ path: String) async throws {
         say("one thread", await hasOneThread())
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
-        let due: Cache<Int, Int> = try manager.cache(named: "due", version: "1", maxAge: .days(1))
+        let cache: Cache<Int, Int> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        let due: Cache<Int, Int> = try await manager.cache(named: "due", version: "1", maxAge: .days(1))
         try await due.setValue(1, forKey: 1)
         let (made, done) = (Counter(), Counter())
         let (makings, making) = AsyncStream.makeStream(of: Void.self)

@@ -87,7 +87,7 @@ extension CacheProgram {
         let files = try numbers(manager, inlineLimit: 0)
         for key in reads.indices.map({ 100 + $0 }) {
             try await files.setValue(Data([1]), forKey: key)
-            guard let url = try files.fileURL(forKey: key) else { return say("no file") }
+            guard let url = try await files.fileURL(forKey: key) else { return say("no file") }
             let lease = key == 100 + pass ? lease(url.path) : -1
             defer { close(lease) }
             if lease < 0 { try FileManager.default.removeItem(at: url) }

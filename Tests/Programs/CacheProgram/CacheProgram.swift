@@ -188,7 +188,7 @@ struct CacheProgram {
         configuration.wake = { Wakeup($1) }
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
         let other = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
-        let cache: Cache<Int, Int> = try manager.cache(
+        let cache: Cache<Int, Int> = try await manager.cache(
             named: "a", version: "1", maxAge: .days(7).sinceLastAccess, options: CacheOptions(accessGrain: .zero))
         try await cache.setValues([1: 1, 2: 2])
         // Uses to write down, and something to sweep.

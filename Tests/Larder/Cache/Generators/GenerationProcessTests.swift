@@ -21,7 +21,7 @@ struct GenerationProcessTests {
     @Test(arguments: [false, true])
     func `what is made first after another process has cleared is stored`(isBlocking: Bool) async throws {
         let peer = try ChildProcess("larder-test-peer", [folder("store.sqlite").path, "1"])
-        let shared: Cache<String, Data> = try manager.cache(named: "shared", version: "1", maxAge: .unlimited)
+        let shared: Cache<String, Data> = try await manager.cache(named: "shared", version: "1", maxAge: .unlimited)
         try await shared.setValue(Data([1]), forKey: "old")
         #expect(try peer.ask("count") == "1")
         #expect(try peer.ask("clear") == "ok")

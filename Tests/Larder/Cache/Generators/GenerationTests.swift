@@ -188,7 +188,7 @@ struct GenerationTests {
                 return Data(value.utf8)
             }, decode: { String(decoding: $0, as: UTF8.self) })
         let place = try StorePlace()
-        let cache: Cache<Int, String> = try place.manager().cache(
+        let cache: Cache<Int, String> = try await place.manager().cache(
             named: "asking", version: "1", maxAge: .days(1), codec: codec)
         home.change { $0 = cache }
         defer { home.change { $0 = nil } }

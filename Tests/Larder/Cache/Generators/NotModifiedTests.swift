@@ -71,7 +71,7 @@ struct NotModifiedTests {
             String(decoding: data, as: UTF8.self)
         }
         let twice = DataTransform(identifier: "twice", apply: { $0 + $0 }, undo: { $0.prefix($0.count / 2) })
-        let cache: Cache<Int, String> = try bench.manager.cache(
+        let cache: Cache<Int, String> = try await bench.manager.cache(
             named: "lossy", version: "1", maxAge: .minutes(1), options: CacheOptions(inlineLimit: inlineLimit).steady,
             codec: codec.then(twice))
         cache[1] = "body!"

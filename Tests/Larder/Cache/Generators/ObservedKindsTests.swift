@@ -86,7 +86,7 @@ struct ObservedKindsTests {
         var configuration = bench.time.configuration
         configuration.sizeLimit = 1000
         let manager = try CacheManager(url: bench.folder("limited.sqlite"), configuration: configuration)
-        let cache: Cache<Int, Data> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        let cache: Cache<Int, Data> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited)
         for key in 1...4 { try await cache.setValue(Data(count: 200), forKey: key) }
         var stream = cache.changes().makeAsyncIterator()
         try await cache.setValue(Data(count: 700), forKey: 5)
@@ -108,7 +108,7 @@ struct ObservedKindsTests {
     @Test func `what another manager on the same path changes is told of`() async throws {
         let cache = try await filled()
         let other = try CacheManager(url: bench.folder("store.sqlite"), configuration: bench.time.configuration)
-        let twin: Cache<Int, String> = try other.cache(named: "numbers", version: "1", maxAge: .minutes(1))
+        let twin: Cache<Int, String> = try await other.cache(named: "numbers", version: "1", maxAge: .minutes(1))
         let changes = try await batch(cache) {
             twin[1] = nil
             twin[7] = "seven"
@@ -134,7 +134,7 @@ struct ObservedKindsTests {
 
     // case 228
     @Test func `a stream that nobody reads holds keys and no values`() async throws {
-        let cache: Cache<Int, Tracked> = try bench.manager.cache(
+        let cache: Cache<Int, Tracked> = try await bench.manager.cache(
             named: "tracked", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled))
         var stream = cache.changes().makeAsyncIterator()
         for round in 1...3 { try await cache.setValues((0..<3000).map { ($0, Tracked($0 * round)) }) }

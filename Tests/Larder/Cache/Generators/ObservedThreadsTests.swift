@@ -21,7 +21,7 @@ struct ObservedThreadsTests {
         let cache = try bench.numbers(.minutes(1))
         let sameCache = try bench.numbers(.minutes(5))
         let other = try CacheManager(url: bench.folder("store.sqlite"), configuration: bench.time.configuration)
-        let twin: Cache<Int, String> = try other.cache(
+        let twin: Cache<Int, String> = try await other.cache(
             named: "numbers", version: "1", maxAge: .minutes(1), options: CacheOptions().steady)
         let stream = cache.changes(every: interval)
         let seed = Seeded().seed

@@ -77,7 +77,7 @@ struct PassEndTests {
         let bench = try Workbench()
         let cache = try bench.numbers(.hours(1), CacheOptions(memory: .disabled, inlineLimit: 0))
         for number in 0..<10 { cache[number] = "\(number)" }
-        let file = try #require(try cache.fileURL(forKey: 6))
+        let file = try await #require(try cache.fileURL(forKey: 6))
         let keys = try await walk(cache, form) { key in
             guard key == 3 else { return true }
             // One was read with the page that the pass stands in, and its file goes; another goes with its row.

@@ -101,7 +101,7 @@ struct SharedAnswerTests {
     }
 
     @Test func `what a closure throws is told, also where the old value is out of reach`() async throws {
-        let cache: Cache<Int, String> = try manager.cache(
+        let cache: Cache<Int, String> = try await manager.cache(
             named: "shared", version: "1", maxAge: .seconds(1), options: CacheOptions(memory: .disabled))
         let value = cache.generator(GenerationPolicy(staleOnError: .seconds(600))) { [manager] _ in
             try await manager.close()
