@@ -31,9 +31,10 @@ CREATE TABLE entry (
     is_pinned   INTEGER NOT NULL DEFAULT 0,
     revision    INTEGER NOT NULL,              -- another number with every write of the row, rising with time
     used        INTEGER,                       -- place in the order of use, on the scale of revision; NULL: the write
-    checksum    INTEGER,                       -- of all columns but id, accessed_at, revision, used; of a file's bytes, too
+    checksum    INTEGER,                       -- of all columns but id, accessed_at, revision, used, tags; of a file's bytes, too
     cost        INTEGER,                       -- against the cost limit of memory; NULL: the size of the payload
     file        TEXT,                          -- name of the payload's file, when it is not in the row
+    tags        TEXT,                          -- JSON array of the entry's tags in order; NULL: none
     extended    BLOB,
     payload     BLOB
 ) STRICT;
@@ -45,3 +46,11 @@ CREATE INDEX entry_own_age ON entry (cache) WHERE age_rule IS NOT NULL;
 
 -- Few have a file; a sweep of the folder asks which files are named.
 CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL;
+
+-- Which entries have a tag. A row counts if the entry it names has the tag: a write of the entry leaves old rows behind.
+CREATE TABLE tag (
+    tag   TEXT    NOT NULL,
+    cache INTEGER NOT NULL,                    -- cache.id
+    entry INTEGER NOT NULL,                    -- entry.id
+    PRIMARY KEY (tag, cache, entry)
+) STRICT, WITHOUT ROWID;

@@ -133,7 +133,7 @@ struct HouseRulesTests {
     }
 
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
-        let queries = "Sources/Larder/Entries/Queries.swift"
+        let queries = "Sources/Larder/Entries/Queries"
         try expect(
             #""\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|PRAGMA|BEGIN|COMMIT) "#,
             onlyIn: ["Sources/LarderSQLite/", queries], of: sources)

@@ -103,6 +103,10 @@ struct Snippets {
         }
         guard counts["visits"] == 0, articles[7] == nil else { throw Surprise() }
 
+        try articles.setValue(article, forKey: 7, tags: ["author:3", "front page"])
+        try articles.removeAll(tagged: "author:3")
+        try manager.removeAll(tagged: "author:3")
+
         articles[1] = article
         try articles.removeAll { $0.value.title.isEmpty }
         try articles.removeAll()

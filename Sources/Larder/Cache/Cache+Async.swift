@@ -52,13 +52,14 @@ extension Cache {
     @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
-        pinned: Bool? = nil
+        tags: Set<String> = [], pinned: Bool? = nil
     ) async throws(CacheError) {
         guard let value else { return try await remove(key) }
         try await beginWriting("set a value")
         defer { endWriting() }
         var write = try core.encoded(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+        if !tags.isEmpty { write.content.row.setTags(tags) }
         if core.isLarge(write, terms) { write = try await core.spilled([write], terms)[0] }
         try await core.put(write)
     }

@@ -6,7 +6,7 @@ extension Cache {
     /// wait meanwhile, other keys go on. The body may read anything; a plain write to the store from inside it, on its
     /// thread, throws ``CacheError/Code/reentrant``.
     ///
-    /// Another process may write the key meanwhile: the later write stands. A ``CacheManager/transaction(_:)`` keeps
+    /// Another process may write the key meanwhile: the later write stands. A `transaction(_:)` keeps
     /// other processes out too.
     @discardableResult
     public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
@@ -87,6 +87,7 @@ extension SubCache {
         var write = try prepare(value, forKey: key, extended: row?.extended, terms)
         write.content.row.age = row?.facts.age
         write.content.row.isPinned = row?.facts.isPinned ?? false
+        write.content.row.keepsTags = row != nil
         do throws(CacheError) {
             let request = setRequest(write, scope: .unheld)
             try ledger.runKeeping(request)

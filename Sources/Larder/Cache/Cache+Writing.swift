@@ -3,7 +3,7 @@ public import Foundation
 extension Cache {
     /// Writes the value of a key, in both tiers; nil removes it.
     ///
-    /// An argument that is left out resets what the entry had: its own age, cost and extended data. Its pin stays. When the
+    /// An argument that is left out resets what the entry had: its own age, cost, extended data and tags. Its pin stays. When the
     /// call throws, nothing has changed.
     ///
     /// - Parameters:
@@ -13,16 +13,18 @@ extension Cache {
     ///     a value that comes back from disk costs the same.
     ///   - maxAge: An age of this entry's own, in place of the sub-cache's.
     ///   - extendedData: Bytes to store beside the value. What was there goes if nil; empty is not nil.
+    ///   - tags: Words by which `removeAll(tagged:)` finds the entry.
     ///   - pinned: Whether limits and trims leave the entry on disk; nil keeps a pin that is there.
     @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
-        pinned: Bool? = nil
+        tags: Set<String> = [], pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try remove(key) }
         try checkWritable("set a value")
-        let write = try core.prepare(
+        var write = try core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
+        if !tags.isEmpty { write.content.row.setTags(tags) }
         try core.put(write)
     }
 

@@ -20,7 +20,7 @@ public import Synchronization
 /// which goes by `==`, may serve what was written under the one key after the other was written.
 ///
 /// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are
-/// three exceptions: the body of ``update(_:_:)`` holds its key, that of a transaction the writing side of the store, and
+/// three exceptions: the body of `update(_:_:)` holds its key, that of a transaction the writing side of the store, and
 /// a key's own `==` runs under the lock of the memory tier, and its `hash` too under those of generations and of observers;
 /// neither may call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
@@ -75,7 +75,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// The value of a key, or the default if there is none; as a dictionary's.
     ///
-    /// Reading and writing are two steps, so `cache[key, default: 0] += 1` is not atomic: use ``update(_:_:)``.
+    /// Reading and writing are two steps, so `cache[key, default: 0] += 1` is not atomic: use `update(_:_:)`.
     @inlinable
     public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
         get { self[key] ?? value() }

@@ -55,6 +55,8 @@ extension Connection {
             try statement.bind(checksum ^ SealedColumns.pin, at: 14)
             if let extended = content.extended { try statement.bind(Array(extended), at: 11) }
             if let cost = content.cost { try statement.bind(Int64(cost), at: 13) }
+            try statement.bind(Int64(content.keepsTags ? 1 : 0), at: 16)
+            if !content.tags.isEmpty { try statement.bind(EntryTags.text(of: content.tags), at: 15) }
             if let file {
                 try statement.bind(file.name, at: 9)
                 try statement.binding(key, at: 2) { (statement) throws(SQLiteError) in try statement.run() }

@@ -150,6 +150,10 @@ package struct EntryContent: Sendable {
     package var isPinned: Bool?
     /// What it counts against the limit of memory, if that is not the size of the payload.
     package var cost: Int?
+    /// In NFC and in order.
+    package var tags: [String] = []
+    /// A Boolean value that indicates whether an entry that is written over keeps its tags.
+    package var keepsTags = false
 
     @usableFromInline
     package init(
@@ -163,6 +167,10 @@ package struct EntryContent: Sendable {
         self.isPinned = isPinned
         self.cost = cost
     }
+
+    /// Sets the tags.
+    @usableFromInline
+    package mutating func setTags(_ tags: Set<String>) { self.tags = EntryTags.list(tags) }
 
     /// Payload and extended data, in bytes.
     package var size: Int { payload.count + (extended?.count ?? 0) }

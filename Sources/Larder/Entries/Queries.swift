@@ -5,7 +5,7 @@ package import LarderSQLite
 /// A query on entries names the generation first (`?1`), so none can see the rows of a retired one.
 package enum Queries {
     /// What `EntryFacts` is read from, in its order.
-    private static let facts =
+    static let facts =
         "id, revision, size, written_at, accessed_at, age_rule, age, is_pinned, file, checksum"
 
     /// Whether an entry is served at ?2, where those without an age of their own follow kind ?3 and age ?4.
@@ -92,13 +92,13 @@ package enum Queries {
     static let upsert = SQL(
         """
         INSERT INTO entry (cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, checksum, cost,
-            file, extended, payload)
-        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ifnull(?7, 0), ?8, iif(?7, ?14, ?10), ?13, ?9, ?11, ?12)
+            file, tags, extended, payload)
+        VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ifnull(?7, 0), ?8, iif(?7, ?14, ?10), ?13, ?9, ?15, ?11, ?12)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at,
             accessed_at = excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age,
             is_pinned = ifnull(?7, is_pinned), revision = \(nextRevision("excluded.revision")), used = NULL,
             checksum = iif(ifnull(?7, is_pinned), ?14, ?10), cost = excluded.cost, file = excluded.file,
-            extended = excluded.extended, payload = excluded.payload
+            tags = iif(?16, tags, excluded.tags), extended = excluded.extended, payload = excluded.payload
         """)
 
     static let changeColumns = SQL(
@@ -307,12 +307,12 @@ package enum Queries {
     static let restoreEntry = SQL(
         """
         INSERT INTO entry (id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used, checksum,
-            cost, file, extended, payload)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+            cost, file, tags, extended, payload)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
         ON CONFLICT (cache, key) DO UPDATE SET size = excluded.size, written_at = excluded.written_at, accessed_at =
             excluded.accessed_at, age_rule = excluded.age_rule, age = excluded.age, is_pinned =
             excluded.is_pinned, revision = excluded.revision, used = excluded.used, checksum =
-            excluded.checksum, cost = excluded.cost, file = excluded.file, extended =
+            excluded.checksum, cost = excluded.cost, file = excluded.file, tags = excluded.tags, extended =
             excluded.extended, payload = excluded.payload
         WHERE excluded.revision > revision
         """)

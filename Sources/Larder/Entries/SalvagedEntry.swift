@@ -4,7 +4,7 @@ package import LarderSQLite
 /// An entry as it is on its page, without a look at an index.
 package struct SalvagedEntry: Sendable {
     /// The number of columns of the table of entries.
-    package static let columnCount = 16
+    package static let columnCount = 17
 
     package let id: Int64
     package let cache: Int64
@@ -35,7 +35,7 @@ package struct SalvagedEntry: Sendable {
         let used = values[10].number.map { min(max($0, 1), Self.highestRevision) }
         let age = values[6].number.map { StoredAge(kind: $0, milliseconds: values[7].number ?? 0) }
         let name = values[13].bytes.map { String(decoding: $0, as: UTF8.self) }
-        let extended = values[14].bytes.map { Data($0) }
+        let extended = values[15].bytes.map { Data($0) }
         let columns = SealedColumns(
             cache: cache, key: key, size: size, writtenAt: writtenAt, age: age, isPinned: isPinned != 0,
             cost: values[12].number, file: name, extended: extended)
@@ -46,7 +46,7 @@ package struct SalvagedEntry: Sendable {
             isSound = false
         } else {
             file = nil
-            let payload = values[15].bytes
+            let payload = values[16].bytes
             isSound =
                 payload.map { payload in
                     Int64(payload.count) == payloadSize

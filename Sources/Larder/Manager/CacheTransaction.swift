@@ -2,7 +2,7 @@ public import Foundation
 internal import LarderSQLite
 internal import Synchronization
 
-/// Several reads and writes as one step, over any of a manager's sub-caches; see ``CacheManager/transaction(_:)``.
+/// Several reads and writes as one step, over any of a manager's sub-caches; see `transaction(_:)`.
 public struct CacheTransaction: ~Copyable {
     private let staging: TransactionStaging
 
@@ -26,15 +26,17 @@ public struct CacheTransaction: ~Copyable {
 
     /// Writes the value of a key when the transaction ends; nil removes it.
     ///
-    /// The parameters are those of `setValue(_:forKey:cost:maxAge:extendedData:pinned:)`.
+    /// The parameters are those of `Cache.setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)`.
     public func setValue<Key, Value>(
         _ value: Value?, forKey key: Key, in cache: Cache<Key, Value>, cost: Int? = nil, maxAge: MaxAge? = nil,
-        extendedData: Data? = nil, pinned: Bool? = nil
+        extendedData: Data? = nil, tags: Set<String> = [], pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try removeValue(forKey: key, in: cache) }
         try staging.check(cache, forWriting: true)
-        let write = try cache.core.prepare(
+        var prepared = try cache.core.prepare(
             value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, cache.terms)
+        prepared.content.row.setTags(tags)
+        let write = prepared
         staging.stage(
             cache.ledger, write.stored, value: value,
             StagedWrite(request: cache.core.stagedSet(write), spilled: write.content.spilled))

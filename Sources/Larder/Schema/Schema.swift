@@ -24,7 +24,7 @@ package enum Schema {
 
     /// Throws what SQLite says if a table or a column that we use is missing.
     package static func check(_ connection: inout Connection) throws(SQLiteError) {
-        for probe in [cacheProbe, entryProbe] {
+        for probe in [cacheProbe, entryProbe, tagProbe] {
             do {
                 try connection.run(probe)
             } catch  where error.code == .error {
@@ -41,6 +41,10 @@ package enum Schema {
     private static let entryProbe = SQL(
         """
         SELECT id, cache, key, size, written_at, accessed_at, age_rule, age, is_pinned, revision, used,
-            checksum, cost, file, extended, payload FROM entry LIMIT 0
+            checksum, cost, file, tags, extended, payload FROM entry LIMIT 0
+        """)
+    private static let tagProbe = SQL(
+        """
+        SELECT tag, cache, entry FROM tag LIMIT 0
         """)
 }

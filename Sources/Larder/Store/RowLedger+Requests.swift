@@ -94,6 +94,7 @@ extension RowLedger {
             }
         }
         try connection.put(place.generation, key, content.row, file: file, revision: revision)
+        if !content.row.tags.isEmpty { try connection.addTags(content.row.tags, place.generation, key) }
     }
 
     private func remove(

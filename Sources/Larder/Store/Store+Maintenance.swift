@@ -24,6 +24,7 @@ extension Store {
         counts.trimmed += try inUse { (ledger) throws(CacheError) in try ledger.holdLimits(slack: false) }
         counts.trimmed += try holdLimits(slack: false)
         counts.reclaimed = try reclaimer.finish(self)
+        try deleteStaleTags()
         counts.orphans = try sweepFiles()
         // What went has made the log long; what gives back its space adds little.
         try tidyLog()

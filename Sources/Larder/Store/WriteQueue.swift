@@ -58,7 +58,8 @@ package final class WriteQueue: Sendable {
             request.waiter = .task(continuation)
             if enqueue(request, onThread: false) { offerLead(store) }
         }
-        if let error = request.error { throw error }
+        // Under the lock, which the leader took when it was done: what that left in the request is seen from here on.
+        if let error = state.withLock({ _ in request.error }) { throw error }
     }
 
     private func wait(for request: WriteRequest, _ store: Store) {

@@ -156,7 +156,7 @@ struct MaintenanceTests {
             try $0.change(
                 """
                 INSERT INTO entry SELECT 100, cache, key, 4, written_at, accessed_at, age_rule, age, is_pinned, revision - 2,
-                    used, checksum, cost, file, extended, x'00000000' FROM entry WHERE key = 2
+                    used, checksum, cost, file, tags, extended, x'00000000' FROM entry WHERE key = 2
                 """)
         }
         let again = try place.manager()

@@ -29,13 +29,15 @@ struct UndecodableFileTests {
         let options = CacheOptions(memory: .disabled, inlineLimit: inline, undecodable: policy)
         do {
             let manager = try place.manager()
-            let old: Cache<Int, Old> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited, options: options)
+            let old: Cache<Int, Old> = try await manager.cache(
+                named: "a", version: "1", maxAge: .unlimited, options: options)
             for key in 1...2 { old[key] = Old(name: "\(key)") }
             try await manager.close()
         }
         #expect(try place.spilledFiles().count == (inline == 0 ? 2 : 0))
         let manager = try place.manager()
-        let cache: Cache<Int, New> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited, options: options)
+        let cache: Cache<Int, New> = try await manager.cache(
+            named: "a", version: "1", maxAge: .unlimited, options: options)
         let events = manager.events
         var outcome = Outcome()
         for _ in 0..<2 {

@@ -40,6 +40,7 @@ struct StoreSalvage: ~Copyable {
         try fresh.transaction { (fresh) throws(SQLiteError) in
             for row in generations { try fresh.restore(row) }
             try carryEntries(to: &fresh)
+            try fresh.restoreTags()
             report.entries = try fresh.countRows()
             report.lost = max(damagedRows, try countMissing(in: &fresh))
         }
