@@ -46,7 +46,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
 
     /// The sub-cache that is in use, if it is of this version.
     private func joined() throws(CacheError) -> Opened? {
-        guard let ledger = store.live[name], ledger.isOf(version: version.description, codec: codec),
+        guard let ledger = store.live[name], ledger.isOf(version: version.text, codec: codec),
             try ledger.isCurrent()
         else { return nil }
         let present = try store.present()
@@ -116,7 +116,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     /// What is written down of this opening.
     private var declaration: Generation {
         var generation = Generation(
-            name: name, version: version.description, codec: codec, age: StoredAge(rule), openedAt: openedAt)
+            name: name, version: version.text, codec: codec, age: StoredAge(rule), openedAt: openedAt)
         generation.keepsExpired = keepsExpired
         return generation
     }
@@ -206,7 +206,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
         // Of all caches: the first that is opened sees to the rows of those that nobody opens.
         let leastAge = try connection.leastAge()
         if var live = try connection.liveGeneration(named: name) {
-            if live.isOf(version: version.description, codec: codec) {
+            if live.isOf(version: version.text, codec: codec) {
                 let lastOpening = live.openedAt
                 try connection.declare(
                     live.id, age: StoredAge(rule), keepsExpired: keepsExpired, openedAt: openedAt)
@@ -261,7 +261,7 @@ struct CacheOpening<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendab
     /// It was found outside the order of writes, and may be emptied or replaced by now: it is bound to no round, so that the
     /// first read and the first write look again.
     private func foundOnDisk() throws(CacheError) -> Found? {
-        let (name, version, codec) = (name, version.description, codec)
+        let (name, version, codec) = (name, version.text, codec)
         let present = try store.present()
         return try store.read { (connection, database) throws(SQLiteError) -> Found? in
             guard let live = try connection.liveGeneration(named: name), live.isOf(version: version, codec: codec)

@@ -44,7 +44,10 @@ extension MemoryCacheState {
         forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64, isCoarse: Bool
     ) -> Found {
         let place = table.locate(key, hash: hash)
-        if place.index == 0 { return Found() }
+        if place.index == 0 {
+            counts.misses &+= 1
+            return Found()
+        }
         var now = now
         if rule.needsStart {
             let start = starts[Int(place.index)]
@@ -55,7 +58,12 @@ extension MemoryCacheState {
         } else if isCoarse && rule.isUndecided(start: now, coarse: now, lag: SystemClock.coarseLag) {
             now = SystemClock.now()
         }
-        if isExpired(place.index, rule: rule, now: now) { return Found(expired: remove(place)) }
+        if isExpired(place.index, rule: rule, now: now) {
+            counts.misses &+= 1
+            counts.expirations &+= 1
+            return Found(expired: remove(place))
+        }
+        counts.hits &+= 1
         if rule.isSliding { starts[Int(place.index)] = now }
         table.promote(place.index)
         return Found(value: table.value(at: place.index))

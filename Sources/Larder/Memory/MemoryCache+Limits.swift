@@ -84,6 +84,7 @@ extension MemoryCache {
             sweep.count += discards.count
         }
         state.withLock { state in
+            state.counts.expirations += sweep.count
             state.sweeps -= 1
             state.giveBackRoom()
         }

@@ -33,6 +33,12 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
     private let isWatched: Bool
 
+    /// The name that the program gave it.
+    let label = Mutex("")
+
+    /// Where its intervals come from.
+    let timekeeper: Timekeeper
+
     /// Removes entries when their time has come; nil where nothing expires.
     @usableFromInline let expiry: MemoryExpiry?
 
@@ -89,7 +95,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             MemoryCacheState(
                 seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
                 byteLimit: Swift.max(0, byteLimit), sides: rule.needsStart ? EntryBytes.ofStart : 0))
-        expiry = rule.isUnlimited ? nil : MemoryExpiry(timekeeper ?? Timekeeper(clock: injectedClock))
+        self.timekeeper = timekeeper ?? Timekeeper(clock: injectedClock)
+        expiry = rule.isUnlimited ? nil : MemoryExpiry(self.timekeeper)
         isWatched = clearsOnMemoryPressure
         if isWatched { PressureWatcher.shared.add(self) }
     }

@@ -48,6 +48,8 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var entryBound: Int
     /// The bytes of each entry in the table and next to it.
     @usableFromInline let overhead: Int
+    /// What happened since the cache was created, or since the numbers were reset.
+    @usableFromInline var counts = MemoryCacheStatistics()
     /// How many sweeps are on their way through the indices, which stay what they are until then.
     var sweeps = 0
     /// The keys some `update` works on.
@@ -100,7 +102,11 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable
     mutating func value(forKey key: Key, hash: UInt64) -> Value? {
         let place = table.locate(key, hash: hash)
-        if place.index == 0 { return nil }
+        if place.index == 0 {
+            counts.misses &+= 1
+            return nil
+        }
+        counts.hits &+= 1
         table.promote(place.index)
         return table.value(at: place.index)
     }
@@ -129,6 +135,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             if table.count > effectiveCountLimit || table.count == 0 { return nil }
             if isOverLimit(with: cost, units, instead: oldest) { return nil }
             setNothingBeside(oldest)
+            counts.evictions &+= 1
             (displaced.key, displaced.value) = table.replaceLeastRecent(
                 with: key, value, hash: hash, at: place)
             index = oldest
@@ -169,6 +176,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             if needsRoom(for: cost, units) {
                 while table.count > 0 && needsRoom(for: cost, units) {
                     willEvict(self, table.leastRecent)
+                    counts.evictions &+= 1
                     discards.append(remove(table.leastRecent))
                 }
                 giveBackRoom()
@@ -183,6 +191,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         if isOverLimit {
             while isOverLimit {
                 willEvict(self, table.leastRecent)
+                counts.evictions &+= 1
                 discards.append(remove(table.leastRecent))
             }
             giveBackRoom()

@@ -1,0 +1,78 @@
+internal import Synchronization
+
+/// What happened to a memory cache since it was created, or since ``MemoryCache/resetStatistics()``.
+public struct MemoryCacheStatistics: Sendable, Equatable {
+    /// The number of reads that found a value.
+    public var hits = 0
+
+    /// The number of reads that found no value, or one that had expired.
+    public var misses = 0
+
+    /// The number of entries that were removed because a limit was exceeded.
+    public var evictions = 0
+
+    /// The number of entries that had expired when a read or a sweep came to them.
+    public var expirations = 0
+
+    @usableFromInline
+    init() {}
+}
+
+extension MemoryCache {
+    /// The numbers of hits, misses, evictions and expirations; exact, whichever threads the calls come from.
+    ///
+    /// The subscript and ``value(forKey:)`` count as reads.
+    public var statistics: MemoryCacheStatistics { state.withLock { $0.counts } }
+
+    /// Sets all numbers of ``statistics`` to 0.
+    public func resetStatistics() { state.withLock { $0.counts = MemoryCacheStatistics() } }
+
+    /// A name for logs and debuggers; empty unless it is set.
+    public var name: String {
+        get { label.withLock { $0 } }
+        set { label.withLock { $0 = newValue } }
+    }
+
+    /// Returns all entries that have not expired, as they are at one moment.
+    ///
+    /// - Complexity: O(n), under the lock but for the making of the dictionary.
+    public func snapshot() -> [Key: Value] {
+        let now = rule.isUnlimited ? 0 : exactNow()
+        var pairs: [(Key, Value)] = []
+        state.withLock { state in
+            pairs.reserveCapacity(state.table.count)
+            for index in state.table.order where !state.isExpired(index, rule: rule, now: now) {
+                pairs.append((state.table.key(at: index), state.table.value(at: index)))
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: pairs)
+    }
+
+    /// Calls a closure for every entry after each interval, and removes the entries for which it returns true.
+    ///
+    /// The closure is called on a thread of its own while no lock is held, and may use the cache. An entry that was replaced in
+    /// the meantime stays. The first look comes after the first interval, and each later one an interval after the last has
+    /// ended.
+    ///
+    /// - Parameters:
+    ///   - interval: The time between two looks; one of less than a millisecond is a millisecond, zero or less looks never.
+    ///   - shouldEvict: Returns whether to remove an entry; it doesn't count as access.
+    /// - Returns: The task, which ends if it is cancelled or released.
+    public func evict(
+        every interval: Duration, where shouldEvict: @escaping @Sendable (Key, Value) -> Bool
+    ) -> EvictionTask {
+        EvictionTask(every: interval, timekeeper) { [weak self] goesOn in
+            guard let self else { return false }
+            _ = removeAll { goesOn() && shouldEvict($0, $1) }
+            return true
+        }
+    }
+}
+
+extension MemoryCache: CustomStringConvertible {
+    /// The name, if there is one, with the number of entries.
+    public var description: String {
+        let name = name
+        return "MemoryCache(\(name.isEmpty ? "" : "\"\(name)\", ")\(count) entries)"
+    }
+}
