@@ -53,10 +53,10 @@ public struct CBORDecoder: Sendable {
         return value
     }
 
-    /// Lets go of a state that is not used again.
+    /// Releases a state that is not used again.
     private static func abandon(_ state: inout CBORDecodingState) {
         state.finish()
-        // Some type kept its decoder, or a container, for later: that one needs bytes of its own.
+        // If a type kept its decoder or a container, that one needs its own bytes.
         if !isKnownUniquelyReferenced(&state) { state.keepBytes() }
     }
 }

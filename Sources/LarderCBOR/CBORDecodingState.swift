@@ -7,17 +7,15 @@ import Foundation
 final class CBORDecodingState: CBORReusableState {
     /// A reader at the start of the bytes, behind a pointer that frames have at hand.
     ///
-    /// They hold the state, so the pointer is good for as long as they are, and to read through it costs no reference
-    /// count.
+    /// They hold the state, so the pointer is valid as long as they are. A read through it costs no reference count.
     let input: UnsafeMutablePointer<CBORReader>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// Frames by depth; those from `top` on wait to be used again, with their boxes.
-    private var frames: [CBORDecodingFrame] = []
+    /// The frames: those below `top` are open, the others wait for the next value.
+    let frames: UnsafeMutablePointer<[CBORDecodingFrame]>
     private var top = 0
-    /// Something was handed out of which nobody knows whether it was kept.
-    var mayBeKept = false
-    private var isFinished = false
+    /// A decoder or container was kept.
+    private var isKept = false
     private var stack = CBORStack()
     private var ownBytes: UnsafeMutableRawPointer?
 
@@ -27,6 +25,8 @@ final class CBORDecodingState: CBORReusableState {
     init() {
         input = .allocate(capacity: 1)
         input.initialize(to: .empty)
+        frames = .allocate(capacity: 1)
+        frames.initialize(to: [])
     }
 
     /// Makes ready for other bytes.
@@ -37,55 +37,35 @@ final class CBORDecodingState: CBORReusableState {
         stack = CBORStack()
     }
 
-    /// Forgets the bytes, if nobody kept a decoder or a container: then the state may be used again.
+    /// Forgets the bytes, unless a decoder or container was kept.
+    ///
+    /// - Returns: Whether the state may be used again.
     func reset() -> Bool {
-        if mayBeKept { return false }
-        for frame in frames where !frame.areBoxesOurs() { return false }
-        for frame in frames { frame.forget() }
-        // An array that somebody kept still holds the decoder that it was asked from.
-        for frame in frames where !frame.isHandleOurs() { return false }
-        if frames.count > Self.mostKept { trim() }
+        if isKept { return false }
+        if frames.pointee.count > Self.mostFrames { frames.pointee.removeSubrange(Self.mostFrames...) }
         input.pointee = .empty
         if !userInfo.isEmpty { userInfo = [:] }
         return true
     }
 
-    /// More frames than this are not kept: each call looks at them all.
-    private static let mostKept = 64
-
-    /// Lets go of the frames that a value with many containers side by side has left.
-    @inline(never)
-    private func trim() {
-        for frame in frames[Self.mostKept...] {
-            frame.letGo()
-            frame.slot = -1
-        }
-        frames.removeSubrange(Self.mostKept...)
-    }
+    /// The number of frames that are kept for the next value.
+    private static let mostFrames = 64
 
     deinit {
         input.deinitialize(count: 1)
         input.deallocate()
+        frames.deinitialize(count: 1)
+        frames.deallocate()
         ownBytes?.deallocate()
     }
 
     var base: UnsafeRawPointer { input.pointee.base }
     var count: Int { input.pointee.count }
 
-    @inline(__always)
-    func reader(at offset: Int) -> CBORReader {
-        input.pointee.at(offset)
-    }
-
-    /// Lets go of the frames, which hold the state.
+    /// Releases the frames, which hold the state.
     func finish() {
-        for frame in frames {
-            frame.letGo()
-            frame.slot = -1
-        }
-        frames = []
+        frames.pointee = []
         top = 0
-        isFinished = true
     }
 
     /// Makes the state independent of the caller's memory.
@@ -113,95 +93,77 @@ final class CBORDecodingState: CBORReusableState {
         }
     }
 
-    /// Lets a value read itself.
-    ///
-    /// Most often on a frame that was used before, and that stands among the state's until the value has ended: half of
-    /// the time of a small struct goes into reference counts, and that way has three less.
+    /// Calls the value's own `init(from:)`, with a frame.
     func decodeCustom<T: Decodable>(
         _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
     ) throws -> T {
-        guard let parent else { return try decodeOnNewFrame(type, at: offset, in: nil, layers: layers) }
-        return try decodeCustom(type, at: offset, inside: parent, layers: layers)
+        try withFrame(type, at: offset, in: parent, layers: layers) { try T(from: CBORDecoding(frame: $0)) }
     }
 
-    /// The same for an element of `parent`'s value: what is borrowed is not counted.
+    /// Calls `body` with a frame for the item at `offset`; afterwards `end` is where the item ends.
     @inline(__always)
-    func decodeCustom<T: Decodable>(
-        _ type: T.Type, at offset: Int, inside parent: borrowing CBORDecodingFrame, layers: Int
-    ) throws -> T {
-        try checkDepth(type, at: offset, in: parent)
+    func withFrame<R>(
+        _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0,
+        _ body: (CBORDecodingFrame) throws -> R
+    ) throws -> R {
         let depth = top
-        guard let frame = parent.child(depth), let handle = frame._withUnsafeGuaranteedRef({ $0.lentHandle }) else {
-            return try decodeOnNewFrame(type, at: offset, in: copy parent, layers: layers)
-        }
-        top = depth &+ 1
-        defer { top = depth }
-        let serial = frame._withUnsafeGuaranteedRef { frame in
-            frame.open(at: offset, inside: parent, layers: layers)
-            frame.type = type
-            return frame.serial
-        }
-        let value = try T(
-            from: CBORDecoding(
-                handle: handle.takeUnretainedValue(), item: offset, serial: serial, layers: UInt32(layers)))
-        end = try frame._withUnsafeGuaranteedRef { try $0.end(of: type) }
-        return value
+        // Runs when `run` has released the frame.
+        defer { pop(to: depth) }
+        return try run(push(type, at: offset, in: parent, layers: layers), type, body)
     }
 
-    @inline(never)
-    private func decodeOnNewFrame<T: Decodable>(
-        _ type: T.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int
-    ) throws -> T {
-        let depth = top
-        let frame = push(at: offset, in: parent, layers: layers)
-        frame.type = type
-        defer { top = depth }
-        let handle = frame.handle ?? CBORDecodingHandle(frame)
-        let value = try T(
-            from: CBORDecoding(handle: handle, item: offset, serial: frame.serial, layers: UInt32(layers)))
+    @inline(__always)
+    private func run<R>(
+        _ frame: CBORDecodingFrame, _ type: Any.Type, _ body: (CBORDecodingFrame) throws -> R
+    ) throws -> R {
+        let result = try body(frame)
         end = try frame.end(of: type)
-        return value
+        return result
     }
 
-    /// Refuses what lies in `parent` if it lies too deep.
+    /// Opens a frame for the item at `offset`. It stays open until the value that is being decoded has ended.
     @inline(__always)
-    func checkDepth(_ type: Any.Type, at offset: Int, in parent: borrowing CBORDecodingFrame) throws {
-        guard parent.depth < CBORStack.trustedDepth || stack.hasRoom(depth: parent.depth &+ 1) else {
-            throw failure(CBORFault(.tooDeep, offset), type, in: copy parent)
+    func push(
+        _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0
+    ) throws -> CBORDecodingFrame {
+        if let parent, parent.depth >= CBORStack.trustedDepth, !stack.hasRoom(depth: parent.depth + 1) {
+            throw failure(CBORFault(.tooDeep, offset), type, in: parent)
         }
-    }
-
-    /// A frame for the next depth, one used before where nobody can still hold its containers.
-    ///
-    /// It stays taken until the value whose decoding is going on has ended.
-    @inline(__always)
-    func push(at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0) -> CBORDecodingFrame {
-        let frame = parent?.child(top)?.takeUnretainedValue() ?? nextFrame(for: parent)
+        if let parent, parent.keptPath != nil { return frameOutside(type, at: offset, in: parent, layers: layers) }
+        if top == frames.pointee.count { frames.pointee.append(CBORDecodingFrame(state: self)) }
+        let frame = frames.pointee[top]
+        frame.open(at: offset, in: parent, slot: top, layers: layers)
+        frame.type = type
         top &+= 1
-        frame.open(at: offset, in: parent, layers: layers)
         return frame
     }
 
+    /// A frame inside one that was kept: it is not in the stack, so that only its user holds it.
     @inline(never)
-    private func nextFrame(for parent: CBORDecodingFrame?) -> CBORDecodingFrame {
-        // After the end frames would be kept for nothing, and keep the state.
-        if isFinished { return CBORDecodingFrame(state: self, slot: -1) }
-        if top == frames.count {
-            let frame = CBORDecodingFrame(state: self, slot: top)
-            frame.handle = CBORDecodingHandle(frame)
-            frames.append(frame)
-        } else if !frames[top].areBoxesOurs() {
-            mayBeKept = true
-            frames[top].slot = -1
-            frames[top].handle = nil
-            frames[top].nextFrame = nil
-            // Each box holds its frame; who kept one holds it now.
-            frames[top].removeBoxes()
-            frames[top] = CBORDecodingFrame(state: self, slot: top)
-            frames[top].handle = CBORDecodingHandle(frames[top])
+    private func frameOutside(
+        _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame, layers: Int
+    ) -> CBORDecodingFrame {
+        let frame = CBORDecodingFrame(state: self)
+        frame.open(at: offset, in: parent, slot: -1, layers: layers)
+        frame.type = type
+        frame.keepPath(parent.codingPath + parent.elementPath)
+        return frame
+    }
+
+    /// Closes the frames from `depth` on. One that something else holds still is left to its holder.
+    @inline(__always)
+    private func pop(to depth: Int) {
+        while top > depth {
+            top &-= 1
+            if !isKnownUniquelyReferenced(&frames.pointee[top]) { leave(frames.pointee[top]) }
         }
-        parent?.nextFrame = frames[top]
-        return frames[top]
+    }
+
+    @inline(never)
+    private func leave(_ frame: CBORDecodingFrame) {
+        isKept = true
+        frame.keepPath(frame.codingPath)
+        frames.pointee[top] = CBORDecodingFrame(state: self)
     }
 
     // MARK: Errors

@@ -1,139 +1,151 @@
 /// One value or container that is being written.
 ///
-/// Frames of one depth are used again and again, together with the box that the standard library makes around a keyed
-/// container: making that box costs more than writing a small struct. A frame is used again only when nobody but us
-/// holds its boxes, so a container kept beyond its value's end keeps a frame of its own, and its writes are refused.
-final class CBOREncodingFrame: CBORContainerBoxes {
+/// The encoder and the containers that user code gets hold their frame. A frame is used again for a later value only
+/// if nothing else holds it. A container kept beyond its value's end keeps a closed frame, which refuses writes.
+///
+/// Safety: `writer` belongs to `state`, which the frame holds. `keys` belongs to the frame alone, and no access to it
+/// spans a call of user code. What lies behind a pointer needs no check for exclusive access at run time: these checks
+/// took a seventh of the time of a small struct.
+final class CBOREncodingFrame {
     enum Role { case value, nested }
     enum Form { case undecided, single, map, array }
 
     let state: CBOREncodingState
-    /// The state's, at hand.
+    /// The writer of `state`.
     let writer: UnsafeMutablePointer<CBORWriter>
-    /// Its place among the state's frames, -1 if it is not, or no longer, one of them.
-    var slot: Int
-    /// The slot while the frame is open on the stack, else `closed`.
-    var openSlot = CBOREncodingFrame.closed
+    /// The index in the stack of open frames, or `closed`.
+    var slot = CBOREncodingFrame.closed
+    /// Never equal to the index of the innermost frame, which is -1 if none is open.
     static let closed = -2
-    /// Tells one use of the frame from the next.
-    var serial: UInt32 = 0
     var layers = 0
     var role = Role.value
     var form = Form.undecided
     var count = 0
-    /// Where the container's head stands.
+    /// The offset of the container's head.
     var header = 0
-    /// Where the key of the element that is written, or the element itself in an array, begins.
+    /// The offset of the pair or array element that is being written.
     var element = 0
     var detachedBase = 0
-    /// Detached only: where the container ends.
+    /// Detached only: the offset of the container's end.
     var end = 0
     var isDetached = false
-    /// Detached only: what led to it.
+    /// Detached only: the coding path.
     var detachedPath: [any CodingKey] = []
-    /// Somebody may hold it by other means than the boxes: an unkeyed container, an encoder for a superclass.
-    var isShared = false
-
-    /// The keys written so far, a bit for each: exactly for enums of up to 64 cases, else a guess that may err towards
-    /// "written before".
-    var seenKeys: UInt64 = 0
-    /// The same for the keys of nested containers; all of them once there are several types of keys.
-    var openedKeys: UInt64 = 0
-    /// The keys of nested containers that no bit stands for.
-    private var openedNames: Set<String> = []
-    /// The use of the frame that they belong to.
-    private var namesSerial: UInt32 = 0
-    var keyType: ObjectIdentifier?
-    /// The type of the latest element that wrote itself: most often the next one is of that type, too.
+    /// The type of the last element that wrote itself.
     var customType: ObjectIdentifier?
+    /// The keys written so far.
+    private let keys: UnsafeMutablePointer<CBORKeySet>
 
-    /// The frame that the next value below took last.
-    var nextFrame: CBOREncodingFrame? {
-        didSet { next = nextFrame.map { Unmanaged.passUnretained($0) } }
-    }
-    /// The same: to read it costs no reference count.
-    private var next: Unmanaged<CBOREncodingFrame>?
-
-    init(state: CBOREncodingState, slot: Int) {
+    init(state: CBOREncodingState) {
         self.state = state
         writer = state.writer
-        self.slot = slot
+        keys = .allocate(capacity: 1)
+        keys.initialize(to: CBORKeySet())
     }
 
-    func open(_ role: Role, at offset: Int, layers: Int, detachedBase: Int) {
+    deinit {
+        keys.deinitialize(count: 1)
+        keys.deallocate()
+    }
+
+    @inline(__always)
+    func open(_ role: Role, in slot: Int, at offset: Int, layers: Int, detachedBase: Int) {
         self.role = role
         self.layers = layers
         self.detachedBase = detachedBase
-        openSlot = slot
+        self.slot = slot
         form = .undecided
-        isShared = false
         header = offset
         element = offset
         count = 0
     }
 
-    /// The frame for a value below this one, if it is the right one for this depth and free.
-    @inline(__always)
-    func child(_ depth: Int) -> Unmanaged<CBOREncodingFrame>? {
-        guard let next else { return nil }
-        let isFree = next._withUnsafeGuaranteedRef { $0.slot == depth && !$0.isDetached && $0.areBoxesOurs() }
-        return isFree ? next : nil
-    }
-
-    /// Makes the frame refuse whatever comes.
-    func retire() {
-        openSlot = CBOREncodingFrame.closed
-        slot = -1
+    /// Refuses all later writes.
+    func close() {
+        slot = CBOREncodingFrame.closed
         isDetached = false
-        serial &+= 1
-        removeBoxes()
-        nextFrame = nil
     }
 
-    var isOpen: Bool { openSlot >= 0 || isDetached }
+    var isOpen: Bool { slot >= 0 || isDetached }
+    /// A Boolean value that indicates whether the next byte that is written belongs to this frame.
+    @inline(__always)
+    var isInnermost: Bool { slot == writer.pointee.top &- 1 }
 
-    // MARK: Deciding on a form
-
-    func beginMap() {
-        begin(.map, CBORFormat.emptyMap)
-        seenKeys = 0
-        openedKeys = 0
-        keyType = nil
-    }
-
-    /// Notes that a nested container is opened under `key`, or just not.
+    /// Begins a map or an array, unless the frame already has this form.
     ///
-    /// - Returns: Whether one may have been opened under it before.
-    func noteOpening<Key: CodingKey>(_ key: Key, _ text: String) -> Bool {
-        if MemoryLayout<Key>.size == 1 {
-            let number = unsafeBitCast(key, to: UInt8.self)
-            if number < 64 {
-                let bit: UInt64 = 1 << UInt64(number)
-                defer { openedKeys |= bit }
-                return openedKeys & bit != 0
-            }
-        }
-        if namesSerial != serial {
-            namesSerial = serial
-            openedNames.removeAll()
-        }
-        return !openedNames.insert(text).inserted || openedKeys == .max
+    /// - Returns: False if the frame is closed or has another form.
+    @inline(__always)
+    func becomes(_ form: Form) -> Bool {
+        guard isOpen else { return false }
+        if self.form != .undecided { return self.form == form }
+        guard isInnermost || isDetached else { return false }
+        begin(form)
+        return true
     }
 
-    func beginArray() {
-        begin(.array, CBORFormat.emptyArray)
-    }
-
-    private func begin(_ form: Form, _ head: UInt8) {
+    func begin(_ form: Form) {
         self.form = form
         count = 0
+        if form == .map { keys.pointee.removeAll() }
+        let head = form == .map ? CBORFormat.emptyMap : CBORFormat.emptyArray
         if isDetached {
-            // It holds the empty map that stands for "nothing encoded".
+            // The placeholder for a value that encodes nothing is an empty map.
             writer.pointee.base.storeBytes(of: head, toByteOffset: header, as: UInt8.self)
         } else {
             header = writer.pointee.count
             element = header
             writer.pointee.write(byte: head)
         }
+    }
+
+    // MARK: Elements
+
+    /// Writes the key of the next pair.
+    @inline(__always)
+    func begin<Key: CodingKey>(_ key: Key) {
+        element = writer.pointee.count
+        count &+= 1
+        writer.pointee.write(key.stringValue)
+        if !noteKey() { writer.pointee.mayHaveDuplicates = true }
+    }
+
+    /// Adds the key that was just written to the set of keys.
+    ///
+    /// - Returns: False if the map may already have it.
+    @inline(__always)
+    func noteKey() -> Bool {
+        keys.pointee.insert(CBORKeySet.digest(writer.pointee.base + element, writer.pointee.count &- element))
+    }
+
+    /// Removes the element that failed; returns its error, with the path.
+    func undo(_ error: any Error) -> any Error {
+        let converted = state.converted(error)
+        state.rollBack(self)
+        return converted
+    }
+
+    /// Opens a container inside this one, under `key` or as the next element of an array.
+    ///
+    /// - Parameter form: The form it gets; if the map already has a container of this form there, that one is opened.
+    func openNested(key: String?, as form: Form = .undecided) -> CBOREncodingFrame {
+        let state = state
+        guard isInnermost || state.makeInnermost(self) else {
+            writer.pointee.mayHaveDuplicates = true
+            return state.openAside(self, key: key, as: form)
+        }
+        element = writer.pointee.count
+        if let key {
+            writer.pointee.write(key)
+            if !noteKey() {
+                let afterKey = writer.pointee.count
+                if form != .undecided, let earlier = state.reopen(in: self, key: element..<afterKey, as: form) {
+                    writer.pointee.count = element
+                    return earlier
+                }
+                writer.pointee.mayHaveDuplicates = true
+            }
+        }
+        count &+= 1
+        return state.pushNested()
     }
 }

@@ -62,12 +62,12 @@ extension CBOREncodingState {
     /// The path of the element that the innermost frame is at.
     private var currentPath: [any CodingKey] {
         guard top > 0 else { return [] }
-        let frame = frames[top - 1]
+        let frame = writer.pointee.frames[top - 1]
         return frame.codingPath + frame.elementPath
     }
 
-    /// The text whose head stands at `offset`.
-    fileprivate func text(at offset: Int) -> String {
+    /// The text whose head is at `offset`.
+    func text(at offset: Int) -> String {
         var reader = CBORReader(base: UnsafeRawPointer(base), count: count, offset: offset)
         do {
             return try reader.string()
@@ -81,9 +81,9 @@ extension CBOREncodingFrame {
     /// What led to this value or container.
     var codingPath: [any CodingKey] {
         if isDetached { return detachedPath }
-        guard openSlot >= 0 else { return [] }
+        guard slot >= 0 else { return [] }
         var path: [any CodingKey] = []
-        for frame in state.frames[..<openSlot] { path += frame.elementPath }
+        for frame in state.writer.pointee.frames[..<slot] { path += frame.elementPath }
         return path
     }
 

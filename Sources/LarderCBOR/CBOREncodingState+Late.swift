@@ -11,7 +11,7 @@ extension CBOREncodingState {
         _ frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
     ) throws {
         if frame.isDetached { return try insert(into: frame, key: key, body) }
-        guard frame.openSlot >= 0 else { throw outlived() }
+        guard frame.slot >= 0 else { throw outlived() }
         guard makeInnermost(frame) else {
             throw error(Self.self, "A container was written to while one of its elements was being encoded.")
         }
@@ -29,9 +29,15 @@ extension CBOREncodingState {
 
     /// Opens a container inside one that is not the innermost, or not open at all.
     func openAside(_ frame: CBOREncodingFrame, key: String?, as form: CBOREncodingFrame.Form) -> CBOREncodingFrame {
-        let child = CBOREncodingFrame(state: self, slot: -1)
+        let child = CBOREncodingFrame(state: self)
         guard frame.isDetached else { return child }
-        if let key, form != .undecided, let earlier = reopen(in: frame, key: key, as: form) { return earlier }
+        if let key, form != .undecided {
+            let start = count
+            writer.pointee.write(key)
+            let earlier = reopen(in: frame, key: start..<count, as: form)
+            count = start
+            if let earlier { return earlier }
+        }
         let path = frame.detachedPath + [key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)]
         do {
             try insert(into: frame, key: key) { $0.writer.pointee.write(byte: CBORFormat.emptyMap) }
@@ -46,27 +52,28 @@ extension CBOREncodingState {
     /// Opens the nested container that `frame` has under `key` once more, if it is of `form`.
     ///
     /// What it gets now is added to what it has, as with the encoders of Foundation.
-    func reopen(in frame: CBOREncodingFrame, key: String, as form: CBOREncodingFrame.Form) -> CBOREncodingFrame? {
+    ///
+    /// - Parameter key: Where the bytes of the key are, behind those of `frame`.
+    func reopen(
+        in frame: CBOREncodingFrame, key: Range<Int>, as form: CBOREncodingFrame.Form
+    ) -> CBOREncodingFrame? {
         guard frame.form == .map else { return nil }
-        let wanted = count
-        writer.pointee.write(key)
-        defer { count = wanted }
         var offset = frame.header + (frame.isDetached ? CBORWriter.headLength(frame.count) : 1)
         var found: Range<Int>?
         for _ in 0..<frame.count {
             let value = CBORMapSorter.end(self, of: offset)
             let end = CBORMapSorter.end(self, of: value)
-            if CBORMapSorter.areEqual(self, offset..<value, wanted..<count) { found = value..<end }
+            if CBORMapSorter.areEqual(self, offset..<value, key) { found = value..<end }
             offset = end
         }
         guard let place = found else { return nil }
         let (major, number, _) = CBORMapSorter.head(self, at: place.lowerBound)
         guard major == (form == .map ? CBORFormat.Major.map : CBORFormat.Major.array) else { return nil }
-        if let kept = detached.first(where: { $0.header == place.lowerBound }) { return kept.form == form ? kept : nil }
-        let child = CBOREncodingFrame(state: self, slot: -1)
+        if let kept = writer.pointee.detached.first(where: { $0.header == place.lowerBound }) { return kept.form == form ? kept : nil }
+        let child = CBOREncodingFrame(state: self)
         child.form = form
         child.count = Int(number)
-        detach(child, place, frame.codingPath + [CBORPathKey(text: key)])
+        detach(child, place, frame.codingPath + [CBORPathKey(text: text(at: key.lowerBound))])
         return child
     }
 
@@ -75,9 +82,8 @@ extension CBOREncodingState {
         frame.header = place.lowerBound
         frame.end = place.upperBound
         frame.isDetached = true
-        frame.isShared = true
         frame.detachedPath = path
-        detached.append(frame)
+        writer.pointee.detached.append(frame)
     }
 
     /// Gives a detached super encoder its one value, in the place of the empty map that stood for it.
@@ -102,27 +108,19 @@ extension CBOREncodingState {
 
     /// Closes the nested containers above `frame`; false where a value is still being encoded there.
     func makeInnermost(_ frame: CBOREncodingFrame) -> Bool {
-        guard frame.openSlot >= 0 else { return false }
-        for above in frames[(frame.openSlot + 1)..<top] where above.role == .value { return false }
-        while top - 1 > frame.openSlot { closeOrDetach(frames[top - 1]) }
+        guard frame.slot >= 0 else { return false }
+        for above in writer.pointee.frames[(frame.slot + 1)..<top] where above.role == .value { return false }
+        while top - 1 > frame.slot { closeOrDetachInnermost() }
         return true
     }
 
-    private func closeOrDetach(_ frame: CBOREncodingFrame) {
-        let isHeld = frame.isShared || !frame.areBoxesOurs()
+    /// Ends the innermost frame; one that is still held is detached and takes what comes later.
+    private func closeOrDetachInnermost() {
+        let isHeld = !isKnownUniquelyReferenced(&writer.pointee.frames[top - 1])
+        let frame = writer.pointee.frames[top - 1]
         let path = isHeld ? frame.codingPath : []
-        let serial = frame.serial
         end(frame)
-        guard isHeld else { return }
-        frame.serial = serial
-        frame.isDetached = true
-        frame.end = count
-        frame.detachedPath = path
-        detached.append(frame)
-        frames[frame.slot] = CBOREncodingFrame(state: self, slot: frame.slot)
-        frame.slot = -1
-        // Each box holds its frame; who kept one holds it now.
-        frame.removeBoxes()
+        if isHeld { detach(frame, frame.header..<count, path) }
     }
 
     /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.
@@ -132,7 +130,7 @@ extension CBOREncodingState {
             writer.pointee.reserve(growth)
             memmove(base + offset + length + growth, base + offset + length, count - offset - length)
             count += growth
-            if !detached.isEmpty { shift(from: offset + length, by: growth, inserting: nil) }
+            if !writer.pointee.detached.isEmpty { shift(from: offset + length, by: growth, inserting: nil) }
         }
         let end = count
         count = offset
@@ -144,7 +142,7 @@ extension CBOREncodingState {
     private func insert(
         into frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
     ) throws {
-        if frame.form == .undecided { frame.beginMap() }
+        if frame.form == .undecided { frame.begin(.map) }
         let step = key.map { CBORPathKey(text: $0) } ?? CBORPathKey(index: frame.count)
         let start = count
         if let key { writer.pointee.write(key) }
@@ -176,7 +174,7 @@ extension CBOREncodingState {
 
     /// Corrects what is remembered of places behind `offset`.
     private func shift(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
-        for frame in frames[..<top] {
+        for frame in writer.pointee.frames[..<top] {
             if frame.header >= offset { frame.header += length }
             if frame.element >= offset { frame.element += length }
         }
@@ -187,7 +185,7 @@ extension CBOREncodingState {
     ///
     /// A container that ends just there grows if it is `owner` or lies around it; one inside it does not.
     private func shiftDetached(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
-        for frame in detached {
+        for frame in writer.pointee.detached {
             let isAround = owner.map { frame.header <= $0.header } ?? false
             if frame.end > offset || (frame.end == offset && isAround) { frame.end += length }
             if frame.header >= offset, frame !== owner { frame.header += length }

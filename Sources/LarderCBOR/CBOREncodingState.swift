@@ -11,14 +11,6 @@ final class CBOREncodingState: CBORReusableState {
     let writer: UnsafeMutablePointer<CBORWriter>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
-    /// Frames by depth.
-    ///
-    /// Those from `top` on are not in use and wait to be used again, with their boxes.
-    /// No access to them spans code that is not ours, so nothing needs a check for exclusive access at run time.
-    @exclusivity(unchecked) var frames: [CBOREncodingFrame] = []
-    /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
-    @exclusivity(unchecked) var detached: [CBOREncodingFrame] = []
-
     var rules: CBOREncodingRules { writer.pointee.rules }
     var top: Int { writer.pointee.top }
     var base: UnsafeMutableRawPointer { writer.pointee.base }
@@ -96,10 +88,9 @@ final class CBOREncodingState: CBORReusableState {
 
     /// Lets go of the frames, which hold the state.
     func finish() {
-        for frame in frames { frame.retire() }
-        for frame in detached { frame.retire() }
-        frames = []
-        detached = []
+        for frame in writer.pointee.frames + writer.pointee.detached { frame.close() }
+        writer.pointee.frames = []
+        writer.pointee.detached = []
         writer.pointee.top = 0
     }
 }
@@ -116,7 +107,7 @@ extension CBOREncodingState {
         try encodeCustom(value, layers: layers, isRoot: isRoot)
     }
 
-    /// Writes an element of the innermost container, `frame`.
+    /// Writes an element of `frame`, most often one of the same type as the last.
     @inline(__always)
     func encode<T: Encodable>(_ value: T, in frame: CBOREncodingFrame) throws {
         let type = ObjectIdentifier(T.self)
@@ -124,90 +115,73 @@ extension CBOREncodingState {
             if try writeKnown(value) { return }
             frame.customType = type
         }
-        try encodeCustom(value, layers: 0, in: frame)
+        try encodeCustom(value, layers: 0)
     }
 
-    /// Lets a value write itself, into a frame of its own.
-    func encodeCustom<T: Encodable>(
-        _ value: T, layers: Int, in parent: CBOREncodingFrame? = nil, isRoot: Bool = false
-    ) throws {
+    /// Calls the value's own `encode(to:)`, with a frame.
+    func encodeCustom<T: Encodable>(_ value: T, layers: Int, isRoot: Bool = false) throws {
         guard hasRoom else { throw CBORRefusal.tooDeep(T.self) }
         if rules.contains(.deterministic), let unordered = value as? any CBORUnordered, try unordered.writeSorted(self)
         {
             return
         }
-        // The state holds it until the value has ended, so it costs no reference count to work with it.
-        let frame = parent?.child(top) ?? nextFrame(for: parent)
-        let (slot, serial) = frame._withUnsafeGuaranteedRef { frame in
-            open(frame, .value, layers: layers)
-            return (frame.slot, frame.serial)
-        }
+        let slot = top
+        let frame = push(.value, layers: layers)
         do {
-            try value.encode(to: CBOREncoding(frame: frame.takeUnretainedValue(), serial: serial))
+            try value.encode(to: CBOREncoding(frame: frame))
         } catch {
             let converted = converted(error)
             close(downTo: slot)
             throw converted
         }
-        if frame._withUnsafeGuaranteedRef({ $0.form }) == .undecided {
+        if frame.form == .undecided {
             if isRoot {
                 throw CBORRefusal(String(describing: T.self), "Top-level \(T.self) did not encode any values.")
             }
             writer.pointee.write(byte: CBORFormat.emptyMap)
         }
         // Most often nothing else is open.
-        if top == slot &+ 1, detached.isEmpty { return frame._withUnsafeGuaranteedRef { end($0) } }
+        if top == slot &+ 1, writer.pointee.detached.isEmpty { return end(frame) }
         close(downTo: slot)
     }
 
-    /// A frame for the next depth.
-    func push(_ role: CBOREncodingFrame.Role, in parent: CBOREncodingFrame? = nil, layers: Int = 0) -> CBOREncodingFrame
-    {
-        let frame = (parent?.child(top) ?? nextFrame(for: parent)).takeUnretainedValue()
-        open(frame, role, layers: layers)
+    /// Opens a frame for the next depth: the last one used there, if nothing else holds it.
+    @inline(__always)
+    func push(_ role: CBOREncodingFrame.Role, layers: Int = 0) -> CBOREncodingFrame {
+        let slot = top
+        if slot == writer.pointee.frames.count {
+            writer.pointee.frames.append(CBOREncodingFrame(state: self))
+        } else if !isKnownUniquelyReferenced(&writer.pointee.frames[slot]) {
+            writer.pointee.frames[slot] = CBOREncodingFrame(state: self)
+        }
+        let frame = writer.pointee.frames[slot]
+        frame.open(role, in: slot, at: count, layers: layers, detachedBase: writer.pointee.detached.count)
+        writer.pointee.top = slot &+ 1
         return frame
     }
 
-    /// A frame for a container inside another one, which may be one that refuses.
-    func pushNested(in parent: CBOREncodingFrame) -> CBOREncodingFrame {
+    /// Opens a frame for a nested container, which refuses writes if it is too deep.
+    func pushNested() -> CBOREncodingFrame {
         guard hasRoom else {
             isTooDeep = true
-            return CBOREncodingFrame(state: self, slot: -1)
+            return CBOREncodingFrame(state: self)
         }
-        return push(.nested, in: parent)
-    }
-
-    @inline(__always)
-    private func open(_ frame: CBOREncodingFrame, _ role: CBOREncodingFrame.Role, layers: Int) {
-        frame.open(role, at: count, layers: layers, detachedBase: detached.isEmpty ? 0 : detached.count)
-        writer.pointee.top &+= 1
-    }
-
-    /// A frame used before where nobody can still hold its container, else a new one.
-    @inline(never)
-    private func nextFrame(for parent: CBOREncodingFrame?) -> Unmanaged<CBOREncodingFrame> {
-        let top = top
-        if top == frames.count {
-            frames.append(CBOREncodingFrame(state: self, slot: top))
-        } else if !frames[top].areBoxesOurs() {
-            frames[top].retire()
-            frames[top] = CBOREncodingFrame(state: self, slot: top)
-        }
-        parent?.nextFrame = frames[top]
-        return .passUnretained(frames[top])
+        return push(.nested)
     }
 
     /// Ends the frame in `slot` and all above it.
-    @inline(__always)
     func close(downTo slot: Int) {
         while top > slot {
-            let frame = frames[top &- 1]
-            if detached.count > frame.detachedBase {
-                for late in detached[frame.detachedBase...] { late.retire() }
-                detached.removeSubrange(frame.detachedBase...)
-            }
+            let frame = writer.pointee.frames[top - 1]
+            if writer.pointee.detached.count > frame.detachedBase { closeDetached(from: frame.detachedBase) }
             end(frame)
         }
+    }
+
+    @inline(never)
+    private func closeDetached(from base: Int) {
+        for late in writer.pointee.detached[base...] { late.close() }
+        writer.pointee.detached.removeSubrange(base...)
     }
 
     /// Ends the innermost frame: its head gets its count.
@@ -215,19 +189,14 @@ extension CBOREncodingState {
     func end(_ frame: CBOREncodingFrame) {
         if frame.form == .undecided, frame.role == .nested { writer.pointee.write(byte: CBORFormat.emptyMap) }
         finishHead(frame)
-        frame.openSlot = CBOREncodingFrame.closed
-        frame.serial &+= 1
-        writer.pointee.top -= 1
+        frame.slot = CBOREncodingFrame.closed
+        writer.pointee.top &-= 1
     }
 
     /// Puts the number of elements into a container's head, which was left one byte long.
     private func finishHead(_ frame: CBOREncodingFrame) {
-        let major: UInt8
-        switch frame.form {
-        case .map: major = CBORFormat.Major.map
-        case .array: major = CBORFormat.Major.array
-        case .undecided, .single: return
-        }
+        guard frame.form == .map || frame.form == .array else { return }
+        let major = frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array
         if frame.count < 24 {
             base.storeBytes(of: major | UInt8(frame.count), toByteOffset: frame.header, as: UInt8.self)
         } else {
@@ -235,10 +204,10 @@ extension CBOREncodingState {
         }
     }
 
-    /// Throws away what was written from `mark` on, with all that is open above `frame`.
+    /// Discards the current element of `frame`, with all that is open above it.
     func rollBack(_ frame: CBOREncodingFrame) {
-        guard frame.openSlot >= 0 else { return }
-        close(downTo: frame.openSlot + 1)
+        guard frame.slot >= 0 else { return }
+        close(downTo: frame.slot + 1)
         count = frame.element
         frame.count -= 1
     }

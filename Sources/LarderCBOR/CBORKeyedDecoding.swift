@@ -16,8 +16,12 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        let offset = try frame.require(key)
-        return try frame.peek(key, at: offset) { reader throws(CBORFault) in try reader.isNil(layers: 0) }
+        let reader = frame.input.pointee.at(try frame.require(key))
+        do throws(CBORFault) {
+            return try reader.isNil(layers: 0)
+        } catch {
+            throw frame.state.failure(error, Any?.self, in: frame)
+        }
     }
 
     @inline(__always)
@@ -29,7 +33,7 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try frame.read(type, key) }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        try frame.decode(type, key, at: try frame.require(key))
+        try frame.decode(type, at: try frame.require(key))
     }
 
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try frame.readIfPresent(type, key) }
@@ -56,32 +60,29 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
         if let end = frame.endOfNull(at: offset) {
             // What is there for an optional in an optional is the inner nil: for the outer one the key would be missing.
             guard CBOROptionals.isOptional(type) else {
-                frame.advance(key, to: end)
+                frame.advance(to: end)
                 return nil
             }
         }
-        return try frame.decode(type, key, at: offset)
+        return try frame.decode(type, at: offset)
     }
 
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        try frame.openNested(key).keyedContainer(type)
+        try frame.openNested(frame.require(key)).container(keyedBy: type)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try frame.openNested(key).unkeyedContainer(nil)
+        try frame.openNested(frame.require(key)).unkeyedContainer()
     }
 
     func superDecoder() throws -> any Decoder {
-        guard let offset = try frame.locate(CBORPathKey.superclass) else {
-            throw frame.missing(CBORPathKey.superclass)
-        }
-        return try frame.superDecoder(at: offset)
+        try frame.openNested(frame.require(CBORPathKey.superclass))
     }
 
     func superDecoder(forKey key: Key) throws -> any Decoder {
-        try frame.superDecoder(at: try frame.require(key))
+        try frame.openNested(frame.require(key))
     }
 }
 
@@ -120,7 +121,7 @@ extension CBORDecodingFrame {
     /// Reads the value for `key`.
     @inline(__always)
     func read<Key: CodingKey, Primitive: CBORPrimitive>(_ type: Primitive.Type, _ key: Key) throws -> Primitive {
-        try read(type, key, at: try require(key))
+        try read(type, at: try require(key))
     }
 
     @inline(__always)
@@ -129,55 +130,36 @@ extension CBORDecodingFrame {
     ) throws -> Primitive? {
         guard let offset = try locate(key) else { return nil }
         if let end = endOfNull(at: offset) {
-            advance(key, to: end)
+            advance(to: end)
             return nil
         }
-        return try read(type, key, at: offset)
+        return try read(type, at: offset)
     }
 
     @inline(__always)
-    private func read<Key: CodingKey, Primitive: CBORPrimitive>(
-        _ type: Primitive.Type, _ key: Key, at offset: Int
-    ) throws -> Primitive {
+    private func read<Primitive: CBORPrimitive>(_ type: Primitive.Type, at offset: Int) throws -> Primitive {
         var reader = input.pointee.at(offset)
         do throws(CBORFault) {
             let value = try type.decoded(from: &reader)
-            advance(key, to: reader.offset)
+            advance(to: reader.offset)
             return value
         } catch {
             throw state.failure(error, type, in: self)
         }
     }
 
-    /// Looks at the value for `key` without reading it.
-    func peek<Key: CodingKey, R>(
-        _ key: Key, at offset: Int, _ body: (inout CBORReader) throws(CBORFault) -> R
-    ) throws -> R {
-        var reader = input.pointee.at(offset)
-        do throws(CBORFault) { return try body(&reader) } catch { throw state.failure(error, R.self, in: self) }
-    }
-
     @inline(__always)
-    func decode<T: Decodable, Key: CodingKey>(_ type: T.Type, _ key: Key, at offset: Int) throws -> T {
+    func decode<T: Decodable>(_ type: T.Type, at offset: Int) throws -> T {
         let step = element
         let value = try state.decode(type, at: offset, in: self)
         // The value may have read on in this map, by a way of its own.
         element = step
-        advance(key, to: state.end)
+        advance(to: state.end)
         return value
     }
 
-    func openNested<Key: CodingKey>(_ key: Key) throws -> CBORDecodingFrame {
-        let offset = try require(key)
-        try state.checkDepth([String: Any].self, at: offset, in: self)
-        return state.push(at: offset, in: self)
-    }
-
-    func superDecoder(at offset: Int) throws -> any Decoder {
-        try state.checkDepth((any Decoder).self, at: offset, in: self)
-        let frame = CBORDecodingFrame(state: state, slot: -1)
-        frame.open(at: offset, in: self, layers: 0)
-        state.mayBeKept = true
-        return CBORDecoding(handle: CBORDecodingHandle(frame), item: offset, serial: frame.serial, layers: 0)
+    /// A decoder for the value at `offset`.
+    func openNested(_ offset: Int) throws -> CBORDecoding {
+        CBORDecoding(frame: try state.push((any Decoder).self, at: offset, in: self))
     }
 }

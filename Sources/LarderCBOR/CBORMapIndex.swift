@@ -1,138 +1,111 @@
 import Foundation
 
-/// Where the pairs of one map are: made when a key is not where it was expected, and to see that none is there twice.
+/// The offsets of one map's pairs.
+///
+/// Built if a key is not where it was expected, and to see that no key is there twice.
 struct CBORMapIndex {
     struct Entry {
         var key: Int
         var value: Int
-        /// Differs for most keys that differ.
-        var print: UInt64
+        /// The digest of the key's bytes; see `CBORKeySet`.
+        var digest: UInt64
     }
 
     private var entries: [Entry] = []
-    /// The places of the entries in the order of their prints; only where there are many.
-    private var order: [Int32] = []
-    /// Where the next key is expected.
+    /// The keys that were read in order, before the index was built; later all of them.
+    var keys = CBORKeySet()
+    /// The positions in `entries`, if there are more than `mostFew`: by a seeded hash, so that nobody can choose keys
+    /// that collide.
+    private var positions: [CBORMapKey: Int] = [:]
+    /// The position of the key that is expected next.
     private var next = 0
-    /// A bit for each print, where there are few: most keys that are not there are told by it.
-    private var mask: UInt64 = .max
-    /// Where the map ends.
+    /// The offset of the map's end.
     private(set) var end = 0
 
-    /// With more pairs than this the prints are those of a seeded hash, and sorted: nobody can choose keys that meet.
-    private static let small = 32
+    private static let mostFew = 32
 
     /// Reads the pairs from `reader` on, `count` of them, or up to the stop code if that is negative.
     mutating func build(_ reader: CBORReader, count: Int) throws(CBORFault) {
         var reader = reader
         entries.removeAll(keepingCapacity: true)
-        order.removeAll(keepingCapacity: true)
+        keys.removeAll()
+        if !positions.isEmpty { positions = [:] }
         next = 0
         while entries.count != count {
             if count < 0, try reader.skipStop() { break }
             let key = reader.offset
             try reader.skip()
             let value = reader.offset
-            entries.append(Entry(key: key, value: value, print: reader.print(of: key..<value)))
+            entries.append(Entry(key: key, value: value, digest: reader.digest(ofKey: key..<value)))
             try reader.skip()
         }
         end = reader.offset
-        try entries.count <= Self.small ? checkFew(reader) : checkMany(reader)
-    }
-
-    private static func bit(_ print: UInt64) -> UInt64 {
-        1 << ((print &* 0x9E37_79B9_7F4A_7C15) >> 58)
+        try entries.count <= Self.mostFew ? checkFew(reader) : checkMany(reader)
     }
 
     private mutating func checkFew(_ reader: CBORReader) throws(CBORFault) {
-        // A bit for each print: only where two meet is there anything to compare.
-        var seen: UInt64 = 0
         for index in entries.indices {
             let entry = entries[index]
-            let bit = Self.bit(entry.print)
-            if seen & bit != 0 {
-                for other in entries[..<index]
-                where other.print == entry.print && reader.isSameKey(other.key, entry.key) {
+            if keys.insert(entry.digest) { continue }
+            for other in entries[..<index] where other.digest == entry.digest {
+                if reader.key(at: other.key) == reader.key(at: entry.key) {
                     throw CBORFault(.duplicateKey, entry.key)
                 }
             }
-            seen |= bit
         }
-        mask = seen
     }
 
     private mutating func checkMany(_ reader: CBORReader) throws(CBORFault) {
-        mask = .max
+        positions.reserveCapacity(min(entries.count, 1 << 16))
         for index in entries.indices {
-            let entry = entries[index]
-            entries[index].print = reader.hash(of: entry.key..<entry.value)
-        }
-        order = entries.indices.map { Int32(truncatingIfNeeded: $0) }
-        order.sort { entries[Int($0)].print < entries[Int($1)].print }
-        for (left, right) in zip(order, order.dropFirst()) {
-            let (one, other) = (entries[Int(left)], entries[Int(right)])
-            if one.print == other.print, reader.isSameKey(one.key, other.key) {
-                throw CBORFault(.duplicateKey, max(one.key, other.key))
+            let offset = entries[index].key
+            if positions.updateValue(index, forKey: reader.key(at: offset)) != nil {
+                throw CBORFault(.duplicateKey, offset)
             }
         }
     }
 
-    // MARK: Looking up
-
-    /// The pair whose key is `text`.
-    mutating func find(_ text: String, _ reader: CBORReader) -> Entry? {
-        let print = entries.count <= Self.small ? CBORReader.print(of: text) : CBORReader.hash(of: text)
-        return find(print) { reader.matchKey(text, at: $0) != nil }
-    }
-
-    /// The pair whose key is `number`.
-    mutating func find(_ number: Int, _ reader: CBORReader) -> Entry? {
-        let print = entries.count <= Self.small ? CBORReader.print(of: number) : CBORReader.hash(of: number)
-        return find(print) { reader.at($0).number == number }
-    }
-
-    /// The pair with this print whose key, at the offset given, matches: most often the one behind that found last.
-    @inline(__always)
-    private mutating func find(_ print: UInt64, _ matches: (Int) -> Bool) -> Entry? {
-        if mask & Self.bit(print) == 0 { return nil }
-        if next < entries.count, entries[next].print == print, matches(entries[next].key) {
-            next += 1
-            return entries[next - 1]
+    /// The pair whose key is `text`, or `number` if there is no such text.
+    mutating func find(_ text: String, _ number: Int?, _ reader: CBORReader) -> Entry? {
+        if next < entries.count, reader.matchKey(text, at: entries[next].key) != nil { return entry(at: next) }
+        if !positions.isEmpty {
+            let position = positions[.text(Array(text.utf8))] ?? number.flatMap { positions[.number($0)] }
+            return position.map { entry(at: $0) }
         }
-        if !order.isEmpty { return findSorted(print, matches) }
-        for index in entries.indices where entries[index].print == print && matches(entries[index].key) {
-            next = index + 1
-            return entries[index]
-        }
-        return nil
-    }
-
-    private mutating func findSorted(_ print: UInt64, _ matches: (Int) -> Bool) -> Entry? {
-        var low = 0
-        var high = order.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[Int(order[middle])].print < print { low = middle + 1 } else { high = middle }
-        }
-        while low < order.count, entries[Int(order[low])].print == print {
-            let index = Int(order[low])
-            if matches(entries[index].key) {
-                next = index + 1
-                return entries[index]
+        if keys.contains(CBORKeySet.digest(text)) {
+            for index in entries.indices where reader.matchKey(text, at: entries[index].key) != nil {
+                return entry(at: index)
             }
-            low += 1
         }
-        return nil
+        guard let number, let index = entries.firstIndex(where: { reader.at($0.key).number == number }) else {
+            return nil
+        }
+        return entry(at: index)
+    }
+
+    private mutating func entry(at position: Int) -> Entry {
+        next = position + 1
+        return entries[position]
     }
 
     /// The keys that `type` has a form for, in the order of the map.
-    func keys<Key: CodingKey>(_ type: Key.Type, _ reader: CBORReader) -> [Key] {
+    func allKeys<Key: CodingKey>(_ type: Key.Type, _ reader: CBORReader) -> [Key] {
         entries.compactMap { entry in
-            var reader = reader.at(entry.key)
-            if let number = reader.number { return Key(intValue: number) }
-            return reader.textIfAny().flatMap { Key(stringValue: $0) }
+            switch reader.key(at: entry.key) {
+            case .number(let number): Key(intValue: number)
+            case .text(let utf8): Key(stringValue: String(decoding: utf8, as: UTF8.self))
+            case .other: nil
+            }
         }
     }
+}
+
+/// A key of a map, equal for equal keys however they are encoded.
+enum CBORMapKey: Hashable {
+    case number(Int)
+    case text([UInt8])
+    /// The bytes of an item that is neither.
+    case other([UInt8])
 }
 
 extension CBORReader {
@@ -212,81 +185,31 @@ extension CBORReader {
         do throws(CBORFault) { return try string() } catch { return nil }
     }
 
-    /// A number that differs for most keys that differ, and is the same for one key however it is encoded.
+    /// The digest of a plain text's bytes: not behind a tag, nor in pieces, nor with a longer head than it needs.
     @inline(__always)
-    fileprivate func print(of range: Range<Int>) -> UInt64 {
+    func digestOfPlainText(_ range: Range<Int>) -> UInt64? {
         let first = base.load(fromByteOffset: range.lowerBound, as: UInt8.self)
-        if first & 0xE0 == CBORFormat.Major.text, first & 0x1F < 24 {
-            return Self.print(UnsafeRawBufferPointer(start: base + range.lowerBound + 1, count: range.count - 1))
-        }
-        return hash(of: range, Self.print)
+        guard first & 0xE0 == CBORFormat.Major.text, first & 0x1F < 24 else { return nil }
+        return CBORKeySet.digest(base + range.lowerBound + 1, range.count &- 1)
     }
 
-    /// The last eight bytes, and the length where there are fewer.
+    /// The digest of a key's bytes, equal for equal keys however they are encoded.
     @inline(__always)
-    private static func print(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        let count = bytes.count
-        if count >= 8 { return bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self) }
-        var print = UInt64(count)
-        for index in 0..<count { print = print << 8 | UInt64(bytes[index]) }
-        return print
-    }
-
-    fileprivate static func print(of text: String) -> UInt64 {
-        let print = text.utf8.withContiguousStorageIfAvailable { Self.print(UnsafeRawBufferPointer($0)) }
-        if let print { return print }
-        var text = text
-        return text.withUTF8 { Self.print(UnsafeRawBufferPointer($0)) }
-    }
-
-    fileprivate static func print(of number: Int) -> UInt64 {
-        withUnsafeBytes(of: number) { print($0) }
-    }
-
-    /// A seeded hash of the key in `range`, the same for one key however it is encoded.
-    fileprivate func hash(of range: Range<Int>) -> UInt64 {
-        hash(of: range, Self.hash)
-    }
-
-    private func hash(of range: Range<Int>, _ hash: (UnsafeRawBufferPointer) -> UInt64) -> UInt64 {
-        var reader = self
-        reader.offset = range.lowerBound
-        if let number = reader.number { return withUnsafeBytes(of: number, hash) }
-        if var text = reader.textIfAny() { return text.withUTF8 { hash(UnsafeRawBufferPointer($0)) } }
-        return hash(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count))
-    }
-
-    fileprivate static func hash(of text: String) -> UInt64 {
-        var text = text
-        return text.withUTF8 { hash(UnsafeRawBufferPointer($0)) }
-    }
-
-    fileprivate static func hash(of number: Int) -> UInt64 {
-        withUnsafeBytes(of: number) { hash($0) }
-    }
-
-    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
-        return UInt64(bitPattern: Int64(hasher.finalize()))
-    }
-
-    /// Whether the keys at two offsets are one: the same text, the same number, else the same bytes.
-    fileprivate func isSameKey(_ one: Int, _ other: Int) -> Bool {
-        var (left, right) = (self, self)
-        left.offset = one
-        right.offset = other
-        if let leftNumber = left.number { return leftNumber == right.number }
-        let (leftText, rightText) = (left.textIfAny(), right.textIfAny())
-        if let leftText, let rightText { return leftText.utf8.elementsEqual(rightText.utf8) }
-        if leftText != nil || rightText != nil { return false }
-        do throws(CBORFault) {
-            try left.skip()
-            try right.skip()
-        } catch {
-            return false
+    fileprivate func digest(ofKey range: Range<Int>) -> UInt64 {
+        if let digest = digestOfPlainText(range) { return digest }
+        switch key(at: range.lowerBound) {
+        case .number(let number): return UInt64(bitPattern: Int64(number))
+        case .text(let utf8), .other(let utf8):
+            return utf8.withUnsafeBytes { bytes in bytes.baseAddress.map { CBORKeySet.digest($0, bytes.count) } ?? 0 }
         }
-        guard left.offset - one == right.offset - other else { return false }
-        return memcmp(base + one, base + other, left.offset - one) == 0
+    }
+
+    fileprivate func key(at offset: Int) -> CBORMapKey {
+        var reader = at(offset)
+        if let number = reader.number { return .number(number) }
+        if let text = reader.textIfAny() { return .text(Array(text.utf8)) }
+        reader.offset = offset
+        do throws(CBORFault) { try reader.skip() } catch { return .other([]) }
+        return .other(Array(UnsafeRawBufferPointer(start: base + offset, count: reader.offset - offset)))
     }
 }

@@ -6,6 +6,13 @@ extension CBORReader {
         static let mapBeforeValue = -3
     }
 
+    /// Where the item at `offset` ends.
+    func endOfItem(at offset: Int) throws(CBORFault) -> Int {
+        var reader = at(offset)
+        try reader.skip()
+        return reader.offset
+    }
+
     /// Steps over the next item, whatever is in it.
     @inline(__always)
     mutating func skip() throws(CBORFault) {

@@ -1,21 +1,16 @@
 /// The container of a value that is one item.
 struct CBORSingleValueDecoding: SingleValueDecodingContainer {
-    let handle: CBORDecodingHandle
-    let item: Int
-    let serial: UInt32
-    let layers: UInt32
-
-    private var frame: CBORDecodingFrame { handle.frame }
+    let frame: CBORDecodingFrame
 
     var codingPath: [any CodingKey] { frame.codingPath }
 
     func decodeNil() -> Bool {
         do throws(CBORFault) {
-            let reader = frame.input.pointee.at(item)
-            if try reader.isNil(layers: Int(layers)) { return true }
+            let reader = frame.input.pointee.at(frame.item)
+            if try reader.isNil(layers: frame.layers) { return true }
             guard try reader.peek() & 0xE0 == CBORFormat.Major.tag, try reader.isNil(layers: .max) else { return false }
-            // The nil of an optional further in. One that is no optional knows nothing of such and takes it.
-            return frame.serial == serial && !CBOROptionals.isOptional(frame.type)
+            // The nil of an optional further in. A type that is no optional knows nothing of such and takes it.
+            return !CBOROptionals.isOptional(frame.type)
         } catch {
             return false
         }
@@ -32,17 +27,17 @@ struct CBORSingleValueDecoding: SingleValueDecodingContainer {
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         let state = frame.state
         frame.element = CBORDecodingFrame.noStep
-        let value = try state.decode(type, at: item, in: frame, layers: Int(layers) + 1)
-        if frame.serial == serial { frame.singleEnd = state.end }
+        let value = try state.decode(type, at: frame.item, in: frame, layers: frame.layers + 1)
+        frame.singleEnd = state.end
         return value
     }
 
     @inline(__always)
     private func read<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive {
-        var reader = frame.input.pointee.at(item)
+        var reader = frame.input.pointee.at(frame.item)
         do throws(CBORFault) {
             let value = try type.decoded(from: &reader)
-            if frame.serial == serial { frame.singleEnd = reader.offset }
+            frame.singleEnd = reader.offset
             return value
         } catch {
             frame.element = CBORDecodingFrame.noStep

@@ -1,9 +1,8 @@
 /// The container of a value that is one item.
 struct CBORSingleValueEncoding: SingleValueEncodingContainer {
     let frame: CBOREncodingFrame
-    let serial: UInt32
 
-    var codingPath: [any CodingKey] { frame.serial == serial ? frame.codingPath : [] }
+    var codingPath: [any CodingKey] { frame.codingPath }
 
     func encodeNil() throws {
         let layers = frame.layers
@@ -30,10 +29,9 @@ struct CBORSingleValueEncoding: SingleValueEncodingContainer {
 
     @inline(__always)
     private func perform(_ body: (CBOREncodingState) throws -> Void) throws {
-        let frame = frame
         let state = frame.state
-        guard frame.serial == serial, frame.isOpen else { throw state.outlived() }
-        guard frame.form == .undecided, frame.isInnermost else { throw state.alreadyEncoded(frame) }
+        guard frame.isOpen else { throw state.outlived() }
+        guard frame.form == .undecided, frame.isInnermost || frame.isDetached else { throw state.alreadyEncoded(frame) }
         guard !frame.isDetached else { return try state.replaceAside(frame, body) }
         frame.form = .single
         do {

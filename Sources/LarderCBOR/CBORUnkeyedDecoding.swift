@@ -7,10 +7,10 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     private var cursor: Int
     private(set) var currentIndex = 0
 
-    /// - Parameter frame: One for an array of which nothing was read.
+    /// - Parameter frame: The frame of an array.
     init(frame: CBORDecodingFrame) {
         self.frame = frame
-        cursor = frame.cursor
+        cursor = frame.first
     }
 
     var codingPath: [any CodingKey] { frame.codingPath }
@@ -31,10 +31,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
         return total
     }
 
-    var isAtEnd: Bool {
-        if frame.count >= 0 { return currentIndex == frame.count }
-        return frame.input.pointee.at(cursor).isAtStop
-    }
+    var isAtEnd: Bool { frame.isAtEnd(after: currentIndex, at: cursor) }
 
     mutating func decodeNil() throws -> Bool {
         try checkElement(Never?.self)
@@ -61,31 +58,29 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     mutating func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        try nested { frame, cursor in try frame.state.push(at: cursor, in: frame).keyedContainer(type) }
+        try nested { try $0.container(keyedBy: type) }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        try nested { frame, cursor in try frame.state.push(at: cursor, in: frame).unkeyedContainer(nil) }
+        try nested { try $0.unkeyedContainer() }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        try nested { frame, cursor in try frame.superDecoder(at: cursor) }
+        try nested { $0 }
     }
 
     /// What `open` makes of the element at the cursor, which counts as read, whatever is read from it.
-    private mutating func nested<Inner>(_ open: (CBORDecodingFrame, Int) throws -> Inner) throws -> Inner {
+    private mutating func nested<Inner>(_ open: (CBORDecoding) throws -> Inner) throws -> Inner {
         try checkElement(Inner.self)
-        let end = try endOfElement()
-        let opened = try open(frame, cursor)
+        let end: Int
+        do throws(CBORFault) {
+            end = try frame.input.pointee.endOfItem(at: cursor)
+        } catch {
+            throw frame.state.failure(error, Inner.self, in: frame)
+        }
+        let opened = try open(CBORDecoding(frame: frame.state.push(Inner.self, at: cursor, in: frame)))
         advance(to: end)
         return opened
-    }
-
-    private func endOfElement() throws -> Int {
-        try frame.state.checkDepth(Any.self, at: cursor, in: frame)
-        var reader = frame.input.pointee.at(cursor)
-        do throws(CBORFault) { try reader.skip() } catch { throw frame.state.failure(error, Any.self, in: frame) }
-        return reader.offset
     }
 
     @inline(__always)

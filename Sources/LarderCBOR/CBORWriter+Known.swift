@@ -1,23 +1,6 @@
 import Foundation
 
 extension CBORWriter {
-    @inline(__always)
-    mutating func write<Element>(array: [Element], _ body: (inout CBORWriter, Element) throws -> Void) rethrows {
-        write(head: CBORFormat.Major.array, UInt64(array.count))
-        for element in array { try body(&self, element) }
-    }
-
-    @inline(__always)
-    mutating func write<Value>(map: [String: Value], _ body: (inout CBORWriter, Value) throws -> Void) rethrows {
-        write(head: CBORFormat.Major.map, UInt64(map.count))
-        for (key, value) in map {
-            write(key)
-            try body(&self, value)
-        }
-    }
-
-    // MARK: Foundation's values
-
     mutating func write(_ value: Data) {
         value.withUnsafeBytes { write(string: $0, CBORFormat.Major.bytes) }
     }

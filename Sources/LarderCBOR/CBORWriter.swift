@@ -31,8 +31,12 @@ struct CBORWriter {
     var count = 0
     private var capacity: Int
     var rules: CBOREncodingRules = []
-    /// How many frames are open.
+    /// The number of open frames.
     var top = 0
+    /// The frames: those below `top` are open, the others wait for the next value.
+    var frames: [CBOREncodingFrame] = []
+    /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
+    var detached: [CBOREncodingFrame] = []
     /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
     var mayHaveDuplicates = false
 
@@ -48,7 +52,7 @@ struct CBORWriter {
     mutating func takeData() -> Data {
         guard capacity > Self.largestKept else { return Data(bytes: base, count: count) }
         let data = Data(bytesNoCopy: base, count: count, deallocator: .free)
-        self = CBORWriter()
+        (base, capacity, count) = (Self.room(Self.firstCapacity, inPlaceOf: nil), Self.firstCapacity, 0)
         return data
     }
 
