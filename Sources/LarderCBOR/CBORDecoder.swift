@@ -30,6 +30,8 @@ public struct CBORDecoder: Sendable {
     }
 
     /// The value in bytes that need to be there for the time of the call only.
+    ///
+    /// Safety: A decoder or container that user code kept works on a copy of the bytes; see `CBORDecodingState`.
     package func decode<T: Decodable>(_ type: T.Type, from bytes: UnsafeRawBufferPointer) throws -> T {
         guard let base = bytes.baseAddress else {
             throw DecodingError.dataCorrupted(

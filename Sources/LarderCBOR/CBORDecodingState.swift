@@ -4,6 +4,10 @@ import Foundation
 ///
 /// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
 /// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
+///
+/// Safety: `input` and `frames` are allocated in `init` and freed in `deinit`; whatever uses them holds the state.
+/// The bytes are the caller's for the time of a call of `decode`; if a decoder or container is kept, `keepBytes`
+/// copies them first. No access to `frames` spans a call of user code.
 final class CBORDecodingState: CBORReusableState {
     /// A reader at the start of the bytes, behind a pointer that frames have at hand.
     ///

@@ -32,6 +32,7 @@ struct CBORPathKey: CodingKey {
 // No path is kept while values are written. Where one is asked for, it is read back: each open map knows where its
 // latest key stands in the bytes, each open array how many elements it has.
 
+/// Safety: A path is read back from heads and texts that the encoder itself wrote, inside `count` bytes.
 extension CBOREncodingState {
     /// An error about what is being written just now.
     func error(_ value: Any, _ description: String) -> EncodingError {

@@ -7,6 +7,9 @@ import Foundation
 /// runs and for each nested container that is still filled.
 ///
 /// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
+///
+/// Safety: `writer` is allocated in `init` and freed in `deinit`; whatever uses it holds the state. No access to the
+/// frames in it spans a call of user code, and bytes are addressed by offset, because the buffer moves when it grows.
 final class CBOREncodingState: CBORReusableState {
     let writer: UnsafeMutablePointer<CBORWriter>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]

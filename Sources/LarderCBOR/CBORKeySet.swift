@@ -2,6 +2,9 @@
 ///
 /// Equal keys have equal digests. Different keys may have equal digests, so an answer "already there" is a reason to
 /// compare keys, and an answer "not there" is exact.
+///
+/// Safety: A digest reads `count` bytes that its caller has: a key that was just written, one that a reader has
+/// checked, or the text of a string.
 struct CBORKeySet {
     /// One bit for each digest.
     private var filter: UInt64 = 0

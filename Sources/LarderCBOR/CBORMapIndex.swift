@@ -3,6 +3,9 @@ import Foundation
 /// The offsets of one map's pairs.
 ///
 /// Built if a key is not where it was expected, and to see that no key is there twice.
+///
+/// Safety: Keys are read by a `CBORReader`, which checks each length. Ranges of keys come from items that were
+/// skipped as a whole before.
 struct CBORMapIndex {
     struct Entry {
         var key: Int

@@ -3,6 +3,9 @@ import Foundation
 /// The last pass over what was written: sorts maps by their encoded keys, and keeps the later of two equal keys.
 ///
 /// It reads only what the encoder wrote: well-formed, definite lengths, maps and arrays no deeper than the values were.
+///
+/// Safety: Every offset comes from heads that the encoder itself wrote into the buffer, so each item ends inside it.
+/// `permute` copies the pieces before it writes over them.
 struct CBORMapSorter {
     /// Whether maps are sorted; equal keys are always thinned out.
     let sorts: Bool

@@ -1,6 +1,9 @@
 import Foundation
 
 /// Text and bytes.
+///
+/// Safety: A length is compared with the bytes that are left before a buffer is made of it. `isEqual` loads words
+/// inside the `count` bytes that both of its callers have checked.
 extension CBORReader {
     @inline(__always)
     mutating func string() throws(CBORFault) -> String {

@@ -3,6 +3,9 @@ import Foundation
 /// A place in bytes that nobody vouches for, and how to read on from there.
 ///
 /// No length is believed before it was compared with the bytes that are left, and nothing here recurses.
+///
+/// Safety: `base` is valid as long as the state that made the reader says so. Each load is preceded by a comparison
+/// with `count`, and no length is used before it was compared with the bytes that are left.
 struct CBORReader {
     let base: UnsafeRawPointer
     let count: Int

@@ -5,6 +5,9 @@ import Foundation
 /// Values that hold values recurse through code that is not ours and whose frames have any size, so a count of levels
 /// alone cannot tell when a stack of half a megabyte ends. Its limits are asked for once in a call, and only where
 /// values are nested more deeply than most: on the main thread of Linux the answer takes reading a file.
+///
+/// Safety: The address of a local is compared and never dereferenced. `pthread_getattr_np` is looked up by its name
+/// and cast to the type that the C library documents.
 struct CBORStack {
     /// The addresses of the stack that was looked up; empty before.
     private var limits: Range<UInt> = 0..<0

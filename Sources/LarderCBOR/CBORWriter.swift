@@ -26,6 +26,9 @@ struct CBORRefusal: Error {
 ///
 /// It lies behind a pointer that its state owns. Containers hold their frame, the frame the state, so the pointer is
 /// good for as long as they are; and what they write costs neither a reference count nor a check for exclusive access.
+///
+/// Safety: `base` has room for `capacity` bytes, and `reserve` is called before bytes are stored. The buffer is freed
+/// once: by `deallocate`, or by the `Data` it was given to.
 struct CBORWriter {
     private(set) var base: UnsafeMutableRawPointer
     var count = 0

@@ -4,6 +4,9 @@ internal import LarderCSQLite
 ///
 /// It reads the header of the write-ahead log's index, which SQLite shares between processes, through a mapping of its
 /// own: it may be asked after the connection it came from was closed, and then no longer moves.
+///
+/// Safety: The page was mapped by this object, is unmapped in `deinit` alone, and is only read. Other processes write
+/// to it, so a header counts only if its two copies are equal.
 package final class CommitCounter: Sendable {
     /// The page's address.
     ///

@@ -4,6 +4,9 @@ internal import LarderCSQLite
 ///
 /// It is move-only, and statements are only lent to closures, so that none can be used after the connection is closed.
 /// It is not synchronised: keep it in a `Mutex`.
+///
+/// Safety: The handle and `pagesInLog` are freed in `deinit` alone. Statements are finalised before, so the handle closes
+/// at once, and the hook that writes through the pointer is not called again. The type is move-only: no copy is left.
 @usableFromInline
 package struct Connection: ~Copyable {
     let handle: OpaquePointer

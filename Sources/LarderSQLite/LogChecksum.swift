@@ -2,6 +2,9 @@
 ///
 /// Each step takes two words of 32 bits: the first is added to the first sum with the second sum, the second to the
 /// second sum with the new first one.
+///
+/// Safety: The bytes are read only inside the call that got them, by `loadUnaligned`, which the buffer checks against
+/// its bounds in debug builds. Callers pass whole words only.
 struct LogChecksum: Equatable {
     var first: UInt32 = 0
     var second: UInt32 = 0

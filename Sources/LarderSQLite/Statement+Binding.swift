@@ -1,5 +1,7 @@
 internal import LarderCSQLite
 
+/// Safety: SQLite reads lent bytes until they are bound again or the bindings are cleared. The calls that lend clear
+/// them before the closure that owns the bytes ends. Other bytes are copied by SQLite.
 extension Statement {
     package func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
         try check(sqlite3_bind_int64(handle, index, value))

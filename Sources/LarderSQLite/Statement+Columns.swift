@@ -1,5 +1,7 @@
 internal import LarderCSQLite
 
+/// Safety: The memory of a column belongs to SQLite and is valid until the statement steps, resets or converts the
+/// column. Buffers over it are only lent to a closure or copied before the statement moves on.
 extension Statement {
     /// The type of a stored value.
     package enum ColumnType: Sendable {

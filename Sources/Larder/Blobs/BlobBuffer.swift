@@ -9,6 +9,9 @@ internal import Darwin
 #endif
 
 /// Memory of our own, not zeroed, that a file is read into and that becomes a `Data` without another copy.
+///
+/// Safety: The memory belongs to this value, which is move-only: it is released in `deinit`, or handed to a `Data`
+/// that releases it. Only the bytes that a file filled are read.
 struct BlobBuffer: ~Copyable {
     private let start: UnsafeMutableRawPointer
     private let count: Int

@@ -1,3 +1,4 @@
+/// Safety: The bytes are the caller's and are read inside the call only, by the system's `write`.
 extension BlobFolder {
     /// Writes a payload to a file of a fresh name, which nobody knows but the caller.
     ///

@@ -8,6 +8,8 @@ internal import Synchronization
 /// another one. Several processes, and several objects in one, may have the same folder.
 ///
 /// Nothing is followed through a symbolic link from the folder on, and the folder must not be one.
+///
+/// Safety: A checksum reads a buffer inside the call that got it, and keeps nothing of it.
 package final class BlobFolder: Sendable {
     package let path: String
 

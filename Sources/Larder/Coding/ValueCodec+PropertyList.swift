@@ -1,5 +1,7 @@
 import Foundation
 
+/// Safety: The list is searched inside `withUnsafeBytes`, and each place is compared with the end before bytes are
+/// read.
 extension ValueCodec where Value: Codable {
     /// A binary property list.
     ///

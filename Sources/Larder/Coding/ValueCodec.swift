@@ -12,6 +12,8 @@ public struct ValueCodec<Value>: Sendable {
     @usableFromInline let encode: @Sendable (Value) throws -> Data
     @usableFromInline let decode: @Sendable (Data) throws -> Value
     /// Decodes from bytes that need to be there for the time of the call only; nil where `decode` needs its own.
+    ///
+    /// Safety: The bytes are lent down the calls of `decode(_:cache:key:)` and kept by none; see `CBORDecoder`.
     private let decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
     @usableFromInline let transforms: [DataTransform]
 

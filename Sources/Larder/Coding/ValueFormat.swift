@@ -5,6 +5,9 @@ import Foundation
 /// A closure that names the conformance of a type to `Codable` can be sent to another thread only if that conformance can.
 /// So the conformance stays in here, and codecs of every `Codable` type can be had. To use one in a cache its values must be
 /// `Sendable`, and then it can be sent.
+///
+/// Safety: Lent bytes are valid for the time of the call. A format that does not copy them decodes them before it
+/// returns.
 protocol ValueFormat<Value>: Sendable {
     associatedtype Value
 

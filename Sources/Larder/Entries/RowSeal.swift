@@ -4,6 +4,8 @@ package import Foundation
 ///
 /// Each value is folded in by a multiplication of 64 by 64 bits, text and bytes by their XXH3. Against damage, not against
 /// forgers.
+///
+/// Safety: Bytes are read inside the call that got them and are not kept.
 struct RowSeal {
     private var state: UInt64 = 0x9E37_79B9_7F4A_7C15
 

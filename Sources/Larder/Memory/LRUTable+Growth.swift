@@ -1,4 +1,7 @@
 /// How a table gets larger; the invariants are those of `LRUTable.swift`.
+///
+/// Safety: New arrays are as large as the new number of nodes or slots, what is in use is moved into them once, and
+/// the old ones are freed here. The owner's lock is held, so nothing else reads either.
 extension LRUTable {
     /// How far an integer key may stand behind its home, and how long its cluster may be from there, before the table
     /// takes it for an attack.

@@ -3,6 +3,9 @@ internal import Foundation
 /// The bytes of a snapshot: records of CBOR, the first with what the others hold, then one for each entry.
 ///
 /// All of it is a sequence of CBOR items (RFC 8742), so any reader of CBOR can look at it.
+///
+/// Safety: The file is mapped or read by the caller and valid for the time of the call. Payloads are decoded inside
+/// it, and what is decoded is a copy.
 struct SnapshotCoder<Key: Codable, Value: Codable> {
     /// What the first record holds.
     private struct Head: Codable {

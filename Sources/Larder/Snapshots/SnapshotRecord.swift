@@ -6,6 +6,9 @@ internal import Foundation
 /// records of one file but the first have the same mark, chosen at random when it is written. So where a record is
 /// damaged the next one can be looked for, and what a caller's value holds, even another snapshot, is never taken for
 /// a record.
+///
+/// Safety: The payload is a part of the caller's file and is used while that is valid. Offsets and lengths are
+/// compared with the size of the file before any byte is read.
 struct SnapshotRecord {
     /// Where it begins.
     let offset: Int

@@ -1,6 +1,9 @@
 /// XXH3 with 64 bits: a fast checksum with a published definition, against damage and not against forgers.
 ///
 /// It takes 64 bytes at a time in eight lanes, which the compiler lays into the registers for vectors.
+///
+/// Safety: The buffer is valid for the time of the call. Each function is called for a range of lengths and reads
+/// between the start and `count` only; the secret is longer than the largest offset into it.
 package enum Checksum {
     /// The checksum of `bytes`.
     package static func xxh3(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {

@@ -1,4 +1,7 @@
 /// The beginning of an ELF file of 64 bits, as far as it tells which build it is.
+///
+/// Safety: The buffer is the caller's and must be valid while this value is in use; `BuildStamp` uses it inside one
+/// call. Every offset from the file is compared with the number of bytes before it is read.
 package struct ExecutableFile {
     private let bytes: UnsafeRawBufferPointer
 

@@ -8,6 +8,9 @@ internal import Darwin
 
 extension FileSystem {
     /// An open file, closed at the end of its life.
+    ///
+    /// Safety: The buffers are the caller's for the time of a call. The system is never told more bytes than a buffer
+    /// has.
     package struct OpenFile: ~Copyable, Sendable {
         package enum Access: Sendable {
             case reading, overwriting

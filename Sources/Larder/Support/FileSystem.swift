@@ -6,6 +6,9 @@ internal import Musl
 internal import Darwin
 #endif
 
+// Safety: The name of a directory entry is read while the entry is current, before the next call of `readdir`, and
+// up to its zero byte. It is copied into a `String`.
+
 /// A file system call that failed.
 package struct SystemError: Error, Sendable, CustomStringConvertible {
     package let number: Int32

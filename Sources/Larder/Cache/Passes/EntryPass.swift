@@ -1,4 +1,6 @@
 /// What the iterators over the entries of a sub-cache share: pages of rows, and what counts of them.
+///
+/// Safety: `reverse` works on the array's own buffer inside the call and stores nothing of it.
 @usableFromInline
 struct EntryPass<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let cache: Cache<Key, Value>
