@@ -7,7 +7,9 @@ struct CBORDecoding: Decoder {
 
     @inline(__always)
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        KeyedDecodingContainer(CBORKeyedDecoding<Key>(frame: try frame.becomeMap()))
+        try frame.state.makers.pointee.maker(ObjectIdentifier(type)) {
+            CBORDecodingMaker<Key, CBORKeyedDecoding<Key>>()
+        }.container(frame.becomeMap())
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {

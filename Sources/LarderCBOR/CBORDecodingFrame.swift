@@ -9,7 +9,9 @@
 final class CBORDecodingFrame {
     enum Form { case undecided, map, array }
 
-    /// The value of `step` and `element` if there is none. Others are the offset of a key or the complement of an index.
+    /// The value of `step` and `element` if there is none.
+    ///
+    /// Others are the offset of a key or the complement of an index.
     static let noStep = Int.min
 
     let state: CBORDecodingState
@@ -251,9 +253,13 @@ final class CBORDecodingFrame {
 
     /// What led to this value or container, read back from the bytes.
     var codingPath: [any CodingKey] {
-        if let keptPath { return keptPath }
-        guard parent >= 0 else { return [] }
-        return state.frames.pointee[parent].codingPath + key(of: step)
+        var steps: [any CodingKey] = []
+        var frame = self
+        while frame.keptPath == nil, frame.parent >= 0 {
+            steps += frame.key(of: frame.step)
+            frame = state.frames.pointee[frame.parent]
+        }
+        return (frame.keptPath ?? []) + steps.reversed()
     }
 
     /// The step to the element that is being read.

@@ -5,8 +5,8 @@ import Foundation
 /// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
 /// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
 ///
-/// Safety: `input` and `frames` are allocated in `init` and freed in `deinit`; whatever uses them holds the state.
-/// The bytes are the caller's for the time of a call of `decode`; if a decoder or container is kept, `keepBytes`
+/// Safety: `input`, `frames` and `makers` are allocated in `init` and freed in `deinit`; whatever uses them holds the
+/// state. The bytes are the caller's for the time of a call of `decode`; if a decoder or container is kept, `keepBytes`
 /// copies them first. No access to `frames` spans a call of user code.
 final class CBORDecodingState: CBORReusableState {
     /// A reader at the start of the bytes, behind a pointer that frames have at hand.
@@ -17,6 +17,7 @@ final class CBORDecodingState: CBORReusableState {
 
     /// The frames: those below `top` are open, the others wait for the next value.
     let frames: UnsafeMutablePointer<[CBORDecodingFrame]>
+    let makers: UnsafeMutablePointer<CBORContainerMakers>
     private var top = 0
     /// A decoder or container was kept.
     private var isKept = false
@@ -31,6 +32,8 @@ final class CBORDecodingState: CBORReusableState {
         input.initialize(to: .empty)
         frames = .allocate(capacity: 1)
         frames.initialize(to: [])
+        makers = .allocate(capacity: 1)
+        makers.initialize(to: CBORContainerMakers())
     }
 
     /// Makes ready for other bytes.
@@ -60,6 +63,8 @@ final class CBORDecodingState: CBORReusableState {
         input.deallocate()
         frames.deinitialize(count: 1)
         frames.deallocate()
+        makers.deinitialize(count: 1)
+        makers.deallocate()
         ownBytes?.deallocate()
     }
 
@@ -125,7 +130,9 @@ final class CBORDecodingState: CBORReusableState {
         return result
     }
 
-    /// Opens a frame for the item at `offset`. It stays open until the value that is being decoded has ended.
+    /// Opens a frame for the item at `offset`.
+    ///
+    /// It stays open until the value that is being decoded has ended.
     @inline(__always)
     func push(
         _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0
@@ -154,7 +161,9 @@ final class CBORDecodingState: CBORReusableState {
         return frame
     }
 
-    /// Closes the frames from `depth` on. One that something else holds still is left to its holder.
+    /// Closes the frames from `depth` on.
+    ///
+    /// One that something else holds still is left to its holder.
     @inline(__always)
     private func pop(to depth: Int) {
         while top > depth {

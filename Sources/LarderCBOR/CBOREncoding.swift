@@ -6,7 +6,9 @@ struct CBOREncoding: Encoder {
     var userInfo: [CodingUserInfoKey: Any] { frame.state.userInfo }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        KeyedEncodingContainer(CBORKeyedEncoding<Key>(frame: frame.becomes(.map) ? frame : refusing))
+        frame.writer.pointee.makers.maker(ObjectIdentifier(type)) {
+            CBOREncodingMaker<Key, CBORKeyedEncoding<Key>>()
+        }.container(frame.becomes(.map) ? frame : refusing)
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {

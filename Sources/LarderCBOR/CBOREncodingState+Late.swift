@@ -69,7 +69,9 @@ extension CBOREncodingState {
         guard let place = found else { return nil }
         let (major, number, _) = CBORMapSorter.head(self, at: place.lowerBound)
         guard major == (form == .map ? CBORFormat.Major.map : CBORFormat.Major.array) else { return nil }
-        if let kept = writer.pointee.detached.first(where: { $0.header == place.lowerBound }) { return kept.form == form ? kept : nil }
+        if let kept = writer.pointee.detached.first(where: { $0.header == place.lowerBound }) {
+            return kept.form == form ? kept : nil
+        }
         let child = CBOREncodingFrame(state: self)
         child.form = form
         child.count = Int(number)

@@ -38,6 +38,7 @@ struct CBORWriter {
     var top = 0
     /// The frames: those below `top` are open, the others wait for the next value.
     var frames: [CBOREncodingFrame] = []
+    var makers = CBORContainerMakers()
     /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
     var detached: [CBOREncodingFrame] = []
     /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
