@@ -42,7 +42,7 @@ extension ValueCodec where Value: Codable {
     }
 }
 
-/// Safety: Lent bytes are valid for the time of the call. The decoder copies them if a value keeps its decoder.
+// Safety: Lent bytes are valid for the time of the call. The decoder copies them if a value keeps its decoder.
 private struct CBORValues<Value: Codable>: ValueFormat {
     private let encoder = CBOREncoder()
     private let decoder = CBORDecoder()
