@@ -40,7 +40,8 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
             }
         }
         do {
-            return try await cache.made(key) { [generate] in GeneratedDraft(value: try await generate($0)) }.value
+            return try await cache.load([key]) { [generate] _ in [key: GeneratedDraft(value: try await generate(key))] }
+                .one(key).value
         } catch {
             if let value = await instead(key, of: error) { return value }
             throw error
@@ -52,7 +53,7 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
         _ = try cache.manager.store()
         if let candidate = cache.core.candidate(key, cache.terms) { return candidate }
         return try await offload { [cache] () throws(CacheError) in
-            // Where there is none the flight that makes one looks again, and counts the miss.
+            // If there is none, the load looks again, and counts the miss.
             if let entry = try cache.core.findEntries([key], cache.terms, countsMisses: false)[key] {
                 return Candidate(entry)
             }
@@ -69,17 +70,14 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
 
     private func refresh(_ key: Key) {
         let cache = cache
-        cache.core.flights.refresh(key) { [self] key async throws in
-            // Somebody may have made it since.
-            guard let entry = try await cache.found(key) else { return nil }
-            return isDue(Candidate(entry), cache.terms.now()) ? nil : entry
-        } generate: { [generate] key async throws in
-            try cache.checkLeading()
-            return GeneratedDraft(value: try await generate(key))
-        } store: { key, draft, permit throws in
-            try cache.core.stored(key, draft, permit, cache.terms)
-        } onFailure: { error in
-            cache.noteFailedRefresh(key, (error as? LeaderRefusal)?.error ?? error)
+        let plan = LoadPlan<Key, CacheEntry<Key, Value>> { [self] keys in
+            // Another call may have loaded it since.
+            let found = try await offload { () throws(CacheError) in try cache.core.findEntries(keys, cache.terms) }
+            return found.filter { !isDue(Candidate($0.value), cache.terms.now()) }
+        } load: { [generate] _, permit in
+            try await cache.store([(key, GeneratedDraft(value: try await generate(key)))], permit)
+        }
+        cache.core.loads.refresh([key], plan, cache.loadRules) { [cache] _, error in cache.noteFailedRefresh(key, error)
         }
     }
 

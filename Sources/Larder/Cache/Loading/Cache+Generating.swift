@@ -19,16 +19,7 @@ extension Cache {
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
         if let value = try glance(key) { return value }
         if let found = try foundInside([key]) { return try present(found, key).value }
-        return try answer {
-            try core.flights.value(
-                forKey: key,
-                find: { try core.findEntries([$0], terms)[$0] },
-                generate: { key in
-                    try checkLeading()
-                    return GeneratedDraft(value: try generate(key))
-                },
-                store: { try core.stored($0, $1, $2, terms) })
-        }.value
+        return try load([key]) { _ in [key: GeneratedDraft(value: try generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by `generate` in a task of its own if there is none.
@@ -41,7 +32,7 @@ extension Cache {
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
         if let value = try glance(key) { return value }
-        return try await made(key) { GeneratedDraft(value: try await generate($0)) }.value
+        return try await load([key]) { _ in [key: GeneratedDraft(value: try await generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by a closure that does not suspend; see the form for one that does.
@@ -64,17 +55,8 @@ extension Cache {
             for key in rest { _ = try present(found, key) }
             return known.merging(found.mapValues(\.value)) { $1 }
         }
-        let made = try answers(rest) { rest in
-            try core.flights.values(
-                forKeys: rest,
-                find: { try core.findEntries($0, terms) },
-                generate: { missing in
-                    try checkLeading()
-                    return SubCache<Key, Value>.drafts(try generate(missing), for: missing)
-                },
-                store: { try core.store($0, $1, terms) })
-        }
-        return known.merging(made.mapValues(\.value)) { $1 }
+        let loaded = try load(rest) { try generate($0).mapValues { GeneratedDraft(value: $0) } }
+        return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
     /// The values of many keys; those that are missing are made by one call of `generate` in a task of its own.
@@ -85,19 +67,8 @@ extension Cache {
     ) async throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
         if rest.isEmpty { return known }
-        let made = try await answers(rest) { rest in
-            try await core.flights.values(
-                forKeys: rest,
-                find: { [self] keys async throws in
-                    try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
-                },
-                generate: { [self] missing async throws in
-                    try checkLeading()
-                    return SubCache<Key, Value>.drafts(try await generate(missing), for: missing)
-                },
-                store: { [self] made, permit throws in try core.store(made, permit, terms) })
-        }
-        return known.merging(made.mapValues(\.value)) { $1 }
+        let loaded = try await load(rest) { try await generate($0).mapValues { GeneratedDraft(value: $0) } }
+        return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
     /// The values of many keys, made by a closure that does not suspend; see the form for one that does.
@@ -121,11 +92,11 @@ extension Cache {
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) async throws -> CacheEntry<Key, Value> {
         _ = try manager.store()
-        let entry = try await made(key) { [self] key in
+        let entry = try await load([key]) { [self] _ in
             let old = try await offload { () throws(CacheError) in try self.core.remains(of: key, self.terms) }
             switch try await generate(key, old?.entry).outcome {
             case .value(let value, let maxAge, let cost, let extended):
-                return GeneratedDraft(value: value, maxAge: maxAge, cost: cost, extendedData: extended)
+                return [key: GeneratedDraft(value: value, maxAge: maxAge, cost: cost, extendedData: extended)]
             case .notModified:
                 guard let old else {
                     throw CacheError(
@@ -133,36 +104,67 @@ extension Cache {
                         "The generator for key \(key) of cache \"\(name)\" said that nothing was modified, but was given no"
                             + " old entry. Give a value in that case.")
                 }
-                return GeneratedDraft(
+                let draft = GeneratedDraft(
                     value: old.entry.value, extendedData: old.entry.extendedData, kept: old.kept)
+                return [key: draft]
             }
-        }
+        }.one(key)
         return entry.seen(by: terms.rule)
     }
 
     // MARK: - What they need
 
-    /// What another flight makes of a key, or what `generate` does, in a task of its own.
-    func made(
-        _ key: Key, _ generate: @escaping @Sendable (Key) async throws -> GeneratedDraft<Value>
-    ) async throws -> CacheEntry<Key, Value> {
-        try await answer {
-            try await core.flights.value(forKey: key) {
-                FlightPlan(
-                    for: key,
-                    find: { [self] key async throws in try await found(key) },
-                    generate: { [self] key async throws in
-                        try checkLeading()
-                        return try await generate(key)
-                    },
-                    store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
+    /// The entries of keys: those that other calls load, and those that `generate` loads in a task of its own.
+    func load(
+        _ keys: [Key], _ generate: @escaping @Sendable ([Key]) async throws -> [Key: GeneratedDraft<Value>]
+    ) async throws -> [Key: CacheEntry<Key, Value>] {
+        try await core.loads.values(forKeys: keys, loadRules) {
+            LoadPlan { [self] keys in
+                try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
+            } load: { [self] keys, permit in
+                let drafts = try await generate(keys)
+                return try await store(keys.compactMap { key in drafts[key].map { (key, $0) } }, permit)
             }
         }
     }
 
-    /// The live entry of a key.
-    func found(_ key: Key) async throws(CacheError) -> CacheEntry<Key, Value>? {
-        try await offload { () throws(CacheError) in try self.core.findEntries([key], self.terms)[key] }
+    /// The entries of keys: those that other calls load, and those that `generate` loads on this thread.
+    func load(
+        _ keys: [Key], _ generate: ([Key]) throws -> [Key: GeneratedDraft<Value>]
+    ) throws -> [Key: CacheEntry<Key, Value>] {
+        try core.loads.values(
+            forKeys: keys, loadRules, find: { try core.findEntries($0, terms) },
+            load: { keys, permit in
+                let drafts = try generate(keys)
+                return try core.store(keys.compactMap { key in drafts[key].map { (key, $0) } }, permit, terms)
+            })
+    }
+
+    /// Stores what was loaded, outside the pool of tasks.
+    func store(
+        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: LoadPermit<Key>
+    ) async throws -> [Key: CacheEntry<Key, Value>] {
+        // A codec may ask for what is being loaded, too.
+        let chain = LoadChain.current
+        return try await offload { () throws(any Error) in
+            try LoadChain.$current.withValue(chain) { try self.core.store(drafts, permit, self.terms) }
+        }
+    }
+
+    /// What this handle takes for an answer: no value that has expired by its own age, nor the failure of another manager.
+    var loadRules: LoadRules<Key, CacheEntry<Key, Value>> {
+        var rules = LoadRules<Key, CacheEntry<Key, Value>>()
+        rules.checkStoring = { [self] in try checkGenerating() }
+        let rule = terms.rule
+        // A sliding age restarts when the value is found.
+        if rule.isUnlimited || rule.isSliding { return rules }
+        rules.now = { [terms] in terms.now() }
+        rules.isExpired = { entry, now in
+            if entry.metadata.isMade || entry.metadata.hasOwnAge { return false }
+            let writtenAt = SystemClock.milliseconds(of: entry.metadata.writtenAt)
+            return writtenAt < now && rule.isExpired(start: writtenAt, now: now)
+        }
+        return rules
     }
 
     /// What memory knows, without the disk.
@@ -183,7 +185,7 @@ extension Cache {
         return (known, rest)
     }
 
-    /// What is there already, for a thread inside a transaction or an update: it may not wait for other flights, which may
+    /// What is there already, for a thread inside a transaction or an update: it may not wait for other loads, which may
     /// be waiting for it, and may not store.
     private func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
         guard ledger.store.inside.containCurrent else { return nil }
@@ -205,15 +207,11 @@ extension Cache {
     }
 }
 
-extension SubCache {
-    /// Stores one value that was made.
-    func stored(
-        _ key: Key, _ draft: GeneratedDraft<Value>, _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
-    ) throws(CacheError) -> Entry {
-        guard let entry = try store([(key, draft)], permit, terms)[key] else {
-            preconditionFailure("What was made for a key is the key's.")
-        }
-        return entry
+extension Dictionary {
+    /// The value of a key that a load cannot leave without one.
+    func one(_ key: Key) -> Value {
+        guard let value = self[key] else { preconditionFailure("A load of one value returns it.") }
+        return value
     }
 }
 
@@ -221,8 +219,8 @@ extension SubCache {
 
 extension Cache {
     /// How many callers wait for values that are being made.
-    package var waitingCallers: Int { core.flights.waitingCount }
+    package var waitingCallers: Int { core.loads.waitingCount }
 
     /// Whether any value is being made.
-    package var isGenerating: Bool { !core.flights.isIdle }
+    package var isGenerating: Bool { !core.loads.isIdle }
 }

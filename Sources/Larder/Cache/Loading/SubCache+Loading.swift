@@ -84,9 +84,9 @@ extension SubCache {
             age: kept.facts.age, extended: draft.extendedData, isPinned: kept.facts.isPinned, terms)
     }
 
-    /// Writes what a flight has made as far as its permit goes, and says what callers get.
+    /// Writes what a load has loaded as far as its permit goes, and says what callers get.
     func store(
-        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
+        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: LoadPermit<Key>, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> [Key: Entry] {
         var writes: [PreparedWrite<Key, Value>] = []
         var unstored: [Key: Entry] = [:]
@@ -119,7 +119,10 @@ extension SubCache {
             // Purged or removed meanwhile: it is nobody's any more but theirs who wait for it.
             if error.code != .superseded { throw error }
         }
-        return unstored.merging(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+        let loaded = unstored.merging(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+        let beaten = loaded.keys.filter(permit.isBeaten)
+        if beaten.isEmpty { return loaded }
+        return loaded.merging(try findEntries(beaten, terms)) { $1 }
     }
 
     /// The entry of a value that was loaded and is not stored.
@@ -141,12 +144,5 @@ extension SubCache {
         return Entry(
             key: write.key, value: write.value, extendedData: row.extended,
             metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt, isMade: true), isExpired: false)
-    }
-
-    /// The drafts of those keys that a generator of many made a value for.
-    static func drafts(
-        _ made: [Key: Value], for missing: [Key]
-    ) -> [(key: Key, draft: GeneratedDraft<Value>)] {
-        missing.compactMap { key in made[key].map { (key, GeneratedDraft(value: $0)) } }
     }
 }
