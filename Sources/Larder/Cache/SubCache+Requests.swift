@@ -83,6 +83,18 @@ extension SubCache {
         }
     }
 
+    /// Returns the change in memory of a removal that overtakes no load.
+    func removal(of key: Key) -> MemoryEffect {
+        let hash = seed.hash(key)
+        return MemoryEffect { [self] _ in
+            front.withLock { $0.lastUse }
+        } apply: { [self] outcome, discards in
+            guard outcome.isChange else { return }
+            discards.add(front.withLock { $0.remove(key, hash: hash) })
+            changes.noteRemoved([key], &discards)
+        }
+    }
+
     /// Returns a request that changes attributes of an entry.
     ///
     /// - Parameter overtakesLoads: Whether a value that is being loaded for the key is not stored over this.

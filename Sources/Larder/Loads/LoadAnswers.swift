@@ -49,7 +49,9 @@ package struct LoadRules<Key: Hashable & Sendable, Output: Sendable>: Sendable {
     package init() {}
 }
 
-/// The manager of the caller that leads a load cannot store a value. Callers that joined lead a load of their own then.
+/// The manager of the caller that leads a load cannot store a value.
+///
+/// Callers that joined lead a load of their own then.
 struct LeaderCannotStore: Error {
     let error: any Error
 }
@@ -61,12 +63,18 @@ struct LeaderCannotStore: Error {
 package struct LoadPermit<Key: Hashable & Sendable>: Sendable {
     let ask: @Sendable (Key) -> Bool
     let askIfBeaten: @Sendable (Key) -> Bool
+    let rememberAbsence: @Sendable (Key, AgeRule, Int64) -> Void
 
-    /// Returns whether the value for this key may be stored now. It may turn from true to false, but not from false to true.
+    /// Returns whether the value for this key may be stored now.
+    ///
+    /// It may turn from true to false, but not from false to true.
     ///
     /// From true on, no other load stores the key until this storing has returned or thrown.
     package func mayStore(_ key: Key) -> Bool { ask(key) }
 
     /// Returns whether callers get the value that another load has stored, if this one may not store its own.
     package func isBeaten(_ key: Key) -> Bool { askIfBeaten(key) }
+
+    /// Remembers that there is no value for this key, unless the key was written while the closure ran.
+    package func noteAbsence(_ key: Key, for rule: AgeRule, now: Int64) { rememberAbsence(key, rule, now) }
 }

@@ -32,7 +32,9 @@ extension LoadMachine {
         return resumed
     }
 
-    /// Returns whether a load may store a value for a key now. The first that asks may, until it has ended.
+    /// Returns whether a load may store a value for a key now.
+    ///
+    /// The first that asks may, until it has ended.
     package mutating func mayStore(_ key: Key, of load: LoadID) -> Bool {
         guard racers(key).contains(load) else { return false }
         if let storer = storer(of: key) { return storer == load }
@@ -83,22 +85,26 @@ extension LoadMachine {
             loads[load]?.storing.remove(key)
         }
         if let index = underway.index(forKey: key) { effects.keys.append(underway.remove(at: index).key) }
+        if let index = absences.index(forKey: key) { effects.keys.append(absences.remove(at: index).key) }
         return effects
     }
 
     /// Notes that all keys were removed.
     package mutating func noteClear() -> LoadEffects<Key, Output> {
         var effects = LoadEffects<Key, Output>()
-        effects.keys = Array(underway.keys)
+        effects.keys = Array(underway.keys) + absences.keys
         for load in Array(loads.keys) {
             loads[load]?.aside = []
             loads[load]?.storing = []
         }
         underway = [:]
+        absences = [:]
         return effects
     }
 
-    /// Gives values to the callers of a load. Callers whose keys all have their value are woken.
+    /// Gives values to the callers of a load.
+    ///
+    /// Callers whose keys all have their value are woken.
     private mutating func answer(
         _ id: LoadID, _ values: [Key: Output], _ effects: inout LoadEffects<Key, Output>, _ graph: inout LoadGraph
     ) {

@@ -25,7 +25,9 @@ package struct LoadMachine<Key: Hashable & Sendable, Output: Sendable>: Sendable
         var openKeys: [Key] { keys.indices.filter(open.contains).map { keys[$0] } }
     }
 
-    /// A caller that waits. It has no key, since code that is generic over keys is slow with thousands of callers.
+    /// A caller that waits.
+    ///
+    /// It has no key, since code that is generic over keys is slow with thousands of callers.
     struct Caller {
         let chain: [LoadID]
         let load: LoadID
@@ -39,6 +41,8 @@ package struct LoadMachine<Key: Hashable & Sendable, Output: Sendable>: Sendable
     /// The loads that have begun next to others.
     var asides: Set<LoadID> = []
     var callers: [LoadCallerID: Caller] = [:]
+    /// The keys that are known to have no value.
+    var absences: [Key: Absence] = [:]
     /// Callers that were cancelled before they joined.
     var departed: Set<LoadCallerID> = []
 
@@ -141,7 +145,9 @@ package enum JoinResult<Key: Hashable & Sendable>: Sendable {
 
 /// What is to be done after a call of the machine, once its lock is released.
 package struct LoadEffects<Key: Hashable & Sendable, Output: Sendable>: Sendable {
-    /// Callers to wake, and the values that all of a group get. A leader gets no more values than these.
+    /// Callers to wake, and the values that all of a group get.
+    ///
+    /// A leader gets no more values than these.
     package internal(set) var groups: [(callers: [LoadCallerID], result: Result<[Key: Output], any Error>)] = []
     /// Loads that have ended: if their closure still runs, it is to be cancelled.
     package internal(set) var ended: [LoadID] = []

@@ -1,8 +1,12 @@
-/// What a load does in a task of its own. It must not block.
+/// What a load does in a task of its own.
+///
+/// It must not block.
 package struct LoadPlan<Key: Hashable & Sendable, Output: Sendable>: Sendable {
     /// Returns the values that are stored already: another load may have ended since the caller looked.
     let find: @Sendable ([Key]) async throws -> [Key: Output]
-    /// Loads values, stores them as far as the permit goes, and returns what callers get. Keys may stay without a value.
+    /// Loads values, stores them as far as the permit goes, and returns what callers get.
+    ///
+    /// Keys may stay without a value.
     let load: @Sendable ([Key], LoadPermit<Key>) async throws -> [Key: Output]
 
     package init(
@@ -55,7 +59,9 @@ extension Loads {
         }
     }
 
-    /// Begins to load values in the background, for the keys that are not being loaded. No caller waits, and callers may join.
+    /// Begins to load values in the background, for the keys that are not being loaded.
+    ///
+    /// No caller waits, and callers may join.
     ///
     /// Nothing cancels it. A failure is given to `onFailure`, and to the callers that joined.
     package func refresh(
@@ -156,6 +162,8 @@ extension Loads {
             mayStore($0, of: load)
         } askIfBeaten: { [self] in
             isBeaten($0, of: load)
+        } rememberAbsence: { [self] in
+            noteAbsence($0, of: load, for: $1, now: $2)
         }
     }
 }

@@ -32,8 +32,8 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
 
     /// Taken before the lock of the process's graph, and never held over user code but a key's own `==` and `hash`.
     private let state = Mutex(State())
-    /// Whether any key has a load, so that writers need no lock while there is none.
-    @usableFromInline let isLoading = Atomic(false)
+    /// Whether any key has a load or is known to be absent, so that writers need no lock while there is none.
+    @usableFromInline let isInUse = Atomic(false)
     private let lastCaller = Atomic(0)
     private let name: String
 
@@ -47,12 +47,12 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
     /// Notes that a key was set, updated or removed, but not by the storing of a load: loads that are underway for it store nothing.
     ///
     /// To be called where the order of writes is decided, before a later storing asks its permit, and again when readers see
-    /// the write, if that is later. Without loads it costs one load.
+    /// the write, if that is later. Where there is nothing to note it costs one load of an atomic.
     ///
     /// - Returns: What is to be released where nothing is held: keys, and what was made for them.
     @inlinable
     package func noteWrite(_ key: Key) -> (any Sendable)? {
-        isLoading.load(ordering: .sequentiallyConsistent) ? interrupt(key) : nil
+        isInUse.load(ordering: .sequentiallyConsistent) ? interrupt(key) : nil
     }
 
     @usableFromInline
@@ -60,7 +60,7 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
 
     /// Notes that all keys were removed; what it gives back is to be released as with one.
     package func noteClear() -> (any Sendable)? {
-        guard isLoading.load(ordering: .sequentiallyConsistent) else { return nil }
+        guard isInUse.load(ordering: .sequentiallyConsistent) else { return nil }
         return act { machine, _ in machine.noteClear() }
     }
 
@@ -90,7 +90,7 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
             case .leads, .joined: state.wakers[caller] = waker
             case .wouldDeadlock, .cancelled: break
             }
-            isLoading.store(!state.machine.isIdle, ordering: .sequentiallyConsistent)
+            isInUse.store(!state.machine.isUnaffectedByWrites, ordering: .sequentiallyConsistent)
             return result
         }
     }
@@ -98,7 +98,7 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
     func begin(_ keys: [Key]) -> (LoadID, [Key])? {
         state.withLock { state in
             let load = LoadGraph.shared.withLock { graph in state.machine.begin(keys, &graph) }
-            isLoading.store(!state.machine.isIdle, ordering: .sequentiallyConsistent)
+            isInUse.store(!state.machine.isUnaffectedByWrites, ordering: .sequentiallyConsistent)
             return load
         }
     }
@@ -123,7 +123,7 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
     func resume(_ load: LoadID) -> [Key] {
         state.withLock { state in
             let keys = state.machine.resume(load)
-            isLoading.store(!state.machine.isIdle, ordering: .sequentiallyConsistent)
+            isInUse.store(!state.machine.isUnaffectedByWrites, ordering: .sequentiallyConsistent)
             return keys
         }
     }
@@ -142,6 +142,19 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
     func mayStore(_ key: Key, of load: LoadID) -> Bool { state.withLock { $0.machine.mayStore(key, of: load) } }
 
     func isBeaten(_ key: Key, of load: LoadID) -> Bool { state.withLock { $0.machine.isBeaten(key, of: load) } }
+
+    func noteAbsence(_ key: Key, of load: LoadID, for rule: AgeRule, now: Int64) {
+        let forgotten = state.withLock { state in
+            defer { isInUse.store(!state.machine.isUnaffectedByWrites, ordering: .sequentiallyConsistent) }
+            return state.machine.noteAbsence(key, of: load, for: rule, now: now)
+        }
+        withExtendedLifetime(forgotten) {}
+    }
+
+    /// Returns whether a key is known to have no value at a time in milliseconds.
+    package func isAbsent(_ key: Key, now: Int64) -> Bool {
+        isInUse.load(ordering: .sequentiallyConsistent) && state.withLock { $0.machine.isAbsent(key, now: now) }
+    }
 
     /// Runs a load in a task of its own, which can be cancelled from now on.
     func run(_ load: LoadID, _ work: @escaping @Sendable () async -> Void) {
@@ -176,7 +189,7 @@ package final class Loads<Key: Hashable & Sendable, Output: Sendable>: Sendable 
             let effects = LoadGraph.shared.withLock { graph in event(&state.machine, &graph) }
             let wakers = effects.groups.map { $0.callers.map { state.wakers.removeValue(forKey: $0) } }
             let tasks = effects.ended.compactMap { state.tasks.removeValue(forKey: $0) }
-            isLoading.store(!state.machine.isIdle, ordering: .sequentiallyConsistent)
+            isInUse.store(!state.machine.isUnaffectedByWrites, ordering: .sequentiallyConsistent)
             return (effects, wakers, tasks)
         }
         for task in tasks { task.cancel() }

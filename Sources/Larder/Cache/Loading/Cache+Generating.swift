@@ -19,7 +19,7 @@ extension Cache {
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
         if let value = try glance(key) { return value }
         if let found = try foundInside([key]) { return try present(found, key).value }
-        return try load([key]) { _ in [key: GeneratedDraft(value: try generate(key))] }.one(key).value
+        return try load([key]) { _ in [key: LoadedValue(try generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by `generate` in a task of its own if there is none.
@@ -32,7 +32,7 @@ extension Cache {
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
         if let value = try glance(key) { return value }
-        return try await load([key]) { _ in [key: GeneratedDraft(value: try await generate(key))] }.one(key).value
+        return try await load([key]) { _ in [key: LoadedValue(try await generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by a closure that does not suspend; see the form for one that does.
@@ -55,7 +55,7 @@ extension Cache {
             for key in rest { _ = try present(found, key) }
             return known.merging(found.mapValues(\.value)) { $1 }
         }
-        let loaded = try load(rest) { try generate($0).mapValues { GeneratedDraft(value: $0) } }
+        let loaded = try load(rest) { try generate($0).mapValues { LoadedValue($0) } }
         return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
@@ -67,7 +67,7 @@ extension Cache {
     ) async throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
         if rest.isEmpty { return known }
-        let loaded = try await load(rest) { try await generate($0).mapValues { GeneratedDraft(value: $0) } }
+        let loaded = try await load(rest) { try await generate($0).mapValues { LoadedValue($0) } }
         return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
@@ -93,79 +93,17 @@ extension Cache {
     ) async throws -> CacheEntry<Key, Value> {
         _ = try manager.store()
         let entry = try await load([key]) { [self] _ in
-            let old = try await offload { () throws(CacheError) in try self.core.remains(of: key, self.terms) }
-            switch try await generate(key, old?.entry).outcome {
-            case .value(let value, let maxAge, let cost, let extended):
-                return [key: GeneratedDraft(value: value, maxAge: maxAge, cost: cost, extendedData: extended)]
-            case .notModified:
-                guard let old else {
-                    throw CacheError(
-                        .invalidConfiguration,
-                        "The generator for key \(key) of cache \"\(name)\" said that nothing was modified, but was given no"
-                            + " old entry. Give a value in that case.")
-                }
-                let draft = GeneratedDraft(
-                    value: old.entry.value, extendedData: old.entry.extendedData, kept: old.kept)
-                return [key: draft]
-            }
+            let loaded = try await withOld(key, generate)
+            guard case .none = loaded.generated.outcome else { return [key: loaded] }
+            throw CacheError(
+                .invalidConfiguration,
+                "The generator for key \(key) of cache \"\(name)\" said that there is no value, but its call returns an"
+                    + " entry. Call value(forKey:generate:) instead.")
         }.one(key)
         return entry.seen(by: terms.rule)
     }
 
     // MARK: - What they need
-
-    /// The entries of keys: those that other calls load, and those that `generate` loads in a task of its own.
-    func load(
-        _ keys: [Key], _ generate: @escaping @Sendable ([Key]) async throws -> [Key: GeneratedDraft<Value>]
-    ) async throws -> [Key: CacheEntry<Key, Value>] {
-        try await core.loads.values(forKeys: keys, loadRules) {
-            LoadPlan { [self] keys in
-                try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
-            } load: { [self] keys, permit in
-                let drafts = try await generate(keys)
-                return try await store(keys.compactMap { key in drafts[key].map { (key, $0) } }, permit)
-            }
-        }
-    }
-
-    /// The entries of keys: those that other calls load, and those that `generate` loads on this thread.
-    func load(
-        _ keys: [Key], _ generate: ([Key]) throws -> [Key: GeneratedDraft<Value>]
-    ) throws -> [Key: CacheEntry<Key, Value>] {
-        try core.loads.values(
-            forKeys: keys, loadRules, find: { try core.findEntries($0, terms) },
-            load: { keys, permit in
-                let drafts = try generate(keys)
-                return try core.store(keys.compactMap { key in drafts[key].map { (key, $0) } }, permit, terms)
-            })
-    }
-
-    /// Stores what was loaded, outside the pool of tasks.
-    func store(
-        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: LoadPermit<Key>
-    ) async throws -> [Key: CacheEntry<Key, Value>] {
-        // A codec may ask for what is being loaded, too.
-        let chain = LoadChain.current
-        return try await offload { () throws(any Error) in
-            try LoadChain.$current.withValue(chain) { try self.core.store(drafts, permit, self.terms) }
-        }
-    }
-
-    /// What this handle takes for an answer: no value that has expired by its own age, nor the failure of another manager.
-    var loadRules: LoadRules<Key, CacheEntry<Key, Value>> {
-        var rules = LoadRules<Key, CacheEntry<Key, Value>>()
-        rules.checkStoring = { [self] in try checkGenerating() }
-        let rule = terms.rule
-        // A sliding age restarts when the value is found.
-        if rule.isUnlimited || rule.isSliding { return rules }
-        rules.now = { [terms] in terms.now() }
-        rules.isExpired = { entry, now in
-            if entry.metadata.isMade || entry.metadata.hasOwnAge { return false }
-            let writtenAt = SystemClock.milliseconds(of: entry.metadata.writtenAt)
-            return writtenAt < now && rule.isExpired(start: writtenAt, now: now)
-        }
-        return rules
-    }
 
     /// What memory knows, without the disk.
     func glance(_ key: Key) throws(CacheError) -> Value? {
@@ -174,7 +112,7 @@ extension Cache {
         return core.glance(key, terms)
     }
 
-    private func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
+    func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
         // Also where no key is asked for.
         _ = try manager.store()
         var known: [Key: Value] = [:]
@@ -187,12 +125,12 @@ extension Cache {
 
     /// What is there already, for a thread inside a transaction or an update: it may not wait for other loads, which may
     /// be waiting for it, and may not store.
-    private func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
+    func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
         guard ledger.store.inside.containCurrent else { return nil }
         return try core.findEntries(keys, terms)
     }
 
-    private func present(
+    func present(
         _ found: [Key: CacheEntry<Key, Value>], _ key: Key
     ) throws(CacheError) -> CacheEntry<Key, Value> {
         if let entry = found[key] { return entry }

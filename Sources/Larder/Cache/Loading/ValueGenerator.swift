@@ -1,34 +1,58 @@
 internal import Foundation
 internal import Synchronization
 
-/// A sub-cache and a closure that makes what is missing in it, as one callable value; see ``Cache/generator(_:_:)``.
+/// A cache and a closure that loads what is missing in it, as one callable value; see `Cache.generator(_:_:)`.
 ///
 /// ```swift
 /// let article = articles.generator { id in try await api.article(id) }
 /// let first = try await article(1)
 /// ```
 public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    fileprivate let load: @Sendable (Key) async throws -> Value
+
+    /// Returns the value of a key: the stored one, a stale one as the policy allows, or one that is loaded now.
+    ///
+    /// - Throws: What the closure throws, `CancellationError`, or a ``CacheError`` if the value cannot be read or stored.
+    public func callAsFunction(_ key: Key) async throws -> Value {
+        try await load(key)
+    }
+}
+
+/// Loads the values of a cache as a policy says.
+private final class PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     private let cache: Cache<Key, Value>
     private let policy: GenerationPolicy
-    private let generate: @Sendable (Key) async throws -> Value
+    /// Whether callers take it for an answer that there is no value.
+    private let acceptsAbsence: Bool
+    /// Whether one call of the closure loads many keys.
+    private let isBulk: Bool
+    private let generate: @Sendable ([Key]) async throws -> [Key: LoadedValue<Value>]
+    /// The keys of the refreshes that start together.
+    private let batch = Mutex<[Key]>([])
     /// Lets sweeps leave what it may still serve while it lives.
     private let keeping: KeptExpired?
 
-    fileprivate init(
-        _ cache: Cache<Key, Value>, _ policy: GenerationPolicy,
-        _ generate: @escaping @Sendable (Key) async throws -> Value
+    init(
+        _ cache: Cache<Key, Value>, _ policy: GenerationPolicy, acceptsAbsence: Bool, isBulk: Bool = false,
+        _ generate: @escaping @Sendable ([Key]) async throws -> [Key: LoadedValue<Value>]
     ) {
         self.cache = cache
         self.policy = policy
+        self.acceptsAbsence = acceptsAbsence
+        self.isBulk = isBulk
         self.generate = generate
         keeping = policy.longestStale > 0 ? KeptExpired(cache.ledger, milliseconds: policy.longestStale) : nil
     }
 
-    /// The value of a key: the one that is there, a stale one as the policy allows, or one that is made now.
-    public func callAsFunction(_ key: Key) async throws -> Value {
+    func value(_ key: Key) async throws -> Value? {
         try policy.check(cache.name)
-        if policy.isPlain { return try await cache.value(forKey: key, generate: generate) }
-        if let candidate = try await candidate(key) {
+        if policy.isPlain, let value = try cache.glance(key) { return value }
+        if acceptsAbsence, cache.isKnownAbsent(key) {
+            // Another process may have written the key.
+            _ = try cache.manager.store()
+            return try await cache.find([key])[key]?.value
+        }
+        if !policy.isPlain, let candidate = try await candidate(key) {
             let now = cache.terms.now()
             if !candidate.isOver(at: now) {
                 if isDue(candidate, now) { refresh(key) }
@@ -40,8 +64,7 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
             }
         }
         do {
-            return try await cache.load([key]) { [generate] _ in [key: GeneratedDraft(value: try await generate(key))] }
-                .one(key).value
+            return try await cache.load([key], acceptsAbsence: acceptsAbsence, generate)[key]?.value
         } catch {
             if let value = await instead(key, of: error) { return value }
             throw error
@@ -68,16 +91,38 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
         return Double(now) - Double(candidate.writtenAt) >= age * share
     }
 
+    /// The time for which refreshes wait for others that start together with them.
+    private static var batchInterval: Duration { .milliseconds(5) }
+
     private func refresh(_ key: Key) {
+        guard isBulk else { return refresh([key]) }
+        let isFirst = batch.withLock { batch in
+            batch.append(key)
+            return batch.count == 1
+        }
+        if !isFirst { return }
+        _ = cache.ledger.store.timekeeper.wake(Self.batchInterval) { [self] in
+            refresh(
+                batch.withLock { batch in
+                    defer { batch = [] }
+                    return batch
+                })
+        }
+    }
+
+    private func refresh(_ keys: [Key]) {
         let cache = cache
         let plan = LoadPlan<Key, CacheEntry<Key, Value>> { [self] keys in
-            // Another call may have loaded it since.
-            let found = try await offload { () throws(CacheError) in try cache.core.findEntries(keys, cache.terms) }
-            return found.filter { !isDue(Candidate($0.value), cache.terms.now()) }
-        } load: { [generate] _, permit in
-            try await cache.store([(key, GeneratedDraft(value: try await generate(key)))], permit)
+            // Another call may have loaded one since.
+            try await cache.find(keys).filter { !isDue(Candidate($0.value), cache.terms.now()) }
+        } load: { [generate] keys, permit in
+            let loaded = try await generate(keys)
+            return try await cache.store(keys.compactMap { key in loaded[key].map { (key, $0) } }, permit)
         }
-        cache.core.loads.refresh([key], plan, cache.loadRules) { [cache] _, error in cache.noteFailedRefresh(key, error)
+        var seen: Set<Key> = []
+        let unique = keys.filter { seen.insert($0).inserted }
+        cache.core.loads.refresh(unique, plan, cache.loadRules(false)) { keys, error in
+            for key in keys { cache.noteFailedRefresh(key, error) }
         }
     }
 
@@ -101,15 +146,74 @@ public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable
 }
 
 extension Cache {
-    /// A callable value that reads this sub-cache and makes what is missing.
+    /// Returns a callable value that reads this cache and loads what is missing.
     ///
-    /// While it lives, sweeps leave what it may still serve, and the sub-cache's limits take it no earlier than what is
-    /// not over; ``CacheOptions/keepsExpired`` does the same for programs that make their generator later.
-    /// `removeExpired()` and trims make no such exception.
+    /// While it lives, sweeps leave what it may still serve, and the limits of the cache treat that like live entries.
+    /// ``CacheOptions/keepsExpired`` does the same for programs that create their generator later. `removeExpired()` and trims make
+    /// no such exception.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
-        ValueGenerator(self, policy, generate)
+        let loader = PolicyLoader(self, policy, acceptsAbsence: false) { keys in
+            var loaded: [Key: LoadedValue<Value>] = [:]
+            for key in keys { loaded[key] = LoadedValue(try await generate(key)) }
+            return loaded
+        }
+        return ValueGenerator { key in
+            guard let value = try await loader.value(key) else {
+                preconditionFailure("A load of one value returns it.")
+            }
+            return value
+        }
+    }
+
+    /// Returns a callable value that reads this cache and loads what is missing; its closure may say more than the value.
+    ///
+    /// - Parameters:
+    ///   - policy: How expired values are treated.
+    ///   - generate: Returns the value with its attributes, or that there is none: callers get nil then.
+    @_disfavoredOverload
+    public func generator(
+        _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> {
+        generator(policy) { key, _ in try await generate(key) }
+    }
+
+    /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
+    ///
+    /// Together with ``GenerationPolicy/staleFor`` that makes conditional requests in the background: keep an ETag as extended
+    /// data, send it, and return ``Generated/notModified`` if the server has nothing newer.
+    ///
+    /// - Parameters:
+    ///   - policy: How expired values are treated.
+    ///   - generate: Gets the key and what is left of its entry, live or expired; nil if nothing is left.
+    public func generator(
+        _ policy: GenerationPolicy = .init(),
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> {
+        let loader = PolicyLoader(self, policy, acceptsAbsence: true) { [self] keys in
+            var loaded: [Key: LoadedValue<Value>] = [:]
+            for key in keys { loaded[key] = try await withOld(key, generate) }
+            return loaded
+        }
+        return ValueGenerator { try await loader.value($0) }
+    }
+
+    /// Returns a callable value that reads this cache; one call of its closure refreshes many keys.
+    ///
+    /// Refreshes that start within 5 milliseconds run in one call of the closure. A missing value is loaded alone.
+    ///
+    /// - Parameters:
+    ///   - policy: How expired values are treated.
+    ///   - generate: Gets keys; those that it returns nothing for stay without a value.
+    public func bulkGenerator(
+        _ policy: GenerationPolicy = .init(),
+        _ generate: @escaping @Sendable ([Key]) async throws -> [Key: Generated<Value>]
+    ) -> ValueGenerator<Key, Value?> {
+        let loader = PolicyLoader(self, policy, acceptsAbsence: true, isBulk: true) { keys in
+            try await generate(keys).mapValues { LoadedValue($0) }
+        }
+        return ValueGenerator { try await loader.value($0) }
     }
 
     fileprivate func noteFailedRefresh(_ key: Key, _ error: any Error) {
