@@ -75,7 +75,7 @@ struct HouseRulesTests {
         ("Entries", ["Support", "Errors"]),
         ("Blobs", ["Support", "Errors"]),
         ("Coding", ["Entries", "Support", "Errors"]),
-        ("Generation", ["Support", "Errors"]),
+        ("Loads", ["Support", "Errors"]),
         ("Observation", ["Support", "Errors"]),
         ("Inspection", ["Memory", "Support", "Errors"]),
         ("Snapshots", ["Memory", "Coding", "Entries", "Support", "Errors"]),
@@ -83,14 +83,14 @@ struct HouseRulesTests {
         (
             "Cache",
             [
-                "Manager", "Store", "Generation", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
+                "Manager", "Store", "Loads", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
                 "Support", "Errors",
             ]
         ),
         (
             "Manager",
             [
-                "Cache", "Store", "Generation", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
+                "Cache", "Store", "Loads", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
                 "Schema", "Support", "Errors",
             ]
         ),

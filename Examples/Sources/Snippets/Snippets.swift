@@ -136,9 +136,27 @@ struct Snippets {
             return .value("title \(id)", maxAge: .hours(1), extendedData: Data("v1".utf8))
         }
 
+        let headline = try await titles.value(forKey: 9) { id in
+            let text = "title \(id)"
+            return Generated.value(text, maxAge: text.hasSuffix("9") ? .minutes(1) : .hours(1), tags: ["headlines"])
+        }
+
+        let missing = try await titles.value(forKey: 404) { _ in Generated.none(for: .minutes(5)) }
+
         let policy = GenerationPolicy(staleFor: .seconds(60), staleOnError: .seconds(3600), refreshAhead: 0.8)
         let made = titles.generator(policy) { id in "title \(id)" }
         let one = try await made(1)
+
+        let conditional = titles.generator(policy) { id, old in
+            if old?.extendedData == Data("v1".utf8) { return .notModified }
+            return .value("title \(id)", extendedData: Data("v1".utf8))
+        }
+        let current = try await conditional(7)
+
+        let batched = titles.bulkGenerator(policy) { ids in
+            Dictionary(uniqueKeysWithValues: ids.map { ($0, Generated.value("title \($0)")) })
+        }
+        let several = try await [batched(1), batched(2)]
 
         let changes = titles.changes(every: .milliseconds(50))
         titles[8] = "eight"
@@ -152,6 +170,9 @@ struct Snippets {
             every: .seconds(600), whereMetadata: { id, metadata in id < 0 || metadata.size > 1_000_000 })
         task.cancel()
         guard recent.isEmpty, title == entry.value, one == "title 1" else { throw Surprise() }
+        guard headline == "title 9", missing == nil, current == title, several == ["title 1", "title 2"] else {
+            throw Surprise()
+        }
     }
 
     /// A snippet that does not do what the text says.

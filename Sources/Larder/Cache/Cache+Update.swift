@@ -77,7 +77,7 @@ extension SubCache {
             guard row != nil else {
                 if try !ledger.isCurrent() { throw ledger.supersededError }
                 // No row changes, and still what is being made for the key is no longer wanted.
-                discards.add(flights.noteWrite(key))
+                discards.add(loads.noteWrite(key))
                 return nil
             }
             let request = removeRequest([(key, stored)], scope: .unheld)

@@ -19,12 +19,12 @@ extension SubCache {
     @inlinable
     func setEffect(_ write: PreparedWrite<Key, Value>) -> MemoryEffect {
         MemoryEffect { [self] discards in
-            discards.add(flights.noteWrite(write.key))
+            discards.add(loads.noteWrite(write.key))
             return front.withLock { $0.lastUse }
         } apply: { [self] outcome, discards in
             discards.add(front.withLock { $0.put(write, revision: outcome.revision, round: outcome.round) })
             noteEnd(of: write)
-            discards.add(flights.noteWrite(write.key))
+            discards.add(loads.noteWrite(write.key))
             changes.noteUpdated(write.key, &discards)
         }
     }
@@ -39,7 +39,7 @@ extension SubCache {
     /// Returns a request that writes many entries in one step.
     ///
     /// - Parameter permit: What lets a load store its values; nil where values are set by a caller.
-    func setRequest(_ writes: [PreparedWrite<Key, Value>], _ permit: FlightPermit<Key>? = nil) -> WriteRequest {
+    func setRequest(_ writes: [PreparedWrite<Key, Value>], _ permit: LoadPermit<Key>? = nil) -> WriteRequest {
         var admits: (@Sendable (Int) -> Bool)?
         if let permit { admits = { permit.mayStore(writes[$0].key) } }
         // A load is not overtaken by its own write.
@@ -54,7 +54,7 @@ extension SubCache {
                 }
                 discards.add(displaced)
                 for index in outcome.indices { noteEnd(of: writes[index]) }
-                for key in keys { discards.add(flights.noteWrite(key)) }
+                for key in keys { discards.add(loads.noteWrite(key)) }
                 changes.noteUpdated(outcome.indices.map { writes[$0].key }, &discards)
             }, mark: marking(writes.map(\.hash)))
         return WriteRequest(.put(writes.map { RowContent($0.stored, $0.content) }, admits: admits), to: ledger, effect)
@@ -78,8 +78,20 @@ extension SubCache {
             begin(keys, &discards)
         } apply: { [self] outcome, discards in
             discards.add(front.withLock { front in zip(keys, hashes).map { front.remove($0, hash: $1) } })
-            for key in keys { discards.add(flights.noteWrite(key)) }
+            for key in keys { discards.add(loads.noteWrite(key)) }
             changes.noteRemoved(outcome.indices.map { keys[$0] }, &discards)
+        }
+    }
+
+    /// Returns the change in memory of a removal that overtakes no load.
+    func removal(of key: Key) -> MemoryEffect {
+        let hash = seed.hash(key)
+        return MemoryEffect { [self] _ in
+            front.withLock { $0.lastUse }
+        } apply: { [self] outcome, discards in
+            guard outcome.isChange else { return }
+            discards.add(front.withLock { $0.remove(key, hash: hash) })
+            changes.noteRemoved([key], &discards)
         }
     }
 
@@ -102,7 +114,7 @@ extension SubCache {
                 return front.drop(key, hash: hash)
             }
             discards.add(displaced)
-            for key in keys { discards.add(flights.noteWrite(key)) }
+            for key in keys { discards.add(loads.noteWrite(key)) }
         }
         let change = EntryChange(isWrite: isWrite, change)
         return WriteRequest(.change(target(key, stored, terms), change), to: ledger, effect)
@@ -129,7 +141,7 @@ extension SubCache {
 
     /// Notes that keys are being written: loads that began earlier do not store their values.
     private func begin(_ keys: [Key], _ discards: inout Discards) -> Int64 {
-        for key in keys { discards.add(flights.noteWrite(key)) }
+        for key in keys { discards.add(loads.noteWrite(key)) }
         return front.withLock { $0.lastUse }
     }
 
@@ -172,7 +184,7 @@ extension SubCache {
                 if isOneUnknown { return front.releaseAll(&discards) }
                 for item in removed { discards.add(front.remove(item.key, hash: item.hash)) }
             }
-            if outcome.isChange { for key in overtaken { discards.add(flights.noteWrite(key)) } }
+            if outcome.isChange { for key in overtaken { discards.add(loads.noteWrite(key)) } }
             // A late one comes after sets of these keys, perhaps.
             if isOneUnknown || isLate {
                 changes.noteReset(&discards)

@@ -24,7 +24,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     @inlinable var mayHoldCopies: Bool { holdsCopies.load(ordering: .relaxed) }
 
     /// The values that are being made.
-    @usableFromInline let flights: Flights<Key, CacheEntry<Key, Value>>
+    @usableFromInline let loads: Loads<Key, CacheEntry<Key, Value>>
 
     /// Those who want to know what changes.
     @usableFromInline let changes = ChangeHub<Key, Value>()
@@ -52,7 +52,7 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
 
     init(ledger: RowLedger, limits: MemoryLimits, present: StorePresent) {
         self.ledger = ledger
-        flights = Flights(name: ledger.name)
+        loads = Loads(name: ledger.name)
         costLimit = Atomic(limits.effectiveCount > 0 ? limits.effectiveCost : .max)
         outsideLimit = Atomic(limits.outsideLimit(overhead: FrontState<Key, Value>.overhead))
         expiry = ExpiryTimer(ledger.store.timekeeper)
@@ -110,13 +110,13 @@ final class SubCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Ledge
     }
 
     private func noteAllChanged(_ discards: inout Discards) {
-        discards.add(flights.noteClear())
+        discards.add(loads.noteClear())
         changes.noteReset(&discards)
     }
 
     package func clockWasSetBack(to now: Int64) { front.withLock { $0.correctAll(now: now) } }
 
-    package func noteClear(_ discards: inout Discards) { discards.add(flights.noteClear()) }
+    package func noteClear(_ discards: inout Discards) { discards.add(loads.noteClear()) }
 
     package func end(_ discards: inout Discards) { changes.finish(&discards) }
 

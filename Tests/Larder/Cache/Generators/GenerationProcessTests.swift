@@ -45,7 +45,7 @@ struct GenerationProcessTests {
     ) async throws {
         let rounds = order == .together ? 20 : 3
         for key in 0..<rounds {
-            let gate = FlightGate()
+            let gate = LoadGate()
             let making = Counter()
             try other.tell("\(key) \(size)")
             let cache = cache

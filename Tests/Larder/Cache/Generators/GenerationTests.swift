@@ -60,7 +60,7 @@ struct GenerationTests {
 
     @Test func `ten thousand callers share one generation`() async throws {
         let cache = try bench.numbers()
-        let gate = FlightGate()
+        let gate = LoadGate()
         let calls = Counter()
         try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<10_000 {
@@ -82,7 +82,7 @@ struct GenerationTests {
 
     @Test func `value and entry share a flight`() async throws {
         let cache = try bench.numbers()
-        let gate = FlightGate()
+        let gate = LoadGate()
         async let value = cache.value(forKey: 1) { _ in
             try await gate.pass()
             return "shared"
@@ -98,7 +98,7 @@ struct GenerationTests {
     @Test(arguments: ["set", "clear"]) func `another key's write does not hinder a result`(change: String) async throws
     {
         let cache = try bench.numbers()
-        let gate = FlightGate()
+        let gate = LoadGate()
         async let made = cache.value(forKey: 1) { _ in
             try await gate.pass()
             return "late"
@@ -114,7 +114,7 @@ struct GenerationTests {
 
     @Test func `a purge leaves a late result unstored, and its callers get it`() async throws {
         let cache = try bench.numbers()
-        let gate = FlightGate()
+        let gate = LoadGate()
         let begun = Counter()
         async let made = cache.value(forKey: 1) { _ in
             begun.increment()
@@ -131,7 +131,7 @@ struct GenerationTests {
 
     @Test func `a cancelled caller leaves at once, and the last one takes the generation along`() async throws {
         let cache = try bench.numbers()
-        let gate = FlightGate()
+        let gate = LoadGate()
         let (begun, ended) = (Counter(), Counter())
         let tasks = (0..<2).map { _ in
             Task {

@@ -13,7 +13,7 @@ struct LateResultTests {
         case value, valueInTask, values, valuesInTask, entry
 
         /// The value that is made for key 1 once the gate is open.
-        func make(_ cache: Cache<Int, String>, _ begun: FlightGate, _ gate: FlightGate) async throws -> String? {
+        func make(_ cache: Cache<Int, String>, _ begun: LoadGate, _ gate: LoadGate) async throws -> String? {
             let wait: @Sendable () -> Void = {
                 begun.open()
                 gate.block()
@@ -129,7 +129,7 @@ struct LateResultTests {
         let short = try bench.numbers(.seconds(0), CacheOptions(memory: .disabled))
         for isThere in [false, true] where isThere || !change.needsEntry {
             try await cache.setValue(isThere ? "first" : nil, forKey: 1)
-            let (begun, gate) = (FlightGate(), FlightGate())
+            let (begun, gate) = (LoadGate(), LoadGate())
             defer { gate.open() }
             async let made = form.make(short, begun, gate)
             try await begun.pass()

@@ -16,7 +16,7 @@ struct NotModifiedTests {
         let cache = try bench.numbers(.minutes(1))
         try await cache.setValue("body", forKey: 1, extendedData: Data([1]))
         bench.time.advance(by: .seconds(61))
-        let (gate, begun) = (FlightGate(), Counter())
+        let (gate, begun) = (LoadGate(), Counter())
         async let entry = cache.entry(forKey: 1) { _, old in
             #expect(old?.value == "body")
             begun.increment()
@@ -37,7 +37,7 @@ struct NotModifiedTests {
         let cache = try bench.numbers(.minutes(1))
         cache[1] = "old"
         bench.time.advance(by: .seconds(61))
-        let (gate, begun) = (FlightGate(), Counter())
+        let (gate, begun) = (LoadGate(), Counter())
         async let entry = cache.entry(forKey: 1) { _, _ in
             begun.increment()
             try await gate.pass()

@@ -10,9 +10,9 @@ import Testing
 @Suite(.serialized)
 struct PromotionTests {
     private let place: StorePlace
-    private let gate = FlightGate()
+    private let gate = LoadGate()
     private let isClosed = Locked(false)
-    private let arrived = FlightGate()
+    private let arrived = LoadGate()
 
     init() throws { place = try StorePlace() }
 

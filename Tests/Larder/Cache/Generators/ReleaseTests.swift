@@ -57,40 +57,27 @@ struct ReleaseTests {
         withExtendedLifetime(changes) {}
     }
 
-    @Test func `a key whose flight was overtaken is left to the caller to release`() async throws {
-        let flights = Flights<HeavyKey, String>(name: "flown")
-        let (gate, other, released) = (FlightGate(), FlightGate(), Counter())
-        // The first flight for the key: its own is the one that all are noted by.
-        let first = Task {
-            let key = HeavyKey(1) { released.increment() }
-            return try await flights.value(
-                forKey: key, find: { _ in nil },
-                generate: { _ in
+    @Test func `the key of a load is released under no lock`() async throws {
+        let loads = Loads<HeavyKey, String>(name: "loaded")
+        let (gate, released) = (LoadGate(), Counter())
+        let load = Task {
+            // A key that is released under the lock waits for it forever here.
+            let key = HeavyKey(1) { if loads.waitingCount >= 0 { released.increment() } }
+            return try await loads.values(forKeys: [key]) {
+                LoadPlan { _ in
+                    [:]
+                } load: { _, _ in
                     try await gate.pass()
                     throw Offline()
-                }, store: { _, made, _ in made })
+                }
+            }
         }
-        try await Waiting.until { flights.waitingCount == 1 }
-        let second = Task(executorPreference: QueueExecutor()) {
-            try flights.value(
-                forKey: HeavyKey(1), find: { _ in nil },
-                generate: { _ in
-                    other.block()
-                    return "second"
-                }, store: { _, made, _ in made })
-        }
-        try await Waiting.until { flights.waitingCount == 2 }
+        try await Waiting.until { loads.waitingCount == 1 }
+        withExtendedLifetime(loads.noteWrite(HeavyKey(1))) {}
+        #expect(released.value == 0)
         gate.open()
-        await #expect(throws: Offline.self) { try await first.value }
-        try await Waiting.until { flights.waitingCount == 1 }
-        #expect(released.value == 0)
-        var remains = flights.noteWrite(HeavyKey(1))
-        #expect(released.value == 0)
-        withExtendedLifetime(remains) {}
-        remains = nil
-        #expect(released.value == 1)
-        other.open()
-        #expect(try await second.value == "second")
+        await #expect(throws: Offline.self) { try await load.value }
+        try await Waiting.until { released.value == 1 }
     }
 
     /// What a stream of changes keeps alive, until it is let go of.

@@ -18,7 +18,7 @@ struct SharedAnswerTests {
     }
 
     /// A codec that waits when it decodes.
-    private func codec(_ begun: FlightGate, _ gate: FlightGate) -> ValueCodec<String> {
+    private func codec(_ begun: LoadGate, _ gate: LoadGate) -> ValueCodec<String> {
         ValueCodec(identifier: "gated", encode: { Data($0.utf8) }) { data in
             begun.open()
             gate.block()
@@ -40,7 +40,7 @@ struct SharedAnswerTests {
 
     @Test(arguments: Form.allCases, Form.allCases)
     func `who joins gets nothing that is over by its own age`(leader: Form, follower: Form) async throws {
-        let (begun, gate) = (FlightGate(), FlightGate())
+        let (begun, gate) = (LoadGate(), LoadGate())
         let long = try cache(.hours(1), codec: codec(begun, gate))
         let short = try cache(.seconds(1), codec: codec(begun, gate))
         long[1] = "old"
@@ -56,7 +56,7 @@ struct SharedAnswerTests {
     }
 
     @Test func `an entry that was found for another handle tells its end by the age of one's own`() async throws {
-        let (begun, gate) = (FlightGate(), FlightGate())
+        let (begun, gate) = (LoadGate(), LoadGate())
         let long = try cache(.hours(1), codec: codec(begun, gate))
         let short = try cache(.minutes(1), codec: codec(begun, gate))
         long[1] = "old"
@@ -73,7 +73,7 @@ struct SharedAnswerTests {
     @Test(arguments: Form.allCases, Form.allCases)
     func `the refusal of a manager that only reads is not that of who joined`(leader: Form, follower: Form) async throws
     {
-        let (begun, gate) = (FlightGate(), FlightGate())
+        let (begun, gate) = (LoadGate(), LoadGate())
         let home = Locked<Cache<Int, String>?>(nil)
         let reader = try place.manager { [place] configuration in
             configuration.access = .readOnly
@@ -86,8 +86,8 @@ struct SharedAnswerTests {
                 return place.time.now
             }
         }
-        let writing = try cache(.hours(1), codec: codec(FlightGate(), FlightGate()))
-        let reading = try cache(.hours(1), in: reader, codec: codec(FlightGate(), FlightGate()))
+        let writing = try cache(.hours(1), codec: codec(LoadGate(), LoadGate()))
+        let reading = try cache(.hours(1), in: reader, codec: codec(LoadGate(), LoadGate()))
         home.change { $0 = reading }
         defer { home.change { $0 = nil } }
         let led = Task { try await leader.make("never", reading) }

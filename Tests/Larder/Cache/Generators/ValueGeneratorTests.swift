@@ -32,7 +32,7 @@ struct ValueGeneratorTests {
         let options = CacheOptions(memory: isInMemory ? MemoryLimits() : .disabled)
         let cache = try bench.numbers(.minutes(1), options)
         let maker = Maker()
-        let gate = FlightGate()
+        let gate = LoadGate()
         let value = cache.generator(GenerationPolicy(staleFor: .seconds(30))) { _ in
             if maker.calls.value > 0 { try await gate.pass() }
             return try maker.make()
@@ -127,7 +127,7 @@ struct ValueGeneratorTests {
 
     // case 270
     @Test func `a refresh that has begun is finished though generator and handle are dropped`() async throws {
-        let (gate, begun) = (FlightGate(), Counter())
+        let (gate, begun) = (LoadGate(), Counter())
         func begin() async throws {
             let cache = try bench.numbers(.seconds(100))
             let value = cache.generator(GenerationPolicy(refreshAhead: 0.5)) { _ in

@@ -19,16 +19,7 @@ extension Cache {
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
         if let value = try glance(key) { return value }
         if let found = try foundInside([key]) { return try present(found, key).value }
-        return try answer {
-            try core.flights.value(
-                forKey: key,
-                find: { try core.findEntries([$0], terms)[$0] },
-                generate: { key in
-                    try checkLeading()
-                    return GeneratedDraft(value: try generate(key))
-                },
-                store: { try core.stored($0, $1, $2, terms) })
-        }.value
+        return try load([key]) { _ in [key: LoadedValue(try generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by `generate` in a task of its own if there is none.
@@ -41,7 +32,7 @@ extension Cache {
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
         if let value = try glance(key) { return value }
-        return try await made(key) { GeneratedDraft(value: try await generate($0)) }.value
+        return try await load([key]) { _ in [key: LoadedValue(try await generate(key))] }.one(key).value
     }
 
     /// The value of a key, made by a closure that does not suspend; see the form for one that does.
@@ -64,17 +55,8 @@ extension Cache {
             for key in rest { _ = try present(found, key) }
             return known.merging(found.mapValues(\.value)) { $1 }
         }
-        let made = try answers(rest) { rest in
-            try core.flights.values(
-                forKeys: rest,
-                find: { try core.findEntries($0, terms) },
-                generate: { missing in
-                    try checkLeading()
-                    return SubCache<Key, Value>.drafts(try generate(missing), for: missing)
-                },
-                store: { try core.store($0, $1, terms) })
-        }
-        return known.merging(made.mapValues(\.value)) { $1 }
+        let loaded = try load(rest) { try generate($0).mapValues { LoadedValue($0) } }
+        return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
     /// The values of many keys; those that are missing are made by one call of `generate` in a task of its own.
@@ -85,19 +67,8 @@ extension Cache {
     ) async throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
         if rest.isEmpty { return known }
-        let made = try await answers(rest) { rest in
-            try await core.flights.values(
-                forKeys: rest,
-                find: { [self] keys async throws in
-                    try await offload { () throws(CacheError) in try self.core.findEntries(keys, self.terms) }
-                },
-                generate: { [self] missing async throws in
-                    try checkLeading()
-                    return SubCache<Key, Value>.drafts(try await generate(missing), for: missing)
-                },
-                store: { [self] made, permit throws in try core.store(made, permit, terms) })
-        }
-        return known.merging(made.mapValues(\.value)) { $1 }
+        let loaded = try await load(rest) { try await generate($0).mapValues { LoadedValue($0) } }
+        return known.merging(loaded.mapValues(\.value)) { $1 }
     }
 
     /// The values of many keys, made by a closure that does not suspend; see the form for one that does.
@@ -121,49 +92,18 @@ extension Cache {
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) async throws -> CacheEntry<Key, Value> {
         _ = try manager.store()
-        let entry = try await made(key) { [self] key in
-            let old = try await offload { () throws(CacheError) in try self.core.remains(of: key, self.terms) }
-            switch try await generate(key, old?.entry).outcome {
-            case .value(let value, let maxAge, let cost, let extended):
-                return GeneratedDraft(value: value, maxAge: maxAge, cost: cost, extendedData: extended)
-            case .notModified:
-                guard let old else {
-                    throw CacheError(
-                        .invalidConfiguration,
-                        "The generator for key \(key) of cache \"\(name)\" said that nothing was modified, but was given no"
-                            + " old entry. Give a value in that case.")
-                }
-                return GeneratedDraft(
-                    value: old.entry.value, extendedData: old.entry.extendedData, kept: old.kept)
-            }
-        }
+        let entry = try await load([key]) { [self] _ in
+            let loaded = try await withOld(key, generate)
+            guard case .none = loaded.generated.outcome else { return [key: loaded] }
+            throw CacheError(
+                .invalidConfiguration,
+                "The generator for key \(key) of cache \"\(name)\" said that there is no value, but its call returns an"
+                    + " entry. Call value(forKey:generate:) instead.")
+        }.one(key)
         return entry.seen(by: terms.rule)
     }
 
     // MARK: - What they need
-
-    /// What another flight makes of a key, or what `generate` does, in a task of its own.
-    func made(
-        _ key: Key, _ generate: @escaping @Sendable (Key) async throws -> GeneratedDraft<Value>
-    ) async throws -> CacheEntry<Key, Value> {
-        try await answer {
-            try await core.flights.value(forKey: key) {
-                FlightPlan(
-                    for: key,
-                    find: { [self] key async throws in try await found(key) },
-                    generate: { [self] key async throws in
-                        try checkLeading()
-                        return try await generate(key)
-                    },
-                    store: { [self] key, draft, permit throws in try core.stored(key, draft, permit, terms) })
-            }
-        }
-    }
-
-    /// The live entry of a key.
-    func found(_ key: Key) async throws(CacheError) -> CacheEntry<Key, Value>? {
-        try await offload { () throws(CacheError) in try self.core.findEntries([key], self.terms)[key] }
-    }
 
     /// What memory knows, without the disk.
     func glance(_ key: Key) throws(CacheError) -> Value? {
@@ -172,7 +112,7 @@ extension Cache {
         return core.glance(key, terms)
     }
 
-    private func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
+    func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [Key]) {
         // Also where no key is asked for.
         _ = try manager.store()
         var known: [Key: Value] = [:]
@@ -183,14 +123,14 @@ extension Cache {
         return (known, rest)
     }
 
-    /// What is there already, for a thread inside a transaction or an update: it may not wait for other flights, which may
+    /// What is there already, for a thread inside a transaction or an update: it may not wait for other loads, which may
     /// be waiting for it, and may not store.
-    private func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
+    func foundInside(_ keys: [Key]) throws(CacheError) -> [Key: CacheEntry<Key, Value>]? {
         guard ledger.store.inside.containCurrent else { return nil }
         return try core.findEntries(keys, terms)
     }
 
-    private func present(
+    func present(
         _ found: [Key: CacheEntry<Key, Value>], _ key: Key
     ) throws(CacheError) -> CacheEntry<Key, Value> {
         if let entry = found[key] { return entry }
@@ -205,15 +145,11 @@ extension Cache {
     }
 }
 
-extension SubCache {
-    /// Stores one value that was made.
-    func stored(
-        _ key: Key, _ draft: GeneratedDraft<Value>, _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
-    ) throws(CacheError) -> Entry {
-        guard let entry = try store([(key, draft)], permit, terms)[key] else {
-            preconditionFailure("What was made for a key is the key's.")
-        }
-        return entry
+extension Dictionary {
+    /// The value of a key that a load cannot leave without one.
+    func one(_ key: Key) -> Value {
+        guard let value = self[key] else { preconditionFailure("A load of one value returns it.") }
+        return value
     }
 }
 
@@ -221,8 +157,8 @@ extension SubCache {
 
 extension Cache {
     /// How many callers wait for values that are being made.
-    package var waitingCallers: Int { core.flights.waitingCount }
+    package var waitingCallers: Int { core.loads.waitingCount }
 
     /// Whether any value is being made.
-    package var isGenerating: Bool { !core.flights.isIdle }
+    package var isGenerating: Bool { !core.loads.isIdle }
 }

@@ -1,11 +1,11 @@
 import Larder
 
-/// What the model knows of its callers and flights, and what may happen to them.
-extension FlightModel {
+/// What the model knows of its callers and loads, and what may happen to them.
+extension LoadModel {
     enum CallerFact: Hashable {
         case away, departed, waiting, got(Int), failed, cancelled
-        /// A generator made nothing: its own, or another's, so that it asks its own next.
-        case nothing, unanswered
+        /// The load had no value.
+        case nothing
     }
 
     enum Phase: Hashable {
@@ -14,7 +14,7 @@ extension FlightModel {
         case making, granted(commits: Bool), refused, over
     }
 
-    struct FlightFact: Hashable {
+    struct LoadFact: Hashable {
         let isAsync: Bool
         /// The caller whose generator runs; nil in the background, where it goes on whoever leaves.
         let leader: Int?
@@ -24,8 +24,8 @@ extension FlightModel {
         var isOvertaken = false
         /// Whether its work is of no use any more, though its code may still run.
         var isEnded = false
-        /// Whether it waits, having done its own, for another's storing.
-        var isDeferred = false
+        /// Whether it began next to a load that its caller must not wait for.
+        var isAside = false
         /// Whether its generator has made nothing.
         var isEmpty = false
     }
@@ -33,8 +33,8 @@ extension FlightModel {
     /// Everything that decides what may happen next.
     struct Facts: Hashable {
         var callers: [CallerFact]
-        var flights: [FlightFact] = []
-        /// A flight's number plus one, 100 for what was set, nil for nothing.
+        var loads: [LoadFact] = []
+        /// A load's number plus one, 100 for what was set, nil for nothing.
         var stored: Int?
         var budget: Budget
     }
@@ -53,7 +53,7 @@ extension FlightModel {
     }
 
     /// What decides what may happen next, and nothing else: callers of one manner that stand alike are one as good as the
-    /// other, what came of those that are through makes no difference, nor which flight stored what there is.
+    /// other, what came of those that are through makes no difference, nor which load stored what there is.
     var essence: [Int] {
         var callers = facts.callers.map { fact in
             switch fact {
@@ -62,31 +62,31 @@ extension FlightModel {
             default: 2
             }
         }
-        var flights: [Int] = []
+        var loads: [Int] = []
         var lateCount = 0
-        for fact in facts.flights {
+        for fact in facts.loads {
             if fact.isEnded {
                 if fact.phase != .over { lateCount += 1 }
                 continue
             }
-            for caller in fact.callers { callers[caller] = 10 + 2 * flights.count + (fact.leader == caller ? 1 : 0) }
-            let isTrue = [fact.isAsync, fact.leader != nil, fact.isOvertaken, fact.isDeferred, fact.isEmpty]
-            flights.append(isTrue.reduce(fact.phase.number) { 2 * $0 + ($1 ? 1 : 0) })
+            for caller in fact.callers { callers[caller] = 10 + 2 * loads.count + (fact.leader == caller ? 1 : 0) }
+            let isTrue = [fact.isAsync, fact.leader != nil, fact.isOvertaken, fact.isAside, fact.isEmpty]
+            loads.append(isTrue.reduce(fact.phase.number) { 2 * $0 + ($1 ? 1 : 0) })
         }
         let kinds = zip(manners, callers).map { manner, caller in
             switch manner {
             case .suspends: caller
             case .blocks: 1000 + caller
-            case .blocksPool: 2000 + caller
+            case .blocksTask: 2000 + caller
             }
         }
         let budget = facts.budget
         return kinds.sorted() + [facts.stored == nil ? 0 : 1, lateCount]
-            + [budget.sets, budget.removals, budget.refreshes, budget.nothings] + flights
+            + [budget.sets, budget.removals, budget.refreshes, budget.nothings] + loads
     }
 }
 
-extension FlightModel.Phase {
+extension LoadModel.Phase {
     fileprivate var number: Int {
         switch self {
         case .finding: 0

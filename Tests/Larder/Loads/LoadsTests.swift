@@ -2,11 +2,11 @@ import Larder
 import LarderTestSupport
 import Testing
 
-struct FlightsTests {
+struct LoadsTests {
     private struct Failure: Error, Equatable {}
 
-    private let cache = FlightCache()
-    private let gate = FlightGate()
+    private let cache = LoadCache()
+    private let gate = LoadGate()
     private let runs = Counter()
 
     /// A generator that waits at the gate.
@@ -24,7 +24,7 @@ struct FlightsTests {
         #expect(try await cache.value(1) { _ in "again" } == "made 1")
         #expect(try cache.syncValue(2) { "made \($0)" } == "made 2")
         #expect(cache[2] == "made 2" && cache.storings.value == 2)
-        #expect(cache.flights.isIdle)
+        #expect(cache.loads.isIdle)
     }
 
     @Test func `ten thousand callers of one key are one generation`() async throws {
@@ -35,7 +35,7 @@ struct FlightsTests {
             gate.open()
             for try await value in group { if value != "one" { Issue.record("\(value)") } }
         }
-        #expect(runs.value == 1 && cache.storings.value == 1 && cache.flights.isIdle)
+        #expect(runs.value == 1 && cache.storings.value == 1 && cache.loads.isIdle)
     }
 
     @Test func `case 260: other keys are not blocked`() async throws {
@@ -69,19 +69,17 @@ struct FlightsTests {
         #expect(try await cache.value(1) { _ in "one" } == "one")
     }
 
-    @Test func `a storing that fails fails its callers`() async {
-        let make: @Sendable (Int) async throws -> Int = { $0 }
-        await #expect(throws: Failure()) {
-            try await cache.flights.value(
-                forKey: 1, find: { _ in throw Failure() }, generate: make,
-                store: { _, _, _ in "" })
+    @Test func `a look or a storing that fails, fails its callers`() async {
+        for findFails in [true, false] {
+            let plan = LoadPlan<Int, String> { _ in
+                if findFails { throw Failure() }
+                return [:]
+            } load: { _, _ in
+                throw Failure()
+            }
+            await #expect(throws: Failure()) { try await cache.loads.values(forKeys: [1]) { plan } }
         }
-        await #expect(throws: Failure()) {
-            try await cache.flights.value(
-                forKey: 1, find: { _ in nil }, generate: make,
-                store: { _, _, _ in throw Failure() })
-        }
-        #expect(cache.flights.isIdle)
+        #expect(cache.loads.isIdle)
     }
 
     // MARK: - Cancellation
@@ -95,14 +93,14 @@ struct FlightsTests {
         first.cancel()
         // The gate is closed: nothing but the cancellation ends this.
         await #expect(throws: CancellationError.self) { try await first.value }
-        #expect(cache.flights.waitingCount == 1)
+        #expect(cache.loads.waitingCount == 1)
         gate.open()
         #expect(try await second.value == "one")
         #expect(runs.value == 1)
     }
 
     @Test func `the generation is cancelled when the last caller has left, and its value is dropped`() async throws {
-        let (cache, begun, ended) = (cache, Counter(), FlightGate())
+        let (cache, begun, ended) = (cache, Counter(), LoadGate())
         let callers = (0..<3).map { _ in
             Task {
                 try await cache.value(1) { _ in
@@ -123,7 +121,7 @@ struct FlightsTests {
         for caller in callers { await #expect(throws: CancellationError.self) { try await caller.value } }
         #expect(try await cache.value(1) { _ in "next" } == "next")
         try await ended.pass()
-        try await Waiting.until { cache.flights.isIdle }
+        try await Waiting.until { cache.loads.isIdle }
         #expect(cache[1] == "next")
     }
 
@@ -134,7 +132,7 @@ struct FlightsTests {
             return try await cache.value(1, generate: slow("one"))
         }
         await #expect(throws: CancellationError.self) { try await caller.value }
-        #expect(runs.value == 0 && cache.flights.isIdle)
+        #expect(runs.value == 0 && cache.loads.isIdle)
     }
 
     // MARK: - Late results
@@ -186,14 +184,13 @@ struct FlightsTests {
             try await onThread { try cache.syncValue(6) { try cache.syncValue($0) { _ in "" } } }
         }.result
         for result in [inTasks, inOneTask, mixed, aside, onThreads] { #expect(CacheError.isRecursion(result)) }
-        #expect(cache.flights.isIdle)
+        #expect(cache.loads.isIdle)
     }
 
     @Test func `a circle over two keys is refused to the one who would close it`() async throws {
-        let (cache, other, bothRun) = (cache, FlightCache(), FlightGate())
+        let (cache, other, bothRun) = (cache, LoadCache(), LoadGate())
         // Each waits for the other's key once both run: one of them closes the circle, and the other gets its value.
-        @Sendable func make(_ key: Int, from: FlightCache, waitingFor next: Int, of: FlightCache) async throws -> String
-        {
+        @Sendable func make(_ key: Int, from: LoadCache, waitingFor next: Int, of: LoadCache) async throws -> String {
             try await from.value(key) { _ in
                 runs.increment()
                 if runs.value == 2 { bothRun.open() }
@@ -212,7 +209,7 @@ struct FlightsTests {
     }
 
     @Test func `threads that would wait for each other are told so`() async throws {
-        let (cache, bothRun) = (cache, FlightGate())
+        let (cache, bothRun) = (cache, LoadGate())
         @Sendable func make(_ key: Int, waitingFor next: Int) throws -> String {
             try cache.syncValue(key) { _ in
                 runs.increment()

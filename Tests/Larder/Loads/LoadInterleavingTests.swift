@@ -6,12 +6,12 @@ import Testing
 ///
 /// A case names what each of its callers does with its thread. From each state every possible event is tried; states that
 /// the model cannot tell apart are tried once.
-struct FlightInterleavingTests {
-    private typealias Manner = FlightCallerManner
+struct LoadInterleavingTests {
+    private typealias Manner = LoadWait
 
-    private func explore(_ manners: [FlightCallerManner], _ budget: FlightModel.Budget = .init()) -> Int {
+    private func explore(_ manners: [LoadWait], _ budget: LoadModel.Budget = .init()) -> Int {
         var seen: Set<[Int]> = []
-        var open = [FlightModel(manners, budget)]
+        var open = [LoadModel(manners, budget)]
         var endings = 0
         while let model = open.popLast() {
             let events = model.events
@@ -37,18 +37,18 @@ struct FlightInterleavingTests {
     }
 
     @Test func `four callers of several manners, one of whose values is set meanwhile`() {
-        let count = explore([.suspends, .blocksPool, .blocks, .suspends], .init(sets: 1, removals: 0))
+        let count = explore([.suspends, .blocksTask, .blocks, .suspends], .init(sets: 1, removals: 0))
         #expect(count > 1000, "\(count)")
     }
 
     @Test func `four callers of several manners, one of whose values is removed meanwhile`() {
-        let count = explore([.suspends, .blocksPool, .blocksPool, .blocks], .init(sets: 0, removals: 1))
+        let count = explore([.suspends, .blocksTask, .blocksTask, .blocks], .init(sets: 0, removals: 1))
         #expect(count > 1000, "\(count)")
     }
 
     /// In whatever order they come, which the model tries.
     @Test func `three callers of all manners`() {
-        let all: [FlightCallerManner] = [.suspends, .blocks, .blocksPool]
+        let all: [LoadWait] = [.suspends, .blocks, .blocksTask]
         for (index, first) in all.enumerated() {
             for (last, second) in all[...index].enumerated() {
                 for third in all[...last] {
@@ -61,16 +61,16 @@ struct FlightInterleavingTests {
     }
 
     @Test(arguments: [
-        [FlightCallerManner.suspends, .suspends], [.suspends, .blocks], [.suspends, .blocksPool],
-        [.blocks, .blocksPool],
+        [LoadWait.suspends, .suspends], [.suspends, .blocks], [.suspends, .blocksTask],
+        [.blocks, .blocksTask],
     ])
-    func `two callers, whose value is set and removed twice`(manners: [FlightCallerManner]) {
+    func `two callers, whose value is set and removed twice`(manners: [LoadWait]) {
         let count = explore(manners, .init(sets: 2, removals: 2))
         #expect(count > 500, "\(count)")
     }
 
-    @Test(arguments: [[FlightCallerManner.suspends, .suspends], [.suspends, .blocksPool]])
-    func `callers, a refresh in the background, and a generator that makes nothing`(manners: [FlightCallerManner]) {
+    @Test(arguments: [[LoadWait.suspends, .suspends], [.suspends, .blocksTask]])
+    func `callers, a refresh in the background, and a generator that makes nothing`(manners: [LoadWait]) {
         let count = explore(manners, .init(sets: 1, removals: 1, refreshes: 1, nothings: 1))
         #expect(count > 1000, "\(count)")
     }
@@ -78,9 +78,9 @@ struct FlightInterleavingTests {
     @Test func `long random orders, where no state is left out`() {
         var random = Seeded()
         for _ in 0..<2_000 {
-            let manners: [FlightCallerManner] = [.suspends, .blocks, .blocksPool, .suspends]
-            let budget = FlightModel.Budget(sets: 2, removals: 2, refreshes: 2, nothings: 2)
-            var model = FlightModel(manners.shuffled(using: &random), budget, seed: random.seed)
+            let manners: [LoadWait] = [.suspends, .blocks, .blocksTask, .suspends]
+            let budget = LoadModel.Budget(sets: 2, removals: 2, refreshes: 2, nothings: 2)
+            var model = LoadModel(manners.shuffled(using: &random), budget, seed: random.seed)
             while let event = model.events.randomElement(using: &random) {
                 model.apply(event)
                 model.expectConsistency()

@@ -5,8 +5,8 @@ import LarderTestSupport
 import Synchronization
 
 /// A cache as far as single flight sees one.
-final class FlightCache: Sendable {
-    let flights = Flights<Int, String>(name: "flown")
+final class LoadCache: Sendable {
+    let loads = Loads<Int, String>(name: "loaded")
     let storings = Counter()
     private let values = Mutex<[Int: String]>([:])
 
@@ -15,7 +15,7 @@ final class FlightCache: Sendable {
         set {
             values.withLock { values in
                 values[key] = newValue
-                _ = flights.noteWrite(key)
+                _ = loads.noteWrite(key)
             }
         }
     }
@@ -23,43 +23,48 @@ final class FlightCache: Sendable {
     func removeAll() {
         values.withLock { values in
             values = [:]
-            _ = flights.noteClear()
+            _ = loads.noteClear()
         }
     }
 
     /// What a limit or an age does: no flight hears of it.
     func evict(_ key: Int) { values.withLock { $0[key] = nil } }
 
-    func store(_ made: [Int: String], _ permit: FlightPermit<Int>) -> [Int: String] {
+    private func store(_ made: [Int: String], _ permit: LoadPermit<Int>) -> [Int: String] {
         storings.increment()
-        values.withLock { values in
-            for (key, value) in made where permit.mayStore(key) { values[key] = value }
+        return values.withLock { values in
+            var result = made
+            for (key, value) in made {
+                if permit.mayStore(key) {
+                    values[key] = value
+                } else if permit.isBeaten(key) {
+                    result[key] = values[key] ?? value
+                }
+            }
+            return result
         }
-        return made
+    }
+
+    func plan(_ generate: @escaping @Sendable ([Int]) async throws -> [Int: String]) -> LoadPlan<Int, String> {
+        LoadPlan(find: { self.present($0) }, load: { self.store(try await generate($0), $1) })
     }
 
     func value(_ key: Int, generate: @escaping @Sendable (Int) async throws -> String) async throws -> String {
-        try await flights.value(
-            forKey: key, find: { self[$0] }, generate: generate,
-            store: { key, value, permit in self.store([key: value], permit)[key] ?? "" })
+        try await values([key]) { _ in [key: try await generate(key)] }[key] ?? ""
     }
 
     func syncValue(_ key: Int, generate: (Int) throws -> String) throws -> String {
-        try flights.value(
-            forKey: key, find: { self[$0] }, generate: generate,
-            store: { key, value, permit in self.store([key: value], permit)[key] ?? "" })
+        try syncValues([key]) { _ in [key: try generate(key)] }[key] ?? ""
     }
 
     func values(_ keys: [Int], generate: @escaping @Sendable ([Int]) async throws -> [Int: String]) async throws
         -> [Int: String]
     {
-        try await flights.values(
-            forKeys: keys, find: { keys in self.present(keys) }, generate: generate,
-            store: { self.store($0, $1) })
+        try await loads.values(forKeys: keys) { plan(generate) }
     }
 
     func syncValues(_ keys: [Int], generate: ([Int]) throws -> [Int: String]) throws -> [Int: String] {
-        try flights.values(forKeys: keys, find: present, generate: generate, store: store)
+        try loads.values(forKeys: keys, find: present, load: { store(try generate($0), $1) })
     }
 
     private func present(_ keys: [Int]) -> [Int: String] {
@@ -68,12 +73,12 @@ final class FlightCache: Sendable {
 
     /// Waits until so many callers wait.
     func waiting(_ count: Int) async throws {
-        try await Waiting.until { flights.waitingCount == count }
+        try await Waiting.until { loads.waitingCount == count }
     }
 }
 
 /// Lets code pass once it was opened; its waiting ends early for a cancelled task.
-final class FlightGate: Sendable {
+final class LoadGate: Sendable {
     private let signal = DispatchSemaphore(value: 0)
     private let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
 

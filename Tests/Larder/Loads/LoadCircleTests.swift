@@ -2,9 +2,9 @@ import Larder
 import Testing
 
 /// A machine with its graph, and callers that are numbered.
-private final class FlightRig {
-    private var machine = FlightMachine<String, Int>()
-    private(set) var graph = FlightGraph()
+private final class LoadRig {
+    private var machine = LoadMachine<String, Int>()
+    private(set) var graph = LoadGraph()
     private var lastCaller = 0
 
     var callerCount: Int { machine.callerCount }
@@ -13,58 +13,66 @@ private final class FlightRig {
     /// What a new caller is told that runs inside `chain`: the flight that it leads, nil if it waits for another's, and the
     /// key that would close a circle.
     func join(
-        _ keys: String..., in chain: FlightID?..., manner: FlightCallerManner = .suspends
-    ) -> (led: FlightID?, circle: String?) {
+        _ keys: String..., in chain: LoadID?..., manner: LoadWait = .suspends
+    ) -> (led: LoadID?, circle: String?) {
         lastCaller += 1
         defer { machine.checkInvariants(graph) }
-        switch machine.join(keys, as: FlightCallerID(lastCaller), in: chain.compactMap(\.self), manner, &graph) {
-        case .aboard(let led, _): return (led, nil)
-        case .circle(let key): return (nil, key)
+        switch machine.join(keys, as: LoadCallerID(lastCaller), in: chain.compactMap(\.self), manner, &graph) {
+        case .leads(let led, _): return (led, nil)
+        case .joined: return (nil, nil)
+        case .wouldDeadlock(let key): return (nil, key)
         case .cancelled: return (nil, nil)
         }
     }
 
-    func begin(_ keys: String...) -> (FlightID, [String])? { machine.begin(keys, &graph) }
+    func begin(_ keys: String...) -> (LoadID, [String])? { machine.begin(keys, &graph) }
 
     /// The caller that joined last leaves.
-    func leave(_ caller: Int? = nil) -> FlightEffects<String, Int> {
-        change { machine, graph in machine.leave(FlightCallerID(caller ?? lastCaller), &graph) }
+    func leave(_ caller: Int? = nil) -> LoadEffects<String, Int> {
+        change { machine, graph in machine.leave(LoadCallerID(caller ?? lastCaller), &graph) }
     }
 
     var caller: Int { lastCaller }
 
-    func finish(_ flight: FlightID, with values: [String: Int]) -> FlightEffects<String, Int> {
+    func finish(_ flight: LoadID, with values: [String: Int]) -> LoadEffects<String, Int> {
         change { machine, graph in machine.finish(flight, with: values, &graph) }
     }
 
-    func fail(_ flight: FlightID) -> FlightEffects<String, Int> {
+    func fail(_ flight: LoadID) -> LoadEffects<String, Int> {
         struct Failure: Error {}
         return change { machine, graph in machine.finish(flight, throwing: Failure(), &graph) }
     }
 
-    func noteWrite(_ key: String) -> FlightEffects<String, Int> {
-        change { machine, graph in machine.noteWrite(key, &graph) }
+    func noteWrite(_ key: String) -> LoadEffects<String, Int> {
+        change { machine, _ in machine.noteWrite(key) }
     }
 
-    func resume(_ flight: FlightID) -> [String] {
+    func resume(_ flight: LoadID) -> [String] {
         defer { machine.checkInvariants(graph) }
         return machine.resume(flight)
     }
 
-    func mayStore(_ key: String, of flight: FlightID) -> Bool { machine.mayStore(key, of: flight) }
-    func isFlying(_ flight: FlightID) -> Bool { machine.isFlying(flight) }
+    func mayStore(_ key: String, of flight: LoadID) -> Bool { machine.mayStore(key, of: flight) }
+    func isBeaten(_ key: String, of load: LoadID) -> Bool { machine.isBeaten(key, of: load) }
+    func openKeys(of load: LoadID) -> [String] { machine.openKeys(of: load) }
+
+    func found(_ values: [String: Int], by load: LoadID) -> LoadEffects<String, Int> {
+        change { machine, graph in machine.found(values, by: load, &graph) }
+    }
+
+    func isRunning(_ flight: LoadID) -> Bool { machine.isRunning(flight) }
 
     private func change(
-        _ event: (inout FlightMachine<String, Int>, inout FlightGraph) -> FlightEffects<String, Int>
-    ) -> FlightEffects<String, Int> {
+        _ event: (inout LoadMachine<String, Int>, inout LoadGraph) -> LoadEffects<String, Int>
+    ) -> LoadEffects<String, Int> {
         defer { machine.checkInvariants(graph) }
         return event(&machine, &graph)
     }
 }
 
 /// Flights that wait for others, over the machine alone.
-struct FlightCircleTests {
-    private let rig = FlightRig()
+struct LoadCircleTests {
+    private let rig = LoadRig()
 
     @Test func `what was overtaken while it looked is made as if the flight began now`() throws {
         let flight = try #require(rig.join("one", "two", "three").led)
@@ -77,14 +85,14 @@ struct FlightCircleTests {
         #expect(["one", "two", "three"].map { rig.mayStore($0, of: flight) } == [true, false, true])
         #expect(rig.mayStore("two", of: other))
         _ = rig.finish(flight, with: ["one": 1, "two": 2, "three": 3])
-        #expect(rig.resume(flight) == [] && !rig.isFlying(flight))
+        #expect(rig.resume(flight) == [] && !rig.isRunning(flight))
         _ = rig.finish(other, with: ["two": 2])
         #expect(rig.isIdle && rig.callerCount == 0)
     }
 
     @Test func `one key inside itself`() {
         let one = rig.join("one").led
-        for manner in [FlightCallerManner.suspends, .blocks, .blocksPool] {
+        for manner in [LoadWait.suspends, .blocks, .blocksTask] {
             #expect(rig.join("one", in: one, manner: manner).circle == "one")
         }
         #expect(rig.join("two", in: one).circle == nil)
@@ -115,15 +123,15 @@ struct FlightCircleTests {
     }
 
     @Test func `over two caches`() {
-        var (graph, texts, numbers) = (FlightGraph(), FlightMachine<String, Int>(), FlightMachine<Int, Int>())
-        let (outer, inner, last) = (FlightCallerID(1), FlightCallerID(1), FlightCallerID(2))
-        guard case .aboard(let one?, _) = texts.join(["one"], as: outer, in: [], .suspends, &graph),
-            case .aboard(let two?, _) = numbers.join([2], as: inner, in: [one], .suspends, &graph)
+        var (graph, texts, numbers) = (LoadGraph(), LoadMachine<String, Int>(), LoadMachine<Int, Int>())
+        let (outer, inner, last) = (LoadCallerID(1), LoadCallerID(1), LoadCallerID(2))
+        guard case .leads(let one, _) = texts.join(["one"], as: outer, in: [], .suspends, &graph),
+            case .leads(let two, _) = numbers.join([2], as: inner, in: [one], .suspends, &graph)
         else {
             Issue.record("each leads")
             return
         }
-        guard case .circle("one") = texts.join(["one"], as: last, in: [two], .suspends, &graph) else {
+        guard case .wouldDeadlock("one") = texts.join(["one"], as: last, in: [two], .suspends, &graph) else {
             Issue.record("the circle has closed")
             return
         }
@@ -148,55 +156,79 @@ struct FlightCircleTests {
         #expect(again.led != nil && again.circle == nil)
     }
 
-    @Test func `nested on one thread, every flight waits for what the innermost waits for`() throws {
+    @Test func `nested on one thread, every load waits for what the innermost waits for`() throws {
         let outer = try #require(rig.join("outer", manner: .blocks).led)
         let inner = try #require(rig.join("inner", in: outer, manner: .blocks).led)
-        let other = rig.join("other").led
+        let other = rig.join("other", manner: .blocks).led
         #expect(rig.join("other", in: outer, inner, manner: .blocks).led == nil)
         // The inner one has landed for its callers, though its code still waits.
         #expect(rig.finish(inner, with: ["inner": 1]).landings.count == 1)
         #expect(rig.join("outer", in: other).circle == "outer")
     }
 
-    @Test func `a thread of the pool waits for nothing that needs the pool, over any number of flights`() throws {
+    @Test func `a thread that runs a task, or a load, waits for no asynchronous load`() throws {
         let slow = rig.join("slow").led
-        #expect(rig.join("slow", manner: .blocksPool).led != nil)
-        // A thread leads; one that waits for a generation in a task is no use to the pool.
-        let waiting = rig.join("waiting", manner: .blocks).led
-        #expect(rig.join("slow", in: waiting, manner: .blocks).led == nil)
-        #expect(rig.join("waiting", manner: .blocksPool).led != nil)
-        // And one whom the pool waits for must not begin to wait so.
+        #expect(slow != nil && rig.join("slow", manner: .blocksTask).led != nil)
+        #expect(rig.join("slow", manner: .blocks).led == nil)
+        // A task may wait for a load on a thread, which therefore waits for no task.
         let wanted = rig.join("wanted", manner: .blocks).led
-        #expect(rig.join("wanted", manner: .blocksPool).led == nil)
-        let aside = rig.join("other", in: wanted, manner: .blocks).led
-        #expect(aside != nil)
-        let further = rig.join("further").led
-        #expect(rig.join("further", in: wanted, aside, manner: .blocks).led != nil)
-        #expect(slow != nil && further != nil)
+        #expect(rig.join("wanted", manner: .blocksTask).led == nil)
+        #expect(rig.join("slow", in: wanted, manner: .blocks).led != nil)
+        #expect(rig.join("wanted").led == nil)
     }
 
     @Test func `who goes aside for a key inside its own generation of it is refused`() {
         #expect(rig.join("one").led != nil)
-        let aside = rig.join("one", manner: .blocksPool).led
+        let aside = rig.join("one", manner: .blocksTask).led
         #expect(aside != nil)
-        #expect(rig.join("one", in: aside, manner: .blocksPool).circle == "one")
+        #expect(rig.join("one", in: aside, manner: .blocksTask).circle == "one")
     }
 
-    @Test func `a call for several keys waits for all its flights, and fails with the first that fails`() throws {
+    @Test func `a call for several keys leads a load of those that have none, and then waits for the others`() throws {
         let one = try #require(rig.join("one").led)
-        let both = try #require(rig.join("one", "two").led)
-        #expect(rig.mayStore("two", of: both))
-        #expect(rig.finish(both, with: ["two": 2]).landings.isEmpty)
+        let two = try #require(rig.join("one", "two").led)
+        #expect(rig.openKeys(of: two) == ["two"] && rig.callerCount == 2)
+        #expect(rig.finish(two, with: ["two": 2]).landings.count == 1)
+        #expect(rig.join("one").led == nil)
         #expect(rig.fail(one).landings.count == 2)
         #expect(rig.callerCount == 0 && rig.graph.count == 0)
     }
 
-    @Test func `a key for which another's flight makes nothing is unanswered, and one's own is not`() throws {
-        let many = try #require(rig.join("one", "two").led)
-        #expect(rig.join("one").led == nil)
-        let effects = rig.finish(many, with: ["two": 2])
-        let landings = try effects.landings.sorted { $0.caller.hashValue < $1.caller.hashValue }.map { try $0.1.get() }
-        #expect(Set(landings.map(\.unanswered)) == [[], ["one"]])
+    @Test func `a caller is woken when its own keys are found, and not before`() throws {
+        let many = try #require(rig.join("one", "two", "three").led)
+        #expect(rig.join("one").led == nil && rig.join("two", "one").led == nil)
+        #expect(rig.found(["one": 1], by: many).landings.count == 1)
+        #expect(rig.found(["two": 2], by: many).landings.count == 1)
+        #expect(rig.finish(many, with: [:]).landings.count == 1)
+        #expect(rig.isIdle && rig.callerCount == 0)
+    }
+
+    @Test func `of a load and one next to it the first to store decides`() throws {
+        for asideIsFirst in [true, false] {
+            let key = "\(asideIsFirst)"
+            let load = try #require(rig.join(key).led)
+            let aside = try #require(rig.join(key, manner: .blocksTask).led)
+            let (first, second) = asideIsFirst ? (aside, load) : (load, aside)
+            #expect(rig.mayStore(key, of: first) && !rig.mayStore(key, of: second))
+            #expect(rig.isBeaten(key, of: second) && rig.mayStore(key, of: first))
+            let landings = rig.finish(first, with: [key: 1]).landings
+            #expect(landings.count == (asideIsFirst ? 2 : 1))
+            #expect(try landings.allSatisfy { try $0.1.get() == [key: 1] })
+            #expect(rig.isRunning(second) != asideIsFirst && !rig.mayStore(key, of: second))
+            _ = rig.finish(second, with: [key: 1])
+        }
+        #expect(rig.isIdle && rig.callerCount == 0 && rig.graph.count == 0)
+    }
+
+    @Test func `a load next to one that has failed may store, and a write overtakes both`() throws {
+        for isWritten in [true, false] {
+            let load = try #require(rig.join("one").led)
+            let aside = try #require(rig.join("one", manner: .blocksTask).led)
+            if isWritten { _ = rig.noteWrite("one") }
+            _ = rig.fail(load)
+            #expect(rig.mayStore("one", of: aside) != isWritten)
+            _ = rig.finish(aside, with: ["one": 1])
+        }
     }
 
     @Test func `a write overtakes its own key of a flight and no other`() throws {
@@ -214,9 +246,16 @@ struct FlightCircleTests {
         #expect(keys == ["one", "two"] && rig.begin("one") == nil)
         #expect(rig.join("one").led == nil)
         let effects = rig.leave()
-        #expect(effects.ended.isEmpty && rig.isFlying(flight))
+        #expect(effects.ended.isEmpty && rig.isRunning(flight))
         #expect(rig.mayStore("one", of: flight))
         #expect(rig.finish(flight, with: ["one": 1, "two": 2]).ended == [flight])
         #expect(rig.isIdle && rig.graph.count == 0)
+    }
+}
+
+extension LoadEffects {
+    /// The result of each caller.
+    var landings: [(caller: LoadCallerID, Result<[Key: Output], any Error>)] {
+        groups.flatMap { group in group.callers.map { ($0, group.result) } }
     }
 }

@@ -4,11 +4,11 @@ import LarderTestSupport
 import Testing
 
 /// Synchronous callers, and those who ask for many keys.
-struct FlightsThreadTests {
+struct LoadsThreadTests {
     private struct Failure: Error, Equatable {}
 
-    private let cache = FlightCache()
-    private let gate = FlightGate()
+    private let cache = LoadCache()
+    private let gate = LoadGate()
     private let runs = Counter()
 
     @Test func `threads wait for one another's generation`() async throws {
@@ -51,12 +51,12 @@ struct FlightsThreadTests {
         #expect(try await Task { try cache.syncValue(1) { _ in "second" } }.value == "second")
         #expect(try await first == "second")
         gate.open()
-        try await Waiting.until { cache.flights.isIdle }
+        try await Waiting.until { cache.loads.isIdle }
         #expect(cache[1] == "second" && cache.storings.value == 1)
     }
 
     @Test func `whoever stores second gives what was stored first`() async throws {
-        let (cache, gate, made) = (cache, gate, FlightGate())
+        let (cache, gate, made) = (cache, gate, LoadGate())
         async let first = cache.value(1) { _ in
             try await made.pass()
             return "first"
@@ -114,7 +114,7 @@ struct FlightsThreadTests {
         #expect(others == [3: "three", 4: "four", 5: "five"])
         #expect(try cache.syncValues([]) { _ in throw Failure() }.isEmpty)
         #expect(try await cache.values([1, 2]) { _ in throw Failure() } == [1: "one", 2: "two"])
-        #expect(cache.flights.isIdle)
+        #expect(cache.loads.isIdle)
     }
 
     @Test func `keys in flight are waited for, and the rest is made at once`() async throws {
@@ -124,7 +124,7 @@ struct FlightsThreadTests {
             return "one"
         }
         try await cache.waiting(1)
-        let made = FlightGate()
+        let made = LoadGate()
         async let some = cache.values([1, 2, 3]) { keys in
             #expect(keys == [2, 3])
             try await made.pass()
@@ -165,25 +165,22 @@ struct FlightsThreadTests {
 
     // MARK: - In the background
 
-    @Test func `a refresh is made once, joined by callers, and its failure is told`() async throws {
-        let (cache, gate, runs, failures) = (cache, gate, runs, FlightGate())
+    @Test func `a refresh is one load, joined by callers, and its failure is reported`() async throws {
+        let (cache, gate, runs, failures) = (cache, gate, runs, LoadGate())
         for _ in 0..<3 {
-            cache.flights.refresh(
-                1, find: { _ in nil },
-                generate: { _ in
-                    runs.increment()
-                    try await gate.pass()
-                    return "fresh"
-                }, store: { key, value, permit in cache.store([key: value], permit)[key] ?? "" }, onFailure: { _ in })
+            let plan = cache.plan { _ in
+                runs.increment()
+                try await gate.pass()
+                return [1: "fresh"]
+            }
+            cache.loads.refresh([1], plan) { _, _ in }
         }
         async let joined = cache.value(1) { _ in "own" }
         try await cache.waiting(1)
         gate.open()
         #expect(try await joined == "fresh")
         #expect(runs.value == 1 && cache[1] == "fresh")
-        cache.flights.refresh(
-            2, find: { _ in nil }, generate: { _ -> Int in throw Failure() }, store: { _, _, _ in "" },
-            onFailure: { _ in failures.open() })
+        cache.loads.refresh([2], cache.plan { _ in throw Failure() }) { _, _ in failures.open() }
         try await failures.pass()
     }
 
@@ -225,11 +222,11 @@ struct FlightsThreadTests {
             for seed in 0..<8 { group.addTask { try await run(UInt64(seed)) } }
             try await group.waitForAll()
         }
-        try await Waiting.until { cache.flights.isIdle }
-        #expect(cache.flights.waitingCount == 0)
+        try await Waiting.until { cache.loads.isIdle }
+        #expect(cache.loads.waitingCount == 0)
     }
 
-    private static func sync(_ cache: FlightCache, _ key: Int) throws -> String {
+    private static func sync(_ cache: LoadCache, _ key: Int) throws -> String {
         try cache.syncValue(key) { key in
             if key < 6 { _ = try cache.syncValue(key + 2) { "\($0)" } }
             return "\(key)"

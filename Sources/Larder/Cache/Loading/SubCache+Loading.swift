@@ -53,7 +53,9 @@ extension SubCache {
     }
 
     /// What is left of a key's entry, over or not, and no use of it; nil where nothing decodes.
-    func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (entry: Entry, kept: KeptEntry)? {
+    func remains(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) -> (
+        entry: Entry, draft: GeneratedDraft<Value>
+    )? {
         let stored = try keyCodec.stored(key, cache: name)
         guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)),
             let (row, facts) = try ledger.filled(stored, row, facts, terms.age)
@@ -64,7 +66,8 @@ extension SubCache {
                 key: key, value: try decode(row, stored, terms), extendedData: row.extended,
                 metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt),
                 isExpired: facts.isExpired(terms.rule, now: terms.now()))
-            return (entry, KeptEntry(facts: facts, payload: payload, cost: row.cost.map { Int(clamping: $0) }))
+            let kept = KeptEntry(facts: facts, payload: payload, cost: row.cost.map { Int(clamping: $0) })
+            return (entry, GeneratedDraft(value: entry.value, extendedData: entry.extendedData, kept: kept))
         } catch {
             _ = failed(stored, revision: facts.revision, error, terms)
             return nil
@@ -76,22 +79,59 @@ extension SubCache {
         _ draft: GeneratedDraft<Value>, forKey key: Key, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> PreparedWrite<Key, Value> {
         guard let kept = draft.kept else {
-            return try encoded(
+            var write = try encoded(
                 draft.value, forKey: key, cost: draft.cost, age: draft.maxAge, extended: draft.extendedData, terms)
+            if !draft.tags.isEmpty { write.content.row.setTags(draft.tags) }
+            return write
         }
-        return prepared(
+        var write = prepared(
             draft.value, forKey: key, try keyCodec.stored(key, cache: name), kept.payload, cost: kept.cost,
             age: kept.facts.age, extended: draft.extendedData, isPinned: kept.facts.isPinned, terms)
+        write.content.row.keepsTags = true
+        return write
     }
 
-    /// Writes what a flight has made as far as its permit goes, and says what callers get.
+    /// Returns what is to be stored for a key; nil if there is no value, which is noted.
+    private func draft(
+        of loaded: LoadedValue<Value>, forKey key: Key, _ permit: LoadPermit<Key>, _ terms: CacheTerms<Value>
+    ) throws(CacheError) -> GeneratedDraft<Value>? {
+        switch loaded.generated.outcome {
+        case .value(let draft): return draft
+        case .notModified:
+            if let old = loaded.old { return old }
+            if let old = try remains(of: key, terms) { return old.draft }
+            throw CacheError(
+                .invalidConfiguration,
+                "The generator for key \(key) of cache \"\(name)\" said that nothing was modified, but was given no"
+                    + " old entry. Give a value in that case.")
+        case .none(let age):
+            try check(age)
+            guard permit.mayStore(key) else { return nil }
+            try removeRest(of: key, terms)
+            permit.noteAbsence(key, for: age.rule, now: terms.now())
+            return nil
+        }
+    }
+
+    /// Removes what is left of an entry, live or expired.
+    ///
+    /// Its load is not overtaken by that.
+    private func removeRest(of key: Key, _ terms: CacheTerms<Value>) throws(CacheError) {
+        let stored = try keyCodec.stored(key, cache: name)
+        guard let (_, facts) = try ledger.row(stored, terms.age, accessedAt: accessed(key)) else { return }
+        let victim = RowVictim(stored, facts)
+        try ledger.run(WriteRequest(.evict([victim], .call), to: ledger, removal(of: key)))
+    }
+
+    /// Writes what a load has loaded as far as its permit goes, and says what callers get.
     func store(
-        _ drafts: [(key: Key, draft: GeneratedDraft<Value>)], _ permit: FlightPermit<Key>, _ terms: CacheTerms<Value>
+        _ loaded: [(key: Key, value: LoadedValue<Value>)], _ permit: LoadPermit<Key>, _ terms: CacheTerms<Value>
     ) throws(CacheError) -> [Key: Entry] {
         var writes: [PreparedWrite<Key, Value>] = []
         var unstored: [Key: Entry] = [:]
         do throws(CacheError) {
-            for (key, draft) in drafts {
+            for (key, value) in loaded {
+                guard let draft = try draft(of: value, forKey: key, permit, terms) else { continue }
                 do throws(CacheError) {
                     writes.append(try prepare(draft, forKey: key, terms))
                 } catch {
@@ -119,7 +159,10 @@ extension SubCache {
             // Purged or removed meanwhile: it is nobody's any more but theirs who wait for it.
             if error.code != .superseded { throw error }
         }
-        return unstored.merging(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+        let entries = unstored.merging(writes.map { ($0.key, entry(of: $0, terms)) }) { first, _ in first }
+        let beaten = entries.keys.filter(permit.isBeaten)
+        if beaten.isEmpty { return entries }
+        return entries.merging(try findEntries(beaten, terms)) { $1 }
     }
 
     /// The entry of a value that was loaded and is not stored.
@@ -141,12 +184,5 @@ extension SubCache {
         return Entry(
             key: write.key, value: write.value, extendedData: row.extended,
             metadata: EntryMetadata(facts, rule: terms.rule, accessedAt: row.writtenAt, isMade: true), isExpired: false)
-    }
-
-    /// The drafts of those keys that a generator of many made a value for.
-    static func drafts(
-        _ made: [Key: Value], for missing: [Key]
-    ) -> [(key: Key, draft: GeneratedDraft<Value>)] {
-        missing.compactMap { key in made[key].map { (key, GeneratedDraft(value: $0)) } }
     }
 }
