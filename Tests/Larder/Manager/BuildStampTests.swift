@@ -24,12 +24,13 @@ struct BuildStampTests {
         try Data("import Larder\nprint(CacheVersion.buildStamp)\nprint(\"\(text)\")\n".utf8).write(to: source)
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
         let built = ChildProcess.folder.path
-        // What is left in the folder of a source that is gone must not be linked.
-        let sources = try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent("Sources").path)
-            .map { URL(fileURLWithPath: $0).lastPathComponent + ".o" }
-        let known = Set(sources + ["Steps.swift.o", "embedded_resources.swift.o"])
+        // An object of a source that is gone, or has moved to another target, must not be linked.
         let objects = try ["Larder", "LarderCBOR", "LarderSQLite", "LarderMigrations"].flatMap { target in
-            try FileManager.default.contentsOfDirectory(atPath: "\(built)/\(target).build")
+            let folder = target == "LarderMigrations" ? "Migrations" : "Sources/\(target)"
+            let sources = try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent(folder).path)
+                .map { URL(fileURLWithPath: $0).lastPathComponent + ".o" }
+            let known = Set(sources + ["embedded_resources.swift.o"])
+            return try FileManager.default.contentsOfDirectory(atPath: "\(built)/\(target).build")
                 .filter { known.contains($0) }.map { "\(built)/\(target).build/\($0)" }
         }
         let status = try SmallProgram.run(
