@@ -15,7 +15,7 @@ struct QuickStart {
         let manager = try CacheManager(url: folder.appendingPathComponent("app.sqlite"))
         print("The store is \(manager.url?.path ?? "in memory"). Delete its folder to start anew.")
 
-        let articles: Cache<Int, Article> = try manager.cache(named: "articles", version: "3", maxAge: .days(7))
+        let articles: Cache<Int, Article> = try await manager.cache(named: "articles", version: "3", maxAge: .days(7))
 
         if try articles.isEmpty {
             step("Nothing is there yet: this is the first run, or the last one was more than seven days ago.")
@@ -33,7 +33,7 @@ struct QuickStart {
         print("  \(numbers.diskHits) from disk, \(numbers.memoryHits) from memory, \(numbers.misses) misses")
 
         step("A value is changed in one step, whoever else is at it.")
-        try articles.update(42) { $0?.readings += 1 }
+        try await articles.update(42) { $0?.readings += 1 }
         print("  read in \(articles[42]?.readings ?? 0) runs of the program")
 
         step("A sub-cache is a sequence, in key order.")

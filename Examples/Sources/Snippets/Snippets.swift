@@ -117,7 +117,7 @@ struct Snippets {
 
     private static func generators() async throws {
         let manager = try CacheManager.inMemory()
-        let titles: Cache<Int, String> = try manager.cache(named: "titles", version: "1", maxAge: .days(1))
+        let titles: Cache<Int, String> = try await manager.cache(named: "titles", version: "1", maxAge: .days(1))
         for (id, title) in titles where title.hasPrefix("A") {
             titles[id] = nil
         }
