@@ -3,8 +3,9 @@ public import Foundation
 extension Cache {
     /// Writes the value of a key, in both tiers; nil removes it.
     ///
-    /// An argument that is left out resets what the entry had: its own age, cost, extended data and tags. Its pin stays. When the
-    /// call throws, nothing has changed.
+    /// An argument that is left out resets what the entry had: its own age, cost, extended data and tags. Its pin
+    /// stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that, see
+    /// ``CacheOptions/onFullDisk``.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.

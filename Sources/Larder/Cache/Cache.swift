@@ -62,8 +62,9 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ///
     /// Setting a value resets the own age, cost and extended data of the entry, and keeps its pin.
     ///
-    /// A failure gives nil, or changes nothing, and goes to the log, the events and ``statistics``. The throwing twins
-    /// say what went wrong.
+    /// A read that fails gives nil, and a value that cannot be written is not stored. On a full disk entries may have
+    /// been evicted before that, see ``CacheOptions/onFullDisk``. A failure goes to the log, the events and
+    /// ``statistics``. The throwing twins say what went wrong.
     @inlinable
     public subscript(key: Key) -> Value? {
         get {

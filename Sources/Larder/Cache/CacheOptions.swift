@@ -90,6 +90,8 @@ public enum UndecodablePolicy: Hashable, Sendable {
 /// What a write does when the disk is full.
 public enum FullDiskPolicy: Hashable, Sendable {
     /// Makes room: expired entries are evicted, then the least recently used, before the write fails.
+    ///
+    /// If the write fails after that, the evicted entries stay deleted.
     case evict
     /// Fails with ``CacheError/Code/storageFull``.
     case fail
@@ -125,9 +127,10 @@ public struct CacheOptions: Sendable {
 
     /// What a write does when the disk is full.
     ///
-    /// The default is ``FullDiskPolicy/evict``. With ``FullDiskPolicy/fail`` the entries of this cache also make no room for other caches. Only caches that are open in
-    /// this process make room. Pinned entries stay. The bodies of `update` and of transactions evict nothing. It belongs to
-    /// the cache: the latest open sets it.
+    /// The default is ``FullDiskPolicy/evict``. With ``FullDiskPolicy/fail`` the entries of this cache also make no
+    /// room for other caches. Only caches that are open in this process make room. A pinned entry stays until it has
+    /// expired. Sets and loads evict. `update`, transactions, and calls that change extended data, an age or a pin
+    /// alone evict nothing. It belongs to the cache: the latest open sets it.
     public var onFullDisk: FullDiskPolicy
 
     /// Whether memory is given back when the system runs short of it.

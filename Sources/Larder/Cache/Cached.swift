@@ -4,8 +4,9 @@
 /// @Cached("theme", in: settings) var theme = "light"
 /// ```
 ///
-/// Reading gives the value of the key, and the default while there is none; writing stores it. A failure gives the
-/// default, or changes nothing, and is reported as that of the cache's subscript is.
+/// Reading gives the value of the key, and the default while there is none; writing stores it. A read that fails gives
+/// the default, and a value that cannot be written is not stored. A failure is reported as that of the cache's
+/// subscript is.
 ///
 /// The sub-cache has to be there when the property is made: the line above is for a local property; a static or global
 /// one has to be isolated, to `@MainActor` for instance, as Swift 6 demands. For a sub-cache that a type is given, declare

@@ -14,7 +14,9 @@ extension CacheError {
         public static let invalidConfiguration = Code("invalidConfiguration")
         /// The file system does not let us: permission, a missing volume, a path that is no file.
         public static let storageUnavailable = Code("storageUnavailable")
-        /// The volume is full; what was stored stays readable.
+        /// The disk is full; stored entries can still be read and removed.
+        ///
+        /// A set or a load may have evicted entries before it throws this, see ``CacheOptions/onFullDisk``.
         public static let storageFull = Code("storageFull")
         /// Somebody else held the store longer than the busy timeout.
         public static let busy = Code("busy")

@@ -148,7 +148,9 @@ extension RowLedger {
 }
 
 extension RowLedger {
-    /// Does the same before something is removed: on a full volume that goes by the uses that were written down earlier.
+    /// Does the same before something is removed.
+    ///
+    /// On a full disk the uses stay in memory, where this process counts them.
     func flushUsesWhereRoom() throws(CacheError) {
         do throws(CacheError) {
             try flushUses()
