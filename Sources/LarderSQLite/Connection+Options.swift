@@ -35,7 +35,7 @@ extension Connection {
     /// The bytes of a page, set when a file is made; measured, see *Design decisions*.
     package static let pageSize = 4096
 
-    /// The bytes of pages that a writer or a reader keeps.
+    /// The maximum size of the pages that a writer or a reader keeps, in KiB.
     ///
     /// More costs more at every renewal after a commit of others.
     package static let cacheKibibytes = 8192
@@ -45,7 +45,7 @@ extension Connection {
 
     mutating func configure(_ options: Options) throws(SQLiteError) {
         sqlite3_busy_timeout(handle, options.busyMilliseconds)
-        // A checkpoint on close would run without the write lock held: see `Checkpointer`.
+        // A checkpoint on close would run without the write lock held: see `checkpoint(guardedBy:completed:)`.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
         // The schema of a file that somebody gave us must not be able to call functions.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))

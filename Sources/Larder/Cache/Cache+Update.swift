@@ -2,9 +2,9 @@ extension Cache {
     /// Changes the value of a key in one step: nobody in this process writes the key between the read and the write.
     ///
     /// The body is called exactly once. It finds nil where there is no usable value, and removes what there is by setting
-    /// nil; when it throws, nothing changes. Own age, extended data and pin of the entry stay. Other writes of the key
-    /// wait meanwhile, other keys go on. The body may read anything; a plain write to the store from inside it, on its
-    /// thread, throws ``CacheError/Code/reentrant``.
+    /// nil; when it throws, nothing changes. Own age, extended data, tags and pin of the entry stay, and its cost is
+    /// reset. Other writes of the key wait meanwhile, other keys go on. The body may read anything; a plain write to
+    /// the store from inside it, on its thread, throws ``CacheError/Code/reentrant``.
     ///
     /// Another process may write the key meanwhile: the later write stands. A `transaction(_:)` keeps
     /// other processes out too.

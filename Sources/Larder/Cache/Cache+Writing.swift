@@ -54,7 +54,7 @@ extension Cache {
 
     /// Restarts the age of an entry without its value.
     ///
-    /// The entry counts as written now. Its value, cost, extended data and pin stay.
+    /// The entry counts as written now. Its value, cost, extended data, tags and pin stay.
     ///
     /// - Parameters:
     ///   - key: The key.

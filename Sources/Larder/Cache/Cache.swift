@@ -60,7 +60,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// The value of a key; setting nil removes it.
     ///
-    /// Setting a value resets the own age, cost and extended data of the entry, and keeps its pin.
+    /// Setting a value resets the own age, cost, extended data and tags of the entry, and keeps its pin.
     ///
     /// A read that fails gives nil, and a value that cannot be written is not stored. On a full disk entries may have
     /// been evicted before that, see ``CacheOptions/onFullDisk``. A failure goes to the log, the events and

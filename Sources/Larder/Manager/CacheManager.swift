@@ -116,7 +116,7 @@ public final class CacheManager: Sendable {
 }
 
 extension CacheManager {
-    /// Writes down now what is noted in memory: which entries were read.
+    /// Writes down now which entries were read, as far as ``CacheOptions/accessGrain`` asks for it.
     ///
     /// It does not wait for the disk; ``CacheManager/Configuration/durability`` decides what survives a loss of power.
     public func flush() throws(CacheError) {

@@ -6,7 +6,9 @@ public enum EntryOrder: Hashable, Sendable {
     case key
     /// By the moment of the last write.
     case written
-    /// By the last use, read or write.
+    /// By the last access, read or write.
+    ///
+    /// It is as exact as ``CacheOptions/accessGrain``, unless the memory of this process knows better.
     case accessed
     /// By the bytes of payload and extended data.
     case size
@@ -45,9 +47,10 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
 extension Cache {
     /// The entries, with what is stored beside their values, in an order of choice.
     ///
-    /// An iteration holds a page of entries, and neither lock nor transaction between pages. In another order than by key it
-    /// goes by the order at its start, for which it keeps 8 bytes an entry. An entry that is written or read in the
-    /// meantime comes once, at its old place.
+    /// An iteration holds a page of entries, and neither lock nor transaction between pages. In another order than by
+    /// key it goes by the order at its start, for which it keeps 8 bytes an entry. An entry that is written or read in
+    /// the meantime comes once, at its old place. A key that is removed and written again in the meantime may be left
+    /// out, and it may come twice.
     ///
     /// - Parameters:
     ///   - order: By what they are ordered.
