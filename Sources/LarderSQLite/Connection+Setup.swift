@@ -63,11 +63,6 @@ extension Connection {
         Int32(truncatingIfNeeded: try pragma("application_id"))
     }
 
-    /// A number that changes when another connection commits: the fallback where the log's index cannot be read.
-    package mutating func dataVersion() throws(SQLiteError) -> Int64 {
-        try pragma("data_version")
-    }
-
     /// The value of a pragma that is a number.
     package mutating func pragma(_ name: String) throws(SQLiteError) -> Int64 {
         try requireTransaction()

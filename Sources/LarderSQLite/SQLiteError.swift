@@ -62,8 +62,6 @@ extension SQLiteError {
 
         /// The file was moved or deleted under the connection.
         package static let moved = Code(rawValue: SQLITE_READONLY | (4 << 8))
-        /// The file system refuses the log's shared memory.
-        package static let sharedMemory = Code(rawValue: SQLITE_IOERR | (21 << 8))
 
         /// Constraints of our own tables: NOT NULL, the primary key, UNIQUE, the rowid and the types of a STRICT table.
         ///

@@ -16,8 +16,3 @@ package func offload<R: Sendable, Failure: Error>(
 package func offloadInBackground(_ work: @escaping @Sendable () -> Void) {
     DispatchQueue.global(qos: .utility).async(execute: work)
 }
-
-/// Runs blocking work outside the cooperative pool, and does not wait for it.
-package func handOff(_ work: @escaping @Sendable () -> Void) {
-    DispatchQueue.global().async(execute: work)
-}
