@@ -14,15 +14,20 @@ final class RawSQLite: @unchecked Sendable {
     private var commit: OpaquePointer?
     let path: String
 
-    /// Opens or makes the file: a write-ahead log, everything else as SQLite has it by itself.
+    /// The maximum size of the pages that a connection keeps, in KiB: as much as a connection of the library has.
+    private static let cacheKibibytes = 8192
+
+    /// Opens or makes the file: a write-ahead log, 8 MB of page cache, and nothing overwritten that is deleted.
+    ///
+    /// Everything else is as SQLite has it by itself.
     ///
     /// - Parameter synchronous: FULL brings each commit to the disk, NORMAL leaves that to the system.
-    init(_ path: String, cacheKibibytes: Int? = nil, synchronous: String = "NORMAL") {
+    init(_ path: String, synchronous: String = "NORMAL") {
         self.path = path
         precondition(sqlite3_open(path, &handle) == SQLITE_OK)
         run("PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); PRAGMA secure_delete = 0")
         sqlite3_busy_timeout(handle, 5000)
-        if let cacheKibibytes { run("PRAGMA cache_size = -\(cacheKibibytes)") }
+        run("PRAGMA cache_size = -\(Self.cacheKibibytes)")
         run("CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, value BLOB)")
         select = prepare("SELECT value FROM entry WHERE key = ?1")
         upsert = prepare(
