@@ -10,7 +10,7 @@ mkdir -p "$build/$name-corpus"
 case $name in
 memory)
     sources=("$root"/Sources/Larder/Memory/*.swift "$root"/Sources/Larder/Support/{AgeRule,SystemClock,CurrentThread}.swift
-        "$root"/Sources/Larder/Support/{MaxAge,Timekeeper,TimerThread,Int64+Saturating}.swift
+        "$root"/Sources/Larder/Support/{MaxAge,Timekeeper,TimerThread,Int64+Saturating,EvictionTask,ExpiryTimer,SweepClock}.swift
         "$root"/Sources/Larder/Errors/{CacheError,CacheError+Code}.swift
         "$root/Tests/Fuzz/MemoryFuzz.swift")
     ;;
