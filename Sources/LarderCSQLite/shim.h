@@ -97,6 +97,12 @@ static inline int larder_sync(sqlite3_file *file) {
     return file == 0 ? SQLITE_IOERR_FSYNC : file->pMethods->xSync(file, SQLITE_SYNC_FULL);
 }
 
+// Lets other connections open the database again after larder_lock_alone.
+static inline void larder_unlock_alone(sqlite3 *database) {
+    sqlite3_file *file = larder_main_file(database);
+    if (file != 0) file->pMethods->xUnlock(file, SQLITE_LOCK_SHARED);
+}
+
 // Locks the database's file against every other connection of every process: each holds a shared lock on it from its
 // first statement to its closing. SQLITE_BUSY if there is one. The lock ends when the connection is closed.
 static inline int larder_lock_alone(sqlite3 *database) {
@@ -106,7 +112,7 @@ static inline int larder_lock_alone(sqlite3 *database) {
     if (code != SQLITE_OK) return code;
     code = file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE);
     // A refusal leaves the lock that keeps new connections out.
-    if (code != SQLITE_OK) file->pMethods->xUnlock(file, SQLITE_LOCK_SHARED);
+    if (code != SQLITE_OK) larder_unlock_alone(database);
     return code;
 }
 

@@ -80,7 +80,10 @@ extension Connection {
         if code & 0xff == SQLITE_BUSY { return false }
         try checkFile(code)
         // Nobody can move either number now.
-        guard larder_wal_moved(index) == larder_wal_frames(index) else { return false }
+        guard larder_wal_moved(index) == larder_wal_frames(index) else {
+            larder_unlock_alone(handle)
+            return false
+        }
         let zeros = [UInt8](repeating: 0, count: 1 << 16)
         func write(_ count: Int, at offset: Int64) throws(SQLiteError) {
             try checkFile(zeros.withUnsafeBytes { larder_write_at(log, $0.baseAddress, Int32(count), offset) })

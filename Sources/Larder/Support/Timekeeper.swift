@@ -69,6 +69,6 @@ package final class Wakeup: Sendable {
 
     /// Makes sure that the action does not begin any more, and lets go of it.
     package func cancel() {
-        action.withLock { $0 = nil }
+        _ = action.withLock { $0.take() }
     }
 }
