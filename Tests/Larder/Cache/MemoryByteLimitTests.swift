@@ -66,7 +66,7 @@ struct MemoryByteLimitTests {
 
     @Test func `a value larger than all of memory is on disk only, and an event reports it`() async throws {
         let cache = try cache(Data.self, MemoryLimits(byteLimit: 10_000))
-        var events = manager.events.makeAsyncIterator()
+        var events = manager.steadyEvents.makeAsyncIterator()
         try await cache.setValue(Data(count: 100), forKey: 1)
         try await cache.setValue(Data(count: 10_000), forKey: 2, cost: 1)
         let event = try #require(await events.next())

@@ -89,7 +89,7 @@ struct RecoveryTests {
         #expect(try Data(contentsOf: value) == Data("large".utf8))
         #expect(try !folder.names.contains("store.files"))
 
-        var events = manager.events.makeAsyncIterator()
+        var events = manager.steadyEvents.makeAsyncIterator()
         guard case .recovered(let place) = await events.next()?.kind else {
             Issue.record("the first event is not the recovery")
             return

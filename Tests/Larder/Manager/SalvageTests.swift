@@ -137,7 +137,7 @@ struct SalvageTests {
         let page = try #require(pages.filter { $0.key > 8 && !$0.value.isEmpty }.keys.min())
         try url.overwrite(at: (page - 1) * 4096, with: Data(repeating: 0x5A, count: 4096))
         let manager = try CacheManager(url: url, configuration: SampleStore.configuration)
-        var events = manager.events.makeAsyncIterator()
+        var events = manager.steadyEvents.makeAsyncIterator()
         _ = try sample.check(manager)
         let lost = pages[page]?.count ?? 0
         let event = try #require(await events.next())

@@ -31,7 +31,7 @@ struct RowChecksumTests {
     func `a row of which one column has changed is a miss and an event, and the others are served`(
         change: String
     ) async throws {
-        var events = manager.events.makeAsyncIterator()
+        var events = manager.steadyEvents.makeAsyncIterator()
         try expectMiss(after: change)
         let event = try #require(await events.next())
         #expect(event.kind == .corruptEntry && event.key == "2")

@@ -137,7 +137,7 @@ struct DeciderTests {
     {
         let bench = try Workbench(kind)
         let cache = try bench.numbers(.days(1))
-        var events = bench.manager.events.makeAsyncIterator()
+        var events = bench.manager.steadyEvents.makeAsyncIterator()
         cache[1] = "1"
         let task = cache.evict(every: interval, where: { _ in true })
         let event = await events.next()

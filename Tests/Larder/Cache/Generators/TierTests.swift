@@ -177,7 +177,7 @@ struct TierTests {
 
     @Test func `a value that is too costly for memory is told of and kept on disk`() async throws {
         let cache = try bench.numbers(.hours(1), CacheOptions(memory: MemoryLimits(costLimit: 10)))
-        var events = bench.manager.events.makeAsyncIterator()
+        var events = bench.manager.steadyEvents.makeAsyncIterator()
         try await cache.setValue("dear", forKey: 1, cost: 11)
         let event = await events.next()
         guard case .limitReached = event?.kind else {

@@ -148,7 +148,7 @@ struct ValueGeneratorTests {
 
     @Test func `a refresh that fails is told of and tried again`() async throws {
         let cache = try bench.numbers(.seconds(100))
-        var events = bench.manager.events.makeAsyncIterator()
+        var events = bench.manager.steadyEvents.makeAsyncIterator()
         let maker = Maker()
         let value = cache.generator(GenerationPolicy(refreshAhead: 0.5)) { _ in try maker.make() }
         #expect(try await value(1) == "1")
