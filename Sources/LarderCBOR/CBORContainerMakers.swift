@@ -1,4 +1,4 @@
-/// A keyed container of ours, which is made for a frame.
+/// A keyed container that is created for a frame.
 protocol CBORFrameContainer {
     associatedtype Frame: AnyObject
     init(frame: Frame)
@@ -7,10 +7,10 @@ protocol CBORFrameContainer {
 extension CBORKeyedEncoding: CBORFrameContainer {}
 extension CBORKeyedDecoding: CBORFrameContainer {}
 
-/// Makes the encoding containers for one type of key.
+/// Creates the encoding containers for one type of key.
 ///
-/// The type of the container is part of the maker's own type. Without it, each container takes a look-up of that type
-/// and one of its conformance in the tables of the runtime, together a tenth of the time of a small struct.
+/// The type of the container is part of the maker's own type. Without it, each container looks up that type and one of
+/// its conformances in the tables of the runtime. Together that takes a tenth of the time of a small struct.
 final class CBOREncodingMaker<Key, Container: KeyedEncodingContainerProtocol & CBORFrameContainer>
 where Container.Key == Key, Container.Frame == CBOREncodingFrame {
     @inline(never)
@@ -19,7 +19,7 @@ where Container.Key == Key, Container.Frame == CBOREncodingFrame {
     }
 }
 
-/// Makes the decoding containers for one type of key; see `CBOREncodingMaker`.
+/// Creates the decoding containers for one type of key; see `CBOREncodingMaker`.
 final class CBORDecodingMaker<Key, Container: KeyedDecodingContainerProtocol & CBORFrameContainer>
 where Container.Key == Key, Container.Frame == CBORDecodingFrame {
     @inline(never)
@@ -30,12 +30,12 @@ where Container.Key == Key, Container.Frame == CBORDecodingFrame {
 
 /// The makers that a coder used last, by the type of the key.
 ///
-/// Safety: A maker is stored by the identity of its type of key and, per coder, made by one function alone, so one that
-/// is found has the type that is asked for.
+/// Safety: A maker is stored by the identity of its type of key, and each coder creates makers by one function alone.
+/// So a stored maker has the requested type.
 struct CBORContainerMakers {
     private var makers: [(key: ObjectIdentifier?, maker: AnyObject?)] = Array(repeating: (nil, nil), count: 32)
 
-    /// The maker for keys of the type `key`, created by `create` if there is none.
+    /// Returns the maker for keys of the type `key`, created by `create` if there is none.
     @inline(__always)
     mutating func maker<Maker: AnyObject>(_ key: ObjectIdentifier, _ create: () -> Maker) -> Maker {
         let address = UInt(bitPattern: key)

@@ -1,37 +1,43 @@
 public import Foundation
 
-/// Turns CBOR (RFC 8949) back into `Decodable` values; the other half of `CBOREncoder`.
+/// An object that decodes values from CBOR (RFC 8949).
 ///
-/// It reads what other encoders write as well: containers and strings of indefinite length, integers and lengths of
-/// any width, half and single precision, integer keys, tags it does not know around content it does.
+/// It also reads forms that other encoders write: containers and strings of indefinite length, and integers and lengths
+/// of any width. Half and single precision, integer keys, and unknown tags around known content are read too.
 ///
-/// The bytes may come from anywhere. Whatever they are, the decoder neither traps nor allocates by a length that the
-/// bytes do not hold. Values nested more than 512 levels deep are refused, and so are those for which the stack of the
-/// calling thread is too small: half a megabyte, what secondary threads have on Apple's systems, is enough for some 200
-/// levels in release mode and 100 in debug mode. Truncated or trailing bytes, text that is not UTF-8, items of another
-/// type and keys that a map holds twice are errors that name the coding path and the offset. Content that nobody asks
-/// for is checked for being well-formed only, at any depth.
+/// The bytes may come from any source. The decoder neither traps nor allocates by a length that the bytes don't hold.
+/// It refuses values that are nested more than 512 levels deep, or too deep for the stack of the calling thread. Half a
+/// megabyte, the stack of secondary threads on Apple's systems, is enough for some 200 levels in release mode and 100
+/// in debug mode.
+///
+/// Damaged bytes are errors with the coding path and the offset. Such are truncated or trailing bytes, text that is not
+/// UTF-8, items of another type, and duplicate keys of a map. Content that the type doesn't decode is only checked to
+/// be well-formed, at any depth.
 public struct CBORDecoder: Sendable {
-    /// What the values that are decoded may ask for.
+    /// Values that the decoded types can read from their decoder.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
     private let pool = CBORStatePool<CBORDecodingState>()
 
-    /// Makes a decoder with the defaults.
+    /// Creates a decoder with the defaults.
     ///
-    /// To keep one and use it often, from any thread, is faster than to make one for each value.
+    /// Keeping one decoder, for use from any thread, is faster than creating one for each value.
     public init() {}
 
-    /// The value that `data` holds.
+    /// Decodes a value.
     ///
-    /// - Throws: `DecodingError` with the coding path, or what the value's own `init(from:)` throws.
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - data: The bytes of the value.
+    /// - Returns: The value.
+    /// - Throws: `DecodingError` with the coding path, or an error of the value's own `init(from:)`.
     public func decode<T: Decodable>(_ type: T.Type, from data: Data) throws -> T {
         try data.withUnsafeBytes { try decode(type, from: $0) }
     }
 
-    /// The value in bytes that need to be there for the time of the call only.
+    /// Decodes a value from bytes that are valid during the call only.
     ///
-    /// Safety: A decoder or container that user code kept works on a copy of the bytes; see `CBORDecodingState`.
+    /// Safety: A decoder or container that user code keeps works on a copy of the bytes; see `CBORDecodingState`.
     package func decode<T: Decodable>(_ type: T.Type, from bytes: UnsafeRawBufferPointer) throws -> T {
         guard let base = bytes.baseAddress else {
             throw DecodingError.dataCorrupted(
@@ -58,7 +64,7 @@ public struct CBORDecoder: Sendable {
     /// Releases a state that is not used again.
     private static func abandon(_ state: inout CBORDecodingState) {
         state.finish()
-        // If a type kept its decoder or a container, that one needs its own bytes.
+        // If a type kept its decoder or a container, that object needs its own bytes.
         if !isKnownUniquelyReferenced(&state) { state.keepBytes() }
     }
 }

@@ -1,17 +1,17 @@
 /// One value or container that is being read.
 ///
-/// The decoder and the containers that user code gets hold their frame. A frame is used again for a later value only
-/// if nothing else holds it. A decoder or container that is kept keeps its frame, which knows its place in the bytes.
+/// The decoder and the containers that user code gets hold their frame. A frame is used again for a later value only if
+/// nothing else holds it. A decoder or container that is kept keeps its frame, which knows its offset in the bytes.
 ///
 /// Safety: `input` belongs to `state`, which the frame holds. `index` belongs to the frame alone, and no access to it
-/// spans a call of user code. What lies behind a pointer needs no check for exclusive access at run time: these checks
+/// spans a call of user code. Memory reached by a pointer needs no run-time check for exclusive access. These checks
 /// took a seventh of the time of a small struct.
 final class CBORDecodingFrame {
     enum Form { case undecided, map, array }
 
     /// The value of `step` and `element` if there is none.
     ///
-    /// Others are the offset of a key or the complement of an index.
+    /// Other values are the offset of a key or the complement of an index.
     static let noStep = Int.min
 
     let state: CBORDecodingState
@@ -23,9 +23,9 @@ final class CBORDecodingFrame {
     private var slot = 0
     /// The coding path, if the frame is not in the stack: it is kept, or inside one that is.
     private(set) var keptPath: [any CodingKey]?
-    /// How the parent got here.
+    /// The parent's step to this frame.
     private var step = CBORDecodingFrame.noStep
-    /// The element that is being read, or was last.
+    /// The element that is being read, or was read last.
     var element = CBORDecodingFrame.noStep
 
     /// The offset of the item, with its tags.
@@ -38,18 +38,19 @@ final class CBORDecodingFrame {
 
     /// The offset of the first element.
     private(set) var first = 0
-    /// The offset of the next element: of a map, if all before were read in order; of an array, as far as it was read.
+    /// The offset of the next element: of a map, if all before were read in order; of an array, after the elements that
+    /// were read.
     private var cursor = 0
     /// The number of elements from `cursor` on; of an array of indefinite length, negative.
     private var remaining = 0
-    /// The number of elements, or -1 if only the end tells.
+    /// The number of elements, or -1 if only the end determines it.
     private(set) var count = 0
     /// The offset of the value that was found last.
     private var value = 0
 
-    /// A key was read in order that `keys` cannot tell from others.
+    /// A Boolean value that indicates whether a key was read in order that `keys` cannot distinguish from others.
     private var needsCheck = false
-    /// The keys read in order, and all pairs if a key was not where it was expected.
+    /// The keys read in order, and all pairs if a key was not at its expected place.
     private let index: UnsafeMutablePointer<CBORMapIndex>
     private var hasIndex = false
     /// The offset of the item's end, if a single value was read; else -1.
@@ -80,7 +81,7 @@ final class CBORDecodingFrame {
         singleEnd = -1
     }
 
-    /// Keeps the path, because the frame is no longer, or never was, in the stack.
+    /// Keeps the path, because the frame is not in the stack.
     func keepPath(_ path: [any CodingKey]) { keptPath = path }
 
     // MARK: Forms
@@ -135,7 +136,7 @@ final class CBORDecodingFrame {
         self.form = form
     }
 
-    /// Where the item ends, with the error that a value's decoding throws.
+    /// Returns the offset of the item's end, or throws the error of the value's decoding.
     @inline(__always)
     func end(of type: Any.Type) throws -> Int {
         do throws(CBORFault) {
@@ -146,7 +147,7 @@ final class CBORDecodingFrame {
         }
     }
 
-    /// Where the item ends; what was not read is skipped.
+    /// Returns the offset of the item's end; unread elements are skipped.
     private func end() throws(CBORFault) -> Int {
         switch form {
         case .map:
@@ -177,7 +178,7 @@ final class CBORDecodingFrame {
 
     // MARK: Pairs
 
-    /// Where the value for `key` begins, or nil.
+    /// Returns the offset of the value for `key`, or nil.
     @inline(__always)
     func find<Key: CodingKey>(_ key: Key) throws(CBORFault) -> Int? {
         if remaining > 0, !hasIndex, let value = input.pointee.matchKey(key.stringValue, at: cursor) {
@@ -191,7 +192,7 @@ final class CBORDecodingFrame {
     private func findElsewhere<Key: CodingKey>(_ key: Key) throws(CBORFault) -> Int? {
         let text = key.stringValue
         if !hasIndex {
-            // All were read in order, and this one was not among them.
+            // All keys were read in order, and this one was not among them.
             if remaining == 0, !needsCheck, !index.pointee.keys.contains(CBORKeySet.digest(text)) { return nil }
             try makeIndex()
         }
@@ -213,14 +214,14 @@ final class CBORDecodingFrame {
         remaining &-= 1
     }
 
-    /// Finds all pairs, and refuses a map that has a key twice.
+    /// Finds all pairs, and refuses a map with a duplicate key.
     private func makeIndex() throws(CBORFault) {
         try index.pointee.build(input.pointee.at(first), count: count)
         hasIndex = true
     }
 
     func allKeys<Key: CodingKey>(_ type: Key.Type) throws(CBORFault) -> [Key] {
-        // An enum with associated values: one pair, one key, and no need for an index.
+        // An enum with associated values has one pair and one key, and needs no index.
         if count == 1, !hasIndex {
             var reader = input.pointee.at(first)
             if try reader.peek() & 0xE0 == CBORFormat.Major.text {
@@ -228,7 +229,7 @@ final class CBORDecodingFrame {
             }
         }
         if !hasIndex { try makeIndex() }
-        // A copy: the initializers of keys may be user code, which may come back here.
+        // A copy: the initializers of keys may be user code, which may call this frame.
         let pairs = index.pointee
         return pairs.allKeys(type, input.pointee)
     }
@@ -251,7 +252,7 @@ final class CBORDecodingFrame {
 
     // MARK: Paths
 
-    /// What led to this value or container, read back from the bytes.
+    /// The coding path of this value or container, read back from the bytes.
     var codingPath: [any CodingKey] {
         var steps: [any CodingKey] = []
         var frame = self

@@ -1,17 +1,17 @@
 import Foundation
 
-/// What one call of `decode` works on: the bytes, and the frames of the values that are being decoded.
+/// The state of one call of `decode`: the bytes, and the frames of the values that are being decoded.
 ///
-/// Values are read straight from the bytes, without a tree between. Containers know their places as offsets and hold
-/// the state strongly, so that the bytes can be moved to memory of our own when one of them is kept.
+/// Values are read straight from the bytes, without a tree between. Containers store their places as offsets and hold
+/// the state strongly. So the bytes can be copied to private memory if one of them is kept.
 ///
-/// Safety: `input`, `frames` and `makers` are allocated in `init` and freed in `deinit`; whatever uses them holds the
-/// state. The bytes are the caller's for the time of a call of `decode`; if a decoder or container is kept, `keepBytes`
-/// copies them first. No access to `frames` spans a call of user code.
+/// Safety: `input`, `frames` and `makers` are allocated in `init` and freed in `deinit`; all their users hold the
+/// state. The bytes are the caller's during a call of `decode`; if a decoder or container is kept, `keepBytes` copies
+/// them first. No access to `frames` spans a call of user code.
 final class CBORDecodingState: CBORReusableState {
-    /// A reader at the start of the bytes, behind a pointer that frames have at hand.
+    /// A reader at the start of the bytes, reached by a pointer that frames store.
     ///
-    /// They hold the state, so the pointer is valid as long as they are. A read through it costs no reference count.
+    /// Frames hold the state, so the pointer is valid as long as they are. A read through it costs no reference count.
     let input: UnsafeMutablePointer<CBORReader>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
@@ -19,12 +19,12 @@ final class CBORDecodingState: CBORReusableState {
     let frames: UnsafeMutablePointer<[CBORDecodingFrame]>
     let makers: UnsafeMutablePointer<CBORContainerMakers>
     private var top = 0
-    /// A decoder or container was kept.
+    /// A Boolean value that indicates whether a decoder or container was kept.
     private var isKept = false
     private var stack = CBORStack()
     private var ownBytes: UnsafeMutableRawPointer?
 
-    /// Where the item that was decoded last ends.
+    /// The offset of the end of the item that was decoded last.
     var end = 0
 
     init() {
@@ -36,11 +36,11 @@ final class CBORDecodingState: CBORReusableState {
         makers.initialize(to: CBORContainerMakers())
     }
 
-    /// Makes ready for other bytes.
+    /// Prepares the state for other bytes.
     func begin(base: UnsafeRawPointer, count: Int, userInfo: [CodingUserInfoKey: any Sendable]) {
         input.pointee = CBORReader(base: base, count: count, offset: 0)
         if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
-        // The next thread may have a stack where that of one which ended was.
+        // The next thread may have its stack at the address of an ended thread's.
         stack = CBORStack()
     }
 
@@ -77,7 +77,7 @@ final class CBORDecodingState: CBORReusableState {
         top = 0
     }
 
-    /// Makes the state independent of the caller's memory.
+    /// Copies the bytes, so that the state no longer depends on the caller's memory.
     func keepBytes() {
         let copy = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: 1)
         copy.copyMemory(from: base, byteCount: count)
@@ -87,14 +87,14 @@ final class CBORDecodingState: CBORReusableState {
 
     // MARK: Values
 
-    /// The value at `offset`, an element of `frame`'s value; `end` is where it ends.
+    /// Decodes the value at `offset`, an element of `frame`'s value, and sets `end` to its end.
     ///
     /// `layers` counts the single-value containers around it.
     func decode<T: Decodable>(
         _ type: T.Type, at offset: Int, in frame: CBORDecodingFrame?, layers: Int = 0
     ) throws -> T {
         guard offset < count else { throw failure(CBORFault(.truncated, offset), type, in: frame) }
-        // Each ends in `decodeCustom`: an optional result would cost a look-up of its type for each value.
+        // Each case ends in `decodeCustom`: an optional result would cost a look-up of its type for each value.
         switch base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {
         case CBORFormat.Major.map: return try decodeMap(type, at: offset, in: frame, layers: layers)
         case CBORFormat.Major.array: return try decodeArray(type, at: offset, in: frame, layers: layers)
@@ -109,14 +109,14 @@ final class CBORDecodingState: CBORReusableState {
         try withFrame(type, at: offset, in: parent, layers: layers) { try T(from: CBORDecoding(frame: $0)) }
     }
 
-    /// Calls `body` with a frame for the item at `offset`; afterwards `end` is where the item ends.
+    /// Calls `body` with a frame for the item at `offset`, and sets `end` to the item's end.
     @inline(__always)
     func withFrame<R>(
         _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame?, layers: Int = 0,
         _ body: (CBORDecodingFrame) throws -> R
     ) throws -> R {
         let depth = top
-        // Runs when `run` has released the frame.
+        // Runs after `run` has released the frame.
         defer { pop(to: depth) }
         return try run(push(type, at: offset, in: parent, layers: layers), type, body)
     }
@@ -149,7 +149,7 @@ final class CBORDecodingState: CBORReusableState {
         return frame
     }
 
-    /// A frame inside one that was kept: it is not in the stack, so that only its user holds it.
+    /// Returns a frame inside a kept one: it is not in the stack, so that only its user holds it.
     @inline(never)
     private func frameOutside(
         _ type: Any.Type, at offset: Int, in parent: CBORDecodingFrame, layers: Int
@@ -163,7 +163,7 @@ final class CBORDecodingState: CBORReusableState {
 
     /// Closes the frames from `depth` on.
     ///
-    /// One that something else holds still is left to its holder.
+    /// A frame that is still held is left to its holder.
     @inline(__always)
     private func pop(to depth: Int) {
         while top > depth {
@@ -181,7 +181,7 @@ final class CBORDecodingState: CBORReusableState {
 
     // MARK: Errors
 
-    /// The error for `fault`, met while the current element of `frame` was read.
+    /// Returns the error for `fault` at the current element of `frame`.
     func failure(_ fault: CBORFault, _ type: Any.Type, in frame: CBORDecodingFrame?) -> DecodingError {
         let path = frame.map { $0.codingPath + $0.elementPath } ?? []
         switch fault.kind {
@@ -199,7 +199,7 @@ final class CBORDecodingState: CBORReusableState {
 }
 
 extension CBORReader {
-    /// What stands at `offset`, for a message.
+    /// Returns the kind of item at `offset`, for a message.
     fileprivate static func name(ofItemAt offset: Int, in state: CBORDecodingState) -> String {
         guard offset < state.count else { return "nothing" }
         switch state.base.load(fromByteOffset: offset, as: UInt8.self) & 0xE0 {

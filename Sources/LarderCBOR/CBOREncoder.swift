@@ -1,37 +1,39 @@
 public import Foundation
 
-/// Turns `Encodable` values into CBOR (RFC 8949), the compact binary format that the standard codec stores.
+/// An object that encodes values as CBOR (RFC 8949), the compact binary format of the default codec.
 ///
 /// ```swift
 /// let bytes = try CBOREncoder().encode(article)
 /// let copy = try CBORDecoder().decode(Article.self, from: bytes)
 /// ```
 ///
-/// Structs, classes and dictionaries with keys that are strings or integers become maps with text keys, sequences
-/// become arrays, `Data` and `[UInt8]` byte strings. `Date`, `UUID`, `URL` and `Decimal` carry their tags. What comes
-/// back equals what went in: dates to the last bit, NaN and infinities, optionals at any depth. A key encoded twice (a
-/// class and its superclass may do that) is written once, with the value that came last.
+/// Structs, classes and dictionaries with keys that are strings or integers become maps with text keys. Sequences
+/// become arrays, and `Data` and `[UInt8]` become byte strings. `Date`, `UUID`, `URL` and `Decimal` carry their tags. A
+/// decoded value equals the encoded one: dates to the last bit, NaN and infinities, optionals at any depth. A key that
+/// is encoded twice (a class and its superclass may do that) is written once, with the last value.
 public struct CBOREncoder: Sendable {
-    /// Whether equal values give equal bytes, in every process and after every release.
+    /// A Boolean value that indicates whether equal values give equal bytes, in every process and after every release.
     ///
-    /// Lengths and numbers take their shortest form and maps are sorted by their encoded keys, as section 4.2 of the
-    /// RFC describes; sets, and dictionaries with other keys than strings and integers, are sorted by the encoded
-    /// bytes of their elements. This costs time, so it is off unless asked for.
+    /// The default is false, because this costs time. If it is true, lengths and numbers have their shortest form. Maps
+    /// are sorted by their encoded keys, as in section 4.2 of the RFC. Sets, and dictionaries with keys that are
+    /// neither strings nor integers, are sorted by the encoded bytes of their elements.
     public var isDeterministic = false
 
-    /// What the values that are encoded may ask for.
+    /// Values that the encoded types can read from their encoder.
     public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
     private let pool = CBORStatePool<CBOREncodingState>()
 
-    /// Makes an encoder with the defaults.
+    /// Creates an encoder with the defaults.
     ///
-    /// To keep one and use it often, from any thread, is faster than to make one for each value.
+    /// Keeping one encoder, for use from any thread, is faster than creating one for each value.
     public init() {}
 
-    /// The bytes of `value`.
+    /// Encodes a value.
     ///
-    /// - Throws: `EncodingError` with the coding path, or what the value's own `encode(to:)` throws.
+    /// - Parameter value: The value to encode.
+    /// - Returns: The bytes of the value.
+    /// - Throws: `EncodingError` with the coding path, or an error of the value's own `encode(to:)`.
     public func encode<T: Encodable>(_ value: T) throws -> Data {
         try encode(value, rules: isDeterministic ? .deterministic : [])
     }
@@ -53,7 +55,7 @@ public struct CBOREncoder: Sendable {
     }
 }
 
-/// What is done beyond writing a value down.
+/// The rules for the encoded form.
 package struct CBOREncodingRules: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -63,14 +65,14 @@ package struct CBOREncodingRules: OptionSet, Sendable {
 
     /// Shortest forms, sorted maps, sorted sets.
     package static let deterministic = CBOREncodingRules(rawValue: 1 << 0)
-    /// Text in NFC, no NaN, no negative zero: what makes two equal keys one.
+    /// Text in NFC, no NaN, no negative zero, so that equal keys have equal bytes.
     package static let identity = CBOREncodingRules(rawValue: 1 << 1)
-    /// Only what JSON holds as well, else an error.
+    /// Only values that JSON can hold, else an error.
     package static let likeJSON = CBOREncodingRules(rawValue: 1 << 2)
-    /// Only what a property list holds as well, else an error.
+    /// Only values that a property list can hold, else an error.
     package static let likePropertyList = CBOREncodingRules(rawValue: 1 << 3)
 
-    /// Whether the bytes are not wanted, only the errors.
+    /// A Boolean value that indicates whether only the errors are needed, and not the bytes.
     var imitates: Bool { !isDisjoint(with: [.likeJSON, .likePropertyList]) }
 
     /// The form of a key: deterministic, and equal for equal keys.

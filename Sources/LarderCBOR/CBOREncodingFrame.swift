@@ -1,10 +1,10 @@
 /// One value or container that is being written.
 ///
-/// The encoder and the containers that user code gets hold their frame. A frame is used again for a later value only
-/// if nothing else holds it. A container kept beyond its value's end keeps a closed frame, which refuses writes.
+/// The encoder and the containers that user code gets hold their frame. A frame is used again for a later value only if
+/// nothing else holds it. A container that is kept after its value's end keeps a closed frame, which refuses writes.
 ///
 /// Safety: `writer` belongs to `state`, which the frame holds. `keys` belongs to the frame alone, and no access to it
-/// spans a call of user code. What lies behind a pointer needs no check for exclusive access at run time: these checks
+/// spans a call of user code. Memory reached by a pointer needs no run-time check for exclusive access. These checks
 /// took a seventh of the time of a small struct.
 final class CBOREncodingFrame {
     enum Role { case value, nested }
@@ -15,7 +15,7 @@ final class CBOREncodingFrame {
     let writer: UnsafeMutablePointer<CBORWriter>
     /// The index in the stack of open frames, or `closed`.
     var slot = CBOREncodingFrame.closed
-    /// Never equal to the index of the innermost frame, which is -1 if none is open.
+    /// A number that is never the index of the innermost frame, which is -1 if none is open.
     static let closed = -2
     var layers = 0
     var role = Role.value
@@ -26,10 +26,10 @@ final class CBOREncodingFrame {
     /// The offset of the pair or array element that is being written.
     var element = 0
     var detachedBase = 0
-    /// Detached only: the offset of the container's end.
+    /// The offset of the container's end; for a detached container only.
     var end = 0
     var isDetached = false
-    /// Detached only: the coding path.
+    /// The coding path; for a detached container only.
     var detachedPath: [any CodingKey] = []
     /// The type of the last element that wrote itself.
     var customType: ObjectIdentifier?
@@ -117,16 +117,17 @@ final class CBOREncodingFrame {
         keys.pointee.insert(CBORKeySet.digest(writer.pointee.base + element, writer.pointee.count &- element))
     }
 
-    /// Removes the element that failed; returns its error, with the path.
+    /// Removes the failed element; returns its error, with the path.
     func undo(_ error: any Error) -> any Error {
-        let converted = state.converted(error)
+        let converted = state.errorWithPath(error)
         state.rollBack(self)
         return converted
     }
 
     /// Opens a container inside this one, under `key` or as the next element of an array.
     ///
-    /// - Parameter form: The form it gets; if the map already has a container of this form there, that one is opened.
+    /// - Parameter form: The form of the container. If the map already has a container of this form under the key, that
+    ///   one is opened.
     func openNested(key: String?, as form: Form = .undecided) -> CBOREncodingFrame {
         let state = state
         guard isInnermost || state.makeInnermost(self) else {

@@ -29,22 +29,22 @@ struct CBORPathKey: CodingKey {
     }
 }
 
-// No path is kept while values are written. Where one is asked for, it is read back: each open map knows where its
-// latest key stands in the bytes, each open array how many elements it has.
+// No path is kept while values are written. When one is needed, it is read back. Each open map stores the offset of its
+// latest key, and each open array the number of its elements.
 
 /// Safety: A path is read back from heads and texts that the encoder itself wrote, inside `count` bytes.
 extension CBOREncodingState {
-    /// An error about what is being written just now.
+    /// Returns an error about the value that is being written.
     func error(_ value: Any, _ description: String) -> EncodingError {
         .invalidValue(value, EncodingError.Context(codingPath: currentPath, debugDescription: description))
     }
 
-    func outlived() -> EncodingError {
+    func lateUseError() -> EncodingError {
         error(Self.self, "A container was used after the value it belongs to was encoded.")
     }
 
-    /// `error`, with the path if it is the writer's.
-    func converted(_ error: any Error, path: [any CodingKey]? = nil) -> any Error {
+    /// Returns `error`, with the path if it is the writer's.
+    func errorWithPath(_ error: any Error, path: [any CodingKey]? = nil) -> any Error {
         guard let refusal = error as? CBORRefusal else { return error }
         return EncodingError.invalidValue(
             refusal.value,
@@ -56,11 +56,11 @@ extension CBOREncodingState {
             Self.self,
             EncodingError.Context(
                 codingPath: frame.codingPath,
-                debugDescription: "A single-value container takes one value, and none where another container was made."
+                debugDescription: "A single-value container takes one value, and none if another container was created."
             ))
     }
 
-    /// The path of the element that the innermost frame is at.
+    /// The path of the current element of the innermost frame.
     private var currentPath: [any CodingKey] {
         guard top > 0 else { return [] }
         let frame = writer.pointee.frames[top - 1]
@@ -79,7 +79,7 @@ extension CBOREncodingState {
 }
 
 extension CBOREncodingFrame {
-    /// What led to this value or container.
+    /// The coding path of this value or container.
     var codingPath: [any CodingKey] {
         if isDetached { return detachedPath }
         guard slot >= 0 else { return [] }
@@ -88,7 +88,7 @@ extension CBOREncodingFrame {
         return path
     }
 
-    /// The step to the element that is being written, or was last.
+    /// The step to the element that is being written, or was written last.
     fileprivate var elementPath: [any CodingKey] {
         guard count > 0 else { return [] }
         switch form {

@@ -1,17 +1,17 @@
 import Foundation
 
-// Containers may be filled in any order: a nested one after its parent went on, two siblings by turns, an encoder for
-// the superclass at the very end. Bytes go in order, so a nested container whose parent writes again is closed, and, if
-// somebody still holds it, detached: it knows where it stands in the bytes, and what it gets later is moved there.
-// Everything behind moves back, so this is slow; hardly a program does it.
+// Containers may be filled in any order. A nested one may continue after its parent went on, two siblings in turns, and
+// an encoder for the superclass at the very end. Bytes go in order, so a nested container whose parent writes again is
+// closed. If it is still held, it is detached: it keeps its offset in the bytes, and later elements are moved there.
+// All bytes after it move back, which is slow, but hardly any program does it.
 
 extension CBOREncodingState {
-    /// Writes into a container that is not the innermost: its nested ones end here, or it is a detached one itself.
+    /// Writes into a container that is not the innermost: its nested ones end here, or it is detached itself.
     func writeAside(
         _ frame: CBOREncodingFrame, key: String?, _ body: (CBOREncodingState) throws -> Void
     ) throws {
         if frame.isDetached { return try insert(into: frame, key: key, body) }
-        guard frame.slot >= 0 else { throw outlived() }
+        guard frame.slot >= 0 else { throw lateUseError() }
         guard makeInnermost(frame) else {
             throw error(Self.self, "A container was written to while one of its elements was being encoded.")
         }
@@ -21,13 +21,13 @@ extension CBOREncodingState {
         do {
             try body(self)
         } catch {
-            let converted = converted(error)
+            let converted = errorWithPath(error)
             rollBack(frame)
             throw converted
         }
     }
 
-    /// Opens a container inside one that is not the innermost, or not open at all.
+    /// Opens a container inside one that is not the innermost, or is not open.
     func openAside(_ frame: CBOREncodingFrame, key: String?, as form: CBOREncodingFrame.Form) -> CBOREncodingFrame {
         let child = CBOREncodingFrame(state: self)
         guard frame.isDetached else { return child }
@@ -42,18 +42,18 @@ extension CBOREncodingState {
         do {
             try insert(into: frame, key: key) { $0.writer.pointee.write(byte: CBORFormat.emptyMap) }
         } catch {
-            // A byte can always be written.
+            // Writing a byte never fails.
             return child
         }
         detach(child, frame.end - 1..<frame.end, path)
         return child
     }
 
-    /// Opens the nested container that `frame` has under `key` once more, if it is of `form`.
+    /// Opens the nested container that `frame` has under `key` again, if it has the form `form`.
     ///
-    /// What it gets now is added to what it has, as with the encoders of Foundation.
+    /// New elements are added to the old ones, as with the encoders of Foundation.
     ///
-    /// - Parameter key: Where the bytes of the key are, behind those of `frame`.
+    /// - Parameter key: The range of the bytes of the key, after the start of `frame`.
     func reopen(
         in frame: CBOREncodingFrame, key: Range<Int>, as form: CBOREncodingFrame.Form
     ) -> CBOREncodingFrame? {
@@ -79,7 +79,7 @@ extension CBOREncodingState {
         return child
     }
 
-    /// Makes a frame that of a container which stands in `place`, closed.
+    /// Turns a frame into that of a closed container at `place`.
     private func detach(_ frame: CBOREncodingFrame, _ place: Range<Int>, _ path: [any CodingKey]) {
         frame.header = place.lowerBound
         frame.end = place.upperBound
@@ -88,13 +88,13 @@ extension CBOREncodingState {
         writer.pointee.detached.append(frame)
     }
 
-    /// Gives a detached super encoder its one value, in the place of the empty map that stood for it.
+    /// Gives a detached super encoder its one value, in place of its empty map.
     func replaceAside(_ frame: CBOREncodingFrame, _ body: (CBOREncodingState) throws -> Void) throws {
         let start = count
         do {
             try body(self)
         } catch {
-            let converted = converted(error, path: frame.detachedPath)
+            let converted = errorWithPath(error, path: frame.detachedPath)
             count = start
             throw converted
         }
@@ -102,13 +102,13 @@ extension CBOREncodingState {
         let length = count - start
         move(from: start, to: frame.end)
         shift(from: frame.end, by: length, inserting: frame)
-        // The placeholder goes.
+        // The placeholder is removed.
         memmove(base + frame.header, base + frame.header + 1, count - frame.header - 1)
         count -= 1
         shift(from: frame.header + 1, by: -1, inserting: frame)
     }
 
-    /// Closes the nested containers above `frame`; false where a value is still being encoded there.
+    /// Closes the nested containers above `frame`; false if a value is still being encoded there.
     func makeInnermost(_ frame: CBOREncodingFrame) -> Bool {
         guard frame.slot >= 0 else { return false }
         for above in writer.pointee.frames[(frame.slot + 1)..<top] where above.role == .value { return false }
@@ -116,7 +116,7 @@ extension CBOREncodingState {
         return true
     }
 
-    /// Ends the innermost frame; one that is still held is detached and takes what comes later.
+    /// Ends the innermost frame; a frame that is still held is detached and takes later elements.
     private func closeOrDetachInnermost() {
         let isHeld = !isKnownUniquelyReferenced(&writer.pointee.frames[top - 1])
         let frame = writer.pointee.frames[top - 1]
@@ -125,7 +125,7 @@ extension CBOREncodingState {
         if isHeld { detach(frame, frame.header..<count, path) }
     }
 
-    /// Makes a container's head, `length` bytes long so far, hold `elements`; what follows moves if it has to.
+    /// Writes `elements` into a container's head, which has `length` bytes so far; the bytes after it move if needed.
     func resizeHead(at offset: Int, from length: Int, major: UInt8, elements: Int) {
         let growth = CBORWriter.headLength(elements) - length
         if growth > 0 {
@@ -151,7 +151,7 @@ extension CBOREncodingState {
         do {
             try body(self)
         } catch {
-            let converted = converted(error, path: frame.detachedPath + [step])
+            let converted = errorWithPath(error, path: frame.detachedPath + [step])
             count = start
             throw converted
         }
@@ -164,7 +164,7 @@ extension CBOREncodingState {
             major: frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array, elements: frame.count)
     }
 
-    /// Moves the end of the buffer, from `start` on, to where `target` is.
+    /// Moves the end of the buffer, from `start` on, to `target`.
     private func move(from start: Int, to target: Int) {
         guard target < start else { return }
         let moved = Data(bytes: base + start, count: count - start)
@@ -174,7 +174,7 @@ extension CBOREncodingState {
         }
     }
 
-    /// Corrects what is remembered of places behind `offset`.
+    /// Corrects stored offsets after `offset`.
     private func shift(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
         for frame in writer.pointee.frames[..<top] {
             if frame.header >= offset { frame.header += length }
@@ -183,9 +183,9 @@ extension CBOREncodingState {
         shiftDetached(from: offset, by: length, inserting: owner)
     }
 
-    /// Corrects the detached containers for what came in, or went, at `offset`.
+    /// Corrects the detached containers for bytes that were inserted or removed at `offset`.
     ///
-    /// A container that ends just there grows if it is `owner` or lies around it; one inside it does not.
+    /// A container that ends at `offset` grows if it is `owner` or contains it; one inside it does not.
     private func shiftDetached(from offset: Int, by length: Int, inserting owner: CBOREncodingFrame?) {
         for frame in writer.pointee.detached {
             let isAround = owner.map { frame.header <= $0.header } ?? false

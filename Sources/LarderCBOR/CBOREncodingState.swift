@@ -1,15 +1,16 @@
 import Foundation
 
-/// What one call of `encode` works on: the bytes so far, and the containers that are open.
+/// The state of one call of `encode`: the bytes so far, and the open containers.
 ///
 /// Containers are written as they are filled, straight into one growing buffer. A container's head is one byte at first
-/// and is patched when it closes. `frames` holds, from the outermost inwards, a frame for each value whose `encode(to:)`
-/// runs and for each nested container that is still filled.
+/// and is patched when it closes. `frames` holds a frame for each value whose `encode(to:)` runs and for each nested
+/// container that is still filled, the outermost first.
 ///
-/// All containers hold the state strongly, so that one that outlives its value finds memory; its writes are refused.
+/// All containers hold the state strongly, so a container that outlives its value finds valid memory. Its writes are
+/// refused.
 ///
-/// Safety: `writer` is allocated in `init` and freed in `deinit`; whatever uses it holds the state. No access to the
-/// frames in it spans a call of user code, and bytes are addressed by offset, because the buffer moves when it grows.
+/// Safety: `writer` is allocated in `init` and freed in `deinit`; all its users hold the state. No access to the frames
+/// in it spans a call of user code. Bytes are addressed by offset, because the buffer moves when it grows.
 final class CBOREncodingState: CBORReusableState {
     let writer: UnsafeMutablePointer<CBORWriter>
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -18,10 +19,11 @@ final class CBOREncodingState: CBORReusableState {
     var top: Int { writer.pointee.top }
     var base: UnsafeMutableRawPointer { writer.pointee.base }
     private var stack = CBORStack()
-    /// A container was refused because it lay too deep; the call that asked for it could not say so.
+    /// A Boolean value that indicates whether a container was refused because of its depth, by a call that could not
+    /// throw.
     private var isTooDeep = false
 
-    /// Whether values and containers may be nested one level more.
+    /// Returns whether values and containers may be nested one level more.
     @inline(__always)
     var hasRoom: Bool {
         top < CBORStack.trustedDepth || stack.hasRoom(depth: top)
@@ -36,19 +38,19 @@ final class CBOREncodingState: CBORReusableState {
         writer.initialize(to: CBORWriter())
     }
 
-    /// Refuses a container so deep that the last pass, which recurses as well, would find no room.
+    /// Refuses a container so deep that the last step, which recurses as well, would find no room.
     func checkRoom(depth: Int) throws {
-        // Sets and the like are arranged before what lies around them is written, so levels are counted twice.
+        // Sets are sorted before the containers around them are written, so levels are counted twice.
         guard depth < CBORStack.trustedDepth || stack.hasRoom(depth: min(depth, CBORFormat.maximumDepth - 1)) else {
             throw CBORRefusal.tooDeep(Any.self)
         }
     }
 
-    /// Makes ready for another value.
+    /// Prepares the state for another value.
     func begin(rules: CBOREncodingRules, userInfo: [CodingUserInfoKey: any Sendable]) {
         writer.pointee.rules = rules
         if !userInfo.isEmpty || !self.userInfo.isEmpty { self.userInfo = userInfo }
-        // The next thread may have a stack where that of one which ended was.
+        // The next thread may have its stack at the address of an ended thread's.
         stack = CBORStack()
         isTooDeep = false
     }
@@ -66,30 +68,30 @@ final class CBOREncodingState: CBORReusableState {
             if writer.pointee.mayHaveDuplicates || rules.contains(.deterministic) {
                 try CBORMapSorter(sorts: rules.contains(.deterministic)).arrange(self, from: 0)
             }
-            // Texts that are values are refused where they are met.
+            // Texts that are values are refused when they are written.
             if rules.contains(.likePropertyList), CBORMapSorter.holds(self, text: "$null") {
                 throw CBORRefusal("$null", "A property list cannot hold this text, which is nil there, as a key.")
             }
         } catch {
-            throw converted(error)
+            throw errorWithPath(error)
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     func takeData() -> Data {
         writer.pointee.takeData()
     }
 
-    /// Forgets the value that was encoded.
+    /// Forgets the encoded value.
     ///
-    /// Frames and boxes stay for the next.
+    /// Frames stay for the next value.
     func reset() {
         writer.pointee.count = 0
         writer.pointee.mayHaveDuplicates = false
         if !userInfo.isEmpty { userInfo = [:] }
     }
 
-    /// Lets go of the frames, which hold the state.
+    /// Releases the frames, which hold the state.
     func finish() {
         for frame in writer.pointee.frames + writer.pointee.detached { frame.close() }
         writer.pointee.frames = []
@@ -103,14 +105,14 @@ final class CBOREncodingState: CBORReusableState {
 extension CBOREncodingState {
     /// Writes a value of any type.
     ///
-    /// `layers` counts the single-value containers around it: a nil below some of them is written so that it differs
-    /// from a nil of the outermost.
+    /// `layers` counts the single-value containers around it. A nil below some of them is written in another form than
+    /// a nil of the outermost.
     func encode<T: Encodable>(_ value: T, layers: Int = 0, isRoot: Bool = false) throws {
         if try writeKnown(value) { return }
         try encodeCustom(value, layers: layers, isRoot: isRoot)
     }
 
-    /// Writes an element of `frame`, most often one of the same type as the last.
+    /// Writes an element of `frame`, usually of the type of the last.
     @inline(__always)
     func encode<T: Encodable>(_ value: T, in frame: CBOREncodingFrame) throws {
         let type = ObjectIdentifier(T.self)
@@ -133,7 +135,7 @@ extension CBOREncodingState {
         do {
             try value.encode(to: CBOREncoding(frame: frame))
         } catch {
-            let converted = converted(error)
+            let converted = errorWithPath(error)
             close(downTo: slot)
             throw converted
         }
@@ -143,7 +145,7 @@ extension CBOREncodingState {
             }
             writer.pointee.write(byte: CBORFormat.emptyMap)
         }
-        // Most often nothing else is open.
+        // Usually nothing else is open.
         if top == slot &+ 1, writer.pointee.detached.isEmpty { return end(frame) }
         close(downTo: slot)
     }
@@ -187,7 +189,7 @@ extension CBOREncodingState {
         writer.pointee.detached.removeSubrange(base...)
     }
 
-    /// Ends the innermost frame: its head gets its count.
+    /// Ends the innermost frame, and writes its count into its head.
     @inline(__always)
     func end(_ frame: CBOREncodingFrame) {
         if frame.form == .undecided, frame.role == .nested { writer.pointee.write(byte: CBORFormat.emptyMap) }
@@ -196,7 +198,7 @@ extension CBOREncodingState {
         writer.pointee.top &-= 1
     }
 
-    /// Puts the number of elements into a container's head, which was left one byte long.
+    /// Writes the number of elements into a container's head, which was left one byte long.
     private func finishHead(_ frame: CBOREncodingFrame) {
         guard frame.form == .map || frame.form == .array else { return }
         let major = frame.form == .map ? CBORFormat.Major.map : CBORFormat.Major.array
@@ -207,7 +209,7 @@ extension CBOREncodingState {
         }
     }
 
-    /// Discards the current element of `frame`, with all that is open above it.
+    /// Discards the current element of `frame`, with all open frames above it.
     func rollBack(_ frame: CBOREncodingFrame) {
         guard frame.slot >= 0 else { return }
         close(downTo: frame.slot + 1)

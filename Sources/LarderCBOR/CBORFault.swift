@@ -1,4 +1,6 @@
-/// Why bytes could not be read, and where: what the reader throws, cheap to make and to pass on.
+/// The reason and the offset of unreadable bytes.
+///
+/// The reader throws it, because it is cheap to create and to pass on.
 ///
 /// The containers turn it into a `DecodingError`, with the coding path.
 struct CBORFault: Error {
@@ -19,7 +21,7 @@ struct CBORFault: Error {
         switch kind {
         case .truncated: "The data ends in the middle of an item"
         case .reserved: "The first byte of an item has a value that the format reserves"
-        case .strayStop: "A stop code stands where an item should"
+        case .strayStop: "A stop code is in the place of an item"
         case .wrongChunk: "A string of indefinite length holds something else than strings of its kind"
         case .invalidText: "Text that is not UTF-8"
         case .duplicateKey: "A map holds a key twice"

@@ -1,6 +1,6 @@
 /// The numbers of RFC 8949 that both directions use.
 package enum CBORFormat {
-    /// The major types, shifted to where they stand in an item's first byte.
+    /// The major types, shifted to their place in an item's first byte.
     package enum Major {
         package static let unsigned: UInt8 = 0 << 5
         package static let negative: UInt8 = 1 << 5
@@ -23,11 +23,11 @@ package enum CBORFormat {
     static let emptyMap: UInt8 = 0xA0
     static let emptyArray: UInt8 = 0x80
 
-    /// Standard tags, and three of our own that a reader who does not know them may skip.
+    /// Registered tags, and three private ones that another reader may skip.
     ///
-    /// The registry has no range for private use: tags from 32768 on go to whoever asks first. Ours are not registered.
-    /// They lie in a stretch that we know of no assignment in, between 55800 and 65535, which is never valid. They are
-    /// part of the storage format and never change their meaning; no other reader is meant to see them.
+    /// The registry has no range for private use: tags from 32768 on are assigned on request. The private tags are not
+    /// registered. They are in a range without known assignments, between 55800 and 65535, which is never valid. They
+    /// are part of the storage format and never change their meaning. No other reader needs them.
     enum Tag {
         static let dateText: UInt64 = 0
         static let epochDate: UInt64 = 1
@@ -37,17 +37,17 @@ package enum CBORFormat {
         static let url: UInt64 = 32
         static let uuid: UInt64 = 37
 
-        /// A number of seconds since 2001-01-01, for the dates that a number of seconds since 1970 would change.
+        /// A number of seconds since 2001-01-01, for dates that a number of seconds since 1970 would change.
         static let referenceDate: UInt64 = 60161
         /// `[relative, base]`: a URL that has a base.
         static let relativeURL: UInt64 = 60162
-        /// Around a null, once for each optional that is not nil itself: `.some(.none)` is one, `.none` is none.
+        /// Around a null, once for each optional that is not nil itself: `.some(.none)` has one, `.none` has none.
         static let wrappedNil: UInt64 = 60163
     }
 
-    /// Values nested more deeply than this are refused, both ways, however large the stack is; see `CBORStack`.
+    /// The maximum depth of nested values in both directions, however large the stack is; see `CBORStack`.
     static let maximumDepth = 512
 
-    /// Seconds from 1970 to 2001, what Foundation's two ways to count a date differ by.
+    /// The seconds from 1970 to 2001: the difference between Foundation's two ways to count a date.
     static let secondsTo2001 = 978_307_200.0
 }

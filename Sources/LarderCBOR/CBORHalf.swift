@@ -2,7 +2,7 @@
 ///
 /// Written out because `Float16` does not exist on every platform that the library runs on.
 enum CBORHalf {
-    /// The number that `bits` stand for.
+    /// Returns the number with these bits.
     static func double(bits: UInt16) -> Double {
         let fraction = Double(bits & 0x3FF)
         let exponent = Int(bits >> 10) & 0x1F
@@ -18,7 +18,7 @@ enum CBORHalf {
         return bits & 0x8000 == 0 ? magnitude : -magnitude
     }
 
-    /// The bits for `value`, if half precision holds it exactly; never for a NaN.
+    /// Returns the bits for `value`, if half precision holds it exactly; never for a NaN.
     static func bits(exactly value: Double) -> UInt16? {
         let sign: UInt16 = value.sign == .minus ? 0x8000 : 0
         let magnitude = value.magnitude

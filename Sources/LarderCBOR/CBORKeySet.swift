@@ -1,17 +1,17 @@
 /// The keys of one map, each as a digest of its bytes.
 ///
-/// Equal keys have equal digests. Different keys may have equal digests, so an answer "already there" is a reason to
-/// compare keys, and an answer "not there" is exact.
+/// Equal keys have equal digests. Different keys may have equal digests too, so a found digest is a reason to compare
+/// keys, and a missing digest is exact.
 ///
-/// Safety: A digest reads `count` bytes that its caller has: a key that was just written, one that a reader has
-/// checked, or the text of a string.
+/// Safety: A digest reads `count` bytes that its caller has. They are a key that was just written, a key that a reader
+/// has checked, or the text of a string.
 struct CBORKeySet {
     /// One bit for each digest.
     private var filter: UInt64 = 0
     /// The digests; only the first `count` are in use.
     private var few: [UInt64] = []
     private var count = 0
-    /// All digests, if there are more than `few` may hold.
+    /// All digests, if there are too many for `few`.
     private var many: Set<UInt64> = []
     private static let mostFew = 32
 
@@ -24,7 +24,7 @@ struct CBORKeySet {
 
     /// Adds a key by its digest.
     ///
-    /// - Returns: False if the digest was there.
+    /// - Returns: False if the digest was present.
     @inline(__always)
     mutating func insert(_ digest: UInt64) -> Bool {
         let bit = Self.bit(digest)
@@ -57,7 +57,7 @@ struct CBORKeySet {
     @inline(__always)
     private static func bit(_ digest: UInt64) -> UInt64 { 1 << (digest >> 58) }
 
-    /// The digest of a key with these bytes.
+    /// Returns the digest of a key with these bytes.
     @inline(__always)
     static func digest(_ start: UnsafeRawPointer, _ count: Int) -> UInt64 {
         var digest = UInt64(truncatingIfNeeded: count)
@@ -77,7 +77,7 @@ struct CBORKeySet {
         return digest
     }
 
-    /// The digest of a key that is this text.
+    /// Returns the digest of a key that is this text.
     @inline(__always)
     static func digest(_ text: String) -> UInt64 {
         let known = text.utf8.withContiguousStorageIfAvailable { utf8 in

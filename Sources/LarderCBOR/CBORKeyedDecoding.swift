@@ -6,7 +6,7 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// All keys that `Key` has a value for, in the order of the map.
     ///
-    /// A map that turns out to be malformed here has none; to decode any of them then throws.
+    /// A malformed map has none here; decoding any of them throws.
     var allKeys: [Key] {
         do throws(CBORFault) { return try frame.allKeys(Key.self) } catch { return [] }
     }
@@ -58,7 +58,7 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
         guard let offset = try frame.locate(key) else { return nil }
         if let end = frame.endOfNull(at: offset) {
-            // What is there for an optional in an optional is the inner nil: for the outer one the key would be missing.
+            // A value for an optional in an optional is the inner nil: for the outer one, the key would be missing.
             guard CBOROptionals.isOptional(type) else {
                 frame.advance(to: end)
                 return nil
@@ -87,13 +87,13 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 }
 
 extension CBORDecodingFrame {
-    /// Where the value for `key` begins, or nil.
+    /// Returns the offset of the value for `key`, or nil.
     @inline(__always)
     func locate<Key: CodingKey>(_ key: Key) throws -> Int? {
         do throws(CBORFault) { return try find(key) } catch { throw state.failure(error, Any.self, in: self) }
     }
 
-    /// Where the value for `key` begins.
+    /// Returns the offset of the value for `key`.
     @inline(__always)
     func require<Key: CodingKey>(_ key: Key) throws -> Int {
         guard let offset = try locate(key) else { throw missing(key) }
@@ -108,7 +108,7 @@ extension CBORDecodingFrame {
                 debugDescription: "No value for the key \"\(key.stringValue)\" in the map at byte \(item)."))
     }
 
-    /// Where the null at `offset` ends, if one is there.
+    /// Returns the end of the null at `offset`, if there is one.
     @inline(__always)
     func endOfNull(at offset: Int) -> Int? {
         let reader = input.pointee.at(offset)
@@ -152,13 +152,13 @@ extension CBORDecodingFrame {
     func decode<T: Decodable>(_ type: T.Type, at offset: Int) throws -> T {
         let step = element
         let value = try state.decode(type, at: offset, in: self)
-        // The value may have read on in this map, by a way of its own.
+        // The value may have read on in this map, through a decoder of its own.
         element = step
         advance(to: state.end)
         return value
     }
 
-    /// A decoder for the value at `offset`.
+    /// Returns a decoder for the value at `offset`.
     func openNested(_ offset: Int) throws -> CBORDecoding {
         CBORDecoding(frame: try state.push((any Decoder).self, at: offset, in: self))
     }

@@ -15,7 +15,7 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode(_ value: UInt128, forKey key: Key) throws { try write(key) { $0.write(wide: value) } }
 
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
-        guard frame.isInnermost else { return try aside(key) { try $0.encode(value) } }
+        guard frame.isInnermost else { return try writeAside(key) { try $0.encode(value) } }
         frame.begin(key)
         do {
             try frame.state.encode(value, in: frame)
@@ -26,7 +26,7 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws {
         guard let value else { return }
-        // An optional in an optional: the outer one is there, so the key is, and only CBOR can tell.
+        // An optional in an optional: the outer one is not nil, so the key is present. Only CBOR can express that.
         if frame.writer.pointee.rules.imitates, CBOROptionals.isNil(value) {
             return try write(key) { _ in throw CBORRefusal.nestedNil }
         }
@@ -54,7 +54,7 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     /// Writes one pair.
     @inline(__always)
     private func write(_ key: Key, _ body: (inout CBORWriter) throws -> Void) throws {
-        guard frame.isInnermost else { return try aside(key) { try body(&$0.writer.pointee) } }
+        guard frame.isInnermost else { return try writeAside(key) { try body(&$0.writer.pointee) } }
         frame.begin(key)
         do {
             try body(&frame.writer.pointee)
@@ -64,7 +64,7 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
 
     @inline(never)
-    private func aside(_ key: Key, _ body: (CBOREncodingState) throws -> Void) throws {
+    private func writeAside(_ key: Key, _ body: (CBOREncodingState) throws -> Void) throws {
         frame.writer.pointee.mayHaveDuplicates = true
         try frame.state.writeAside(frame, key: key.stringValue, body)
     }

@@ -6,10 +6,10 @@ protocol CBORKnown {
     func encode(to writer: inout CBORWriter) throws
 }
 
-/// A type that the containers of `Codable` have functions of their own for.
+/// A type for which the containers of `Codable` have their own functions.
 ///
-/// One generic function of ours implements all of those that have no default in the standard library. A default is
-/// preferred to a generic function, so the others are written out.
+/// One generic function implements the functions without a default in the standard library. A default is preferred to a
+/// generic function, so the others are written out.
 protocol CBORPrimitive: CBORKnown, Codable {}
 
 extension Bool: CBORPrimitive {
@@ -131,7 +131,7 @@ extension Dictionary: CBORKnown where Key == String, Value: CBORKnown {
 }
 
 extension CBORReader {
-    /// No more elements are made room for at once than fit here: a short array may say it is long.
+    /// The maximum number of bytes that are reserved at once: a short array may claim to be long.
     private static let reservedBytes = 1 << 16
 
     static func capacity<Element>(_ count: Int, of type: Element.Type) -> Int {
@@ -141,12 +141,12 @@ extension CBORReader {
 
 // MARK: - By type
 
-// Only the identity of types is compared: a cast that fails costs 90 ns. `as!` after such a comparison cannot fail.
+// Only the identity of types is compared: a failing cast costs 90 ns. `as!` after such a comparison cannot fail.
 
 extension CBOREncodingState {
     /// Writes `value` if its type is known.
     ///
-    /// - Returns: False if it has to write itself.
+    /// - Returns: False if the value has to write itself.
     @inline(__always)
     func writeKnown<T: Encodable>(_ value: T) throws -> Bool {
         try write(value, as: String.self) || write(value, as: Int.self) || write(value, as: Double.self)

@@ -2,10 +2,10 @@ import Foundation
 
 /// The offsets of one map's pairs.
 ///
-/// Built if a key is not where it was expected, and to see that no key is there twice.
+/// It is built if a key is not at its expected place, and to find duplicate keys.
 ///
-/// Safety: Keys are read by a `CBORReader`, which checks each length. Ranges of keys come from items that were
-/// skipped as a whole before.
+/// Safety: Keys are read by a `CBORReader`, which checks each length. Ranges of keys come from items that were skipped
+/// as a whole before.
 struct CBORMapIndex {
     struct Entry {
         var key: Int
@@ -17,8 +17,9 @@ struct CBORMapIndex {
     private var entries: [Entry] = []
     /// The keys that were read in order, before the index was built; later all of them.
     var keys = CBORKeySet()
-    /// The positions in `entries`, if there are more than `mostFew`: by a seeded hash, so that nobody can choose keys
-    /// that collide.
+    /// The positions in `entries`, if there are more than `mostFew`.
+    ///
+    /// The hash is seeded, so that an attacker cannot choose keys that collide.
     private var positions: [CBORMapKey: Int] = [:]
     /// The position of the key that is expected next.
     private var next = 0
@@ -27,7 +28,7 @@ struct CBORMapIndex {
 
     private static let mostFew = 32
 
-    /// Reads the pairs from `reader` on, `count` of them, or up to the stop code if that is negative.
+    /// Reads `count` pairs from `reader` on, or up to the stop code if the count is negative.
     mutating func build(_ reader: CBORReader, count: Int) throws(CBORFault) {
         var reader = reader
         entries.removeAll(keepingCapacity: true)
@@ -68,7 +69,7 @@ struct CBORMapIndex {
         }
     }
 
-    /// The pair whose key is `text`, or `number` if there is no such text.
+    /// Returns the pair with the key `text`, or `number` if there is no such text.
     mutating func find(_ text: String, _ number: Int?, _ reader: CBORReader) -> Entry? {
         if next < entries.count, reader.matchKey(text, at: entries[next].key) != nil { return entry(at: next) }
         if !positions.isEmpty {
@@ -91,7 +92,7 @@ struct CBORMapIndex {
         return entries[position]
     }
 
-    /// The keys that `type` has a form for, in the order of the map.
+    /// Returns the keys that `type` can represent, in the order of the map.
     func allKeys<Key: CodingKey>(_ type: Key.Type, _ reader: CBORReader) -> [Key] {
         entries.compactMap { entry in
             switch reader.key(at: entry.key) {
@@ -103,16 +104,16 @@ struct CBORMapIndex {
     }
 }
 
-/// A key of a map, equal for equal keys however they are encoded.
+/// A key of a map, equal for equal keys in any encoding.
 enum CBORMapKey: Hashable {
     case number(Int)
     case text([UInt8])
-    /// The bytes of an item that is neither.
+    /// The bytes of an item that is neither a text nor a number.
     case other([UInt8])
 }
 
 extension CBORReader {
-    /// Where the value begins, if the key at `offset` is `text`.
+    /// Returns the offset of the value, if the key at `offset` is `text`.
     @inline(__always)
     func matchKey(_ text: String, at offset: Int) -> Int? {
         let match: Int?? = text.utf8.withContiguousStorageIfAvailable { utf8 in
@@ -141,12 +142,12 @@ extension CBORReader {
         }
     }
 
-    /// A key behind a tag, in pieces, or with a longer head than it needs.
+    /// Compares a key after a tag, in pieces, or with a longer head than needed.
     @inline(__always)
     private func matchOtherKey(_ text: String, at offset: Int) -> Int? {
         guard offset < count else { return nil }
         let first = base.load(fromByteOffset: offset, as: UInt8.self)
-        // Most often: plain text, but another.
+        // Usually the key is plain text, but another one.
         if first & 0xE0 == CBORFormat.Major.text, first & 0x1F < 24 { return nil }
         return matchSlowly(text, first, at: offset)
     }
@@ -163,7 +164,7 @@ extension CBORReader {
 extension CBORReader {
     var isAtStop: Bool { offset < count && base.load(fromByteOffset: offset, as: UInt8.self) == CBORFormat.stop }
 
-    /// The integer that is next, if it is one.
+    /// The next item, if it is an integer.
     fileprivate var number: Int? {
         var reader = self
         do throws(CBORFault) {
@@ -176,19 +177,19 @@ extension CBORReader {
         }
     }
 
-    /// The key that is next, as a step of a path.
+    /// The next key, as a step of a path.
     var pathKey: CBORPathKey? {
         if let number { return CBORPathKey(number: number) }
         var reader = self
         return reader.textIfAny().map { CBORPathKey(text: $0) }
     }
 
-    /// The text that is next, if it is text.
+    /// Reads the next item, if it is text.
     fileprivate mutating func textIfAny() -> String? {
         do throws(CBORFault) { return try string() } catch { return nil }
     }
 
-    /// The digest of a plain text's bytes: not behind a tag, nor in pieces, nor with a longer head than it needs.
+    /// The digest of a plain text's bytes: without a tag, in one piece, and with the shortest head.
     @inline(__always)
     func digestOfPlainText(_ range: Range<Int>) -> UInt64? {
         let first = base.load(fromByteOffset: range.lowerBound, as: UInt8.self)
@@ -196,7 +197,7 @@ extension CBORReader {
         return CBORKeySet.digest(base + range.lowerBound + 1, range.count &- 1)
     }
 
-    /// The digest of a key's bytes, equal for equal keys however they are encoded.
+    /// The digest of a key's bytes, equal for equal keys in any encoding.
     @inline(__always)
     fileprivate func digest(ofKey range: Range<Int>) -> UInt64 {
         if let digest = digestOfPlainText(range) { return digest }

@@ -1,22 +1,25 @@
 import Foundation
 
-/// The last pass over what was written: sorts maps by their encoded keys, and keeps the later of two equal keys.
+/// The last step after writing: sorts maps by their encoded keys, and keeps the later of two equal keys.
 ///
-/// It reads only what the encoder wrote: well-formed, definite lengths, maps and arrays no deeper than the values were.
+/// It reads only bytes that the encoder wrote: well-formed items, definite lengths, and maps and arrays no deeper than
+/// the values.
 ///
 /// Safety: Every offset comes from heads that the encoder itself wrote into the buffer, so each item ends inside it.
 /// `permute` copies the pieces before it writes over them.
 struct CBORMapSorter {
-    /// Whether maps are sorted; equal keys are always thinned out.
+    /// A Boolean value that indicates whether maps are sorted.
+    ///
+    /// Equal keys are always reduced to one.
     let sorts: Bool
 
-    /// Arranges the items from `start` to the end, in place.
+    /// Sorts the items from `start` to the end, in place.
     func arrange(_ state: CBOREncodingState, from start: Int) throws {
         var offset = start
         while offset < state.count { offset = try arrangeItem(state, at: offset, depth: state.top) }
     }
 
-    /// Arranges the item at `offset`; returns where it ends afterwards.
+    /// Sorts the item at `offset`; returns its new end.
     private func arrangeItem(_ state: CBOREncodingState, at offset: Int, depth: Int) throws -> Int {
         let (major, number, start) = Self.head(state, at: offset)
         switch major {
@@ -51,7 +54,7 @@ struct CBORMapSorter {
             end = try arrangeItem(state, at: valueStart, depth: depth + 1)
             pairs.append(Pair(key: key, end: end))
         }
-        // Stable where it matters: of two equal keys the earlier one stands first.
+        // A stable order if it matters: the earlier of two equal keys is first.
         let order = pairs.indices.sorted { left, right in
             let comparison = Self.compare(state, pairs[left].key, pairs[right].key)
             return comparison == 0 ? left < right : comparison < 0
@@ -67,7 +70,7 @@ struct CBORMapSorter {
         return close(state, gapFrom: newEnd, to: end, header: header, from: start, count: final.count)
     }
 
-    /// Closes the gap that dropped pairs left behind, and makes the head say how many remain.
+    /// Closes the gap of dropped pairs, and writes the number of remaining pairs into the head.
     private func close(
         _ state: CBOREncodingState, gapFrom newEnd: Int, to end: Int, header: Int, from start: Int, count: Int
     ) -> Int {
@@ -84,7 +87,7 @@ struct CBORMapSorter {
         return mapEnd
     }
 
-    /// Puts the pieces `ranges`, in this order, where the bytes from `start` on were; returns their end.
+    /// Moves the pieces `ranges`, in this order, to `start`; returns their end.
     @discardableResult
     static func permute(_ state: CBOREncodingState, from start: Int, _ ranges: [Range<Int>]) -> Int {
         var copy = Data()
@@ -102,7 +105,7 @@ struct CBORMapSorter {
         compare(state, left, right) < 0
     }
 
-    /// Compares bytes; of two where one begins the other, the shorter is less.
+    /// Compares bytes; a prefix is less than the whole.
     private static func compare(_ state: CBOREncodingState, _ left: Range<Int>, _ right: Range<Int>) -> Int {
         let order = Int(
             memcmp(state.base + left.lowerBound, state.base + right.lowerBound, min(left.count, right.count)))
@@ -113,7 +116,7 @@ struct CBORMapSorter {
         compare(state, left, right) == 0
     }
 
-    /// Whether anything that was written, values and keys, is this text.
+    /// Returns whether any written value or key is this text.
     static func holds(_ state: CBOREncodingState, text: StaticString) -> Bool {
         var offset = 0
         while offset < state.count {
@@ -130,7 +133,7 @@ struct CBORMapSorter {
         return false
     }
 
-    /// Where the item at `offset` ends.
+    /// Returns the end of the item at `offset`.
     static func end(_ state: CBOREncodingState, of offset: Int) -> Int {
         var (offset, left) = (offset, 1)
         while left > 0 {

@@ -1,4 +1,4 @@
-/// What can be asked of a value, or a type, that may be an optional.
+/// Questions to a value, or a type, that may be an optional.
 private protocol CBOROptional {
     var isNil: Bool { get }
 }
@@ -11,16 +11,16 @@ extension Optional: CBOROptional {
 }
 
 enum CBOROptionals {
-    /// Whether `value` is an optional, and nil.
+    /// Returns whether `value` is an optional, and nil.
     ///
-    /// A failed cast is slow: ask only where it is rare.
+    /// A failing cast is slow, so call it only if the case is rare.
     static func isNil<T>(_ value: T) -> Bool {
         (value as? any CBOROptional)?.isNil ?? false
     }
 
-    /// Whether `type` is an optional's.
+    /// Returns whether `type` is an optional's.
     ///
-    /// Slow, like the other.
+    /// A failing cast is slow, so call it only if the case is rare.
     static func isOptional(_ type: Any.Type) -> Bool {
         type is any CBOROptional.Type
     }

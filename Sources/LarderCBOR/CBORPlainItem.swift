@@ -1,6 +1,6 @@
 package import Foundation
 
-/// An item that is all of some bytes, and that needs no decoder.
+/// An item that fills some bytes completely, and that needs no decoder.
 package enum CBORPlainItem: Sendable {
     case text(String)
     case integer(Int64)

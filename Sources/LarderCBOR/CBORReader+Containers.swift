@@ -1,6 +1,6 @@
 /// Arrays and maps.
 extension CBORReader {
-    /// Reads each element of the array that is next.
+    /// Reads each element of the next array.
     @inline(__always)
     mutating func elements(
         reserving: (Int) -> Void = { _ in }, _ body: (inout CBORReader) throws(CBORFault) -> Void
@@ -18,7 +18,7 @@ extension CBORReader {
         }
     }
 
-    /// Reads each pair of the map that is next; `body` reads the value.
+    /// Reads each pair of the next map; `body` reads the value.
     @inline(__always)
     mutating func pairs(
         reserving: (Int) -> Void = { _ in }, _ body: (String, Int, inout CBORReader) throws(CBORFault) -> Void
@@ -40,7 +40,7 @@ extension CBORReader {
         }
     }
 
-    /// A map's key as text: integers are read as their digits.
+    /// Reads a map's key as text: an integer becomes its digits.
     @inline(__always)
     private mutating func key() throws(CBORFault) -> String {
         if try peek() & 0xE0 == CBORFormat.Major.text { return try string() }

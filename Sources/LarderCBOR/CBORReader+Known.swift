@@ -1,7 +1,8 @@
 import Foundation
 
 extension CBORReader {
-    /// A date in any of its forms: both of ours, and the text of tag 0 that others write.
+    /// Reads a date in any of its forms: the two that this library writes, and the text of tag 0 that other encoders
+    /// write.
     mutating func date() throws(CBORFault) -> Date {
         let start = offset
         var tag: UInt64?
@@ -24,7 +25,7 @@ extension CBORReader {
             }
             throw CBORFault(.invalidDate, start)
         default:
-            // A bare number could count from 1970 or from 2001: who guesses gets it wrong by 31 years.
+            // A bare number could count from 1970 or from 2001, and a wrong guess is off by 31 years.
             throw mismatch(at: offset)
         }
     }
@@ -33,7 +34,7 @@ extension CBORReader {
         do { return try body() } catch { return nil }
     }
 
-    /// 16 bytes, or the text that others write.
+    /// Reads 16 bytes, or the text that other encoders write.
     mutating func uuid() throws(CBORFault) -> UUID {
         try skipTags()
         let start = offset
@@ -49,7 +50,7 @@ extension CBORReader {
         return UUID(uuid: uuid)
     }
 
-    /// Text, or `[relative, base]` for a URL that has a base.
+    /// Reads text, or `[relative, base]` for a URL that has a base.
     mutating func url(depth: Int = 0) throws(CBORFault) -> URL {
         try skipTags()
         let start = offset
@@ -66,7 +67,7 @@ extension CBORReader {
         return url
     }
 
-    /// Tag 4, or a number.
+    /// Reads tag 4, or a number.
     mutating func decimal() throws(CBORFault) -> Decimal {
         let start = offset
         var reader = self

@@ -1,22 +1,22 @@
 extension CBORReader {
-    /// What is missing in a container of indefinite length, where others have a count.
+    /// The numbers of missing items for a container of indefinite length.
     private enum Open {
         static let array = -1
         static let mapBeforeKey = -2
         static let mapBeforeValue = -3
     }
 
-    /// Where the item at `offset` ends.
+    /// Returns the end of the item at `offset`.
     func endOfItem(at offset: Int) throws(CBORFault) -> Int {
         var reader = at(offset)
         try reader.skip()
         return reader.offset
     }
 
-    /// Steps over the next item, whatever is in it.
+    /// Skips the next item, with all its contents.
     @inline(__always)
     mutating func skip() throws(CBORFault) {
-        // Most are short: a small number, a short string, a simple value.
+        // Most items are short: a small number, a short string, a simple value.
         let first = try peek()
         if first & 0x1F < 24 {
             switch first & 0xE0 {
@@ -34,11 +34,11 @@ extension CBORReader {
         try skipAny()
     }
 
-    /// Steps over the next item without recursion.
+    /// Skips the next item without recursion.
     private mutating func skipAny() throws(CBORFault) {
-        // Each item takes a byte, so what is missing may never exceed the bytes that are left.
+        // Each item takes a byte, so the number of missing items may never exceed the bytes that are left.
         var missing = 1
-        // What is missing around the container that is being read.
+        // The missing items of the containers around the current one.
         var outer: [Int] = []
         while true {
             while missing == 0 {

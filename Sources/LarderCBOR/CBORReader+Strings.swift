@@ -2,7 +2,7 @@ import Foundation
 
 /// Text and bytes.
 ///
-/// Safety: A length is compared with the bytes that are left before a buffer is made of it. `isEqual` loads words
+/// Safety: A length is compared with the bytes that are left before a buffer is created from it. `isEqual` loads words
 /// inside the `count` bytes that both of its callers have checked.
 extension CBORReader {
     @inline(__always)
@@ -19,7 +19,7 @@ extension CBORReader {
         return text
     }
 
-    /// Text behind tags, or in pieces.
+    /// Reads text after tags, or in pieces.
     private mutating func otherString() throws(CBORFault) -> String {
         try skipTags()
         let start = offset
@@ -31,13 +31,15 @@ extension CBORReader {
         }
         var whole = ""
         try pieces(of: CBORFormat.Major.text) { (piece, start) throws(CBORFault) in
-            // Each is text by itself: a character never spans two.
+            // Each piece is text of its own: a character never spans two.
             whole += try Self.text(piece, at: start)
         }
         return whole
     }
 
-    /// `String(decoding:)` repairs what is not UTF-8, so its result is compared with what it was made of.
+    /// Returns the text of the bytes.
+    ///
+    /// `String(decoding:)` repairs bytes that are not UTF-8, so its result is compared with the bytes.
     @inline(__always)
     private static func text(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(CBORFault) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
@@ -50,7 +52,7 @@ extension CBORReader {
         return text
     }
 
-    /// Whether `count` bytes are the same; without the call that `memcmp` is, for they are few.
+    /// Returns whether `count` bytes are equal, without a call of `memcmp`, since they are few.
     @inline(__always)
     static func isEqual(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ count: Int) -> Bool {
         if count >= 8 {
@@ -77,7 +79,7 @@ extension CBORReader {
         base.loadUnaligned(fromByteOffset: offset, as: type)
     }
 
-    /// A byte string, or an array of numbers that are bytes.
+    /// Reads a byte string, or an array of numbers that are bytes.
     mutating func bytes<Bytes: RangeReplaceableCollection>(as type: Bytes.Type) throws(CBORFault) -> Bytes
     where Bytes.Element == UInt8 {
         try skipTags()
@@ -102,7 +104,7 @@ extension CBORReader {
         }
     }
 
-    /// Calls `body` with each piece of a string whose length only its end tells, and with where the piece begins.
+    /// Calls `body` with each piece of a string of indefinite length, and with the offset of the piece.
     private mutating func pieces(
         of major: UInt8, _ body: (UnsafeRawBufferPointer, Int) throws(CBORFault) -> Void
     ) throws(CBORFault) {

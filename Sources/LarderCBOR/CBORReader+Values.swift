@@ -3,9 +3,9 @@ import Foundation
 extension CBORReader {
     // MARK: Simple values
 
-    /// Whether the next item is null, or undefined; stays where it is.
+    /// Returns whether the next item is null or undefined, without reading it.
     ///
-    /// A null that says it is the nil of an inner optional counts only below so many single-value containers.
+    /// A null in the form of an inner optional's nil counts only below that many single-value containers.
     func isNil(layers: Int) throws(CBORFault) -> Bool {
         let first = try peek()
         if first == CBORFormat.null || first == CBORFormat.undefined { return true }
@@ -20,7 +20,7 @@ extension CBORReader {
         return wrappings <= layers
     }
 
-    /// Where the null behind the tags that are next ends, if it is one.
+    /// The end of the null after the next tags, if there is one.
     var endOfTaggedNull: Int? {
         var reader = self
         do throws(CBORFault) {
@@ -59,20 +59,20 @@ extension CBORReader {
         return try wideInteger(type)
     }
 
-    /// Integers beyond 64 bits, and those with a tag.
+    /// Reads an integer beyond 64 bits, or with a tag.
     private mutating func wideInteger<Number: FixedWidthInteger>(_ type: Number.Type) throws(CBORFault) -> Number {
         let start = offset
         switch try magnitude() {
         case (let number, isNegative: false):
             if let value = Number(exactly: number) { return value }
         case (let number, isNegative: true):
-            // The number is -1 - number, and ~number where it fits.
+            // The number is -1 - number, which is ~number if it fits.
             if number <= UInt128(Int128.max), let value = Number(exactly: ~Int128(number)) { return value }
         }
         throw CBORFault(.overflow, start)
     }
 
-    /// An integer of up to 128 bits and a sign: `-1 - number` where it is negative.
+    /// Reads an integer of up to 128 bits and a sign: `-1 - number` if it is negative.
     mutating func magnitude() throws(CBORFault) -> (UInt128, isNegative: Bool) {
         let start = offset
         let first = try peek()
@@ -97,7 +97,7 @@ extension CBORReader {
         }
     }
 
-    /// A floating-point number of any width, or an integer that `Double` holds exactly.
+    /// Reads a floating-point number of any width, or an integer that `Double` holds exactly.
     @inline(__always)
     mutating func double() throws(CBORFault) -> Double {
         if try peek() == CBORFormat.double { return Double(bitPattern: try head().number) }
@@ -124,11 +124,11 @@ extension CBORReader {
         }
     }
 
-    /// A number as a `Float`, rounded if it has to be, but not to infinity.
+    /// Reads a number as a `Float`, rounded if needed, but not to infinity.
     mutating func float() throws(CBORFault) -> Float {
         let start = offset
         if try peek() == CBORFormat.single {
-            // Taken as it is: the way through Double would quiet a signalling NaN.
+            // The bits are kept, since a conversion through Double would quiet a signaling NaN.
             return Float(bitPattern: UInt32(truncatingIfNeeded: try head().number))
         }
         let wide = try double()
@@ -150,7 +150,7 @@ extension CBORReader {
 
     // MARK: Errors
 
-    /// The fault of an item that is of another type than asked for.
+    /// Returns the fault of an item that has another type than requested.
     func mismatch(at start: Int) -> CBORFault {
         guard start < count else { return CBORFault(.truncated, start) }
         let first = base.load(fromByteOffset: start, as: UInt8.self)

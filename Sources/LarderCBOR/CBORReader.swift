@@ -1,22 +1,22 @@
 import Foundation
 
-/// A place in bytes that nobody vouches for, and how to read on from there.
+/// A position in untrusted bytes, and functions that read from there.
 ///
-/// No length is believed before it was compared with the bytes that are left, and nothing here recurses.
+/// Every length is compared with the bytes that are left before it is used, and no function recurses.
 ///
-/// Safety: `base` is valid as long as the state that made the reader says so. Each load is preceded by a comparison
-/// with `count`, and no length is used before it was compared with the bytes that are left.
+/// Safety: The state that created the reader keeps `base` valid. Each load is preceded by a comparison with `count`,
+/// and no length is used before it was compared with the bytes that are left.
 struct CBORReader {
     let base: UnsafeRawPointer
     let count: Int
     var offset: Int
 
-    /// A reader of nothing: its pointer is no place in memory, and a count of 0 keeps everybody from it.
+    /// A reader without bytes: its pointer is not a valid address, and a count of 0 prevents every load.
     static var empty: CBORReader {
         CBORReader(base: UnsafeRawPointer(nowhere), count: 0, offset: 0)
     }
 
-    /// A reader of the same bytes at another place.
+    /// Returns a reader of these bytes at another position.
     @inline(__always)
     func at(_ offset: Int) -> CBORReader {
         CBORReader(base: base, count: count, offset: offset)
@@ -28,14 +28,16 @@ struct CBORReader {
 
     // MARK: Heads
 
-    /// The first byte of the next item.
+    /// Returns the first byte of the next item.
     @inline(__always)
     func peek() throws(CBORFault) -> UInt8 {
         guard offset < count else { throw CBORFault(.truncated, offset) }
         return base.load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// The next item's first byte and its number; `isIndefinite` where it has a length that only its end tells.
+    /// The next item's first byte and its number.
+    ///
+    /// `isIndefinite` is true if only the end determines its length.
     struct Head {
         var first: UInt8
         var number: UInt64
@@ -79,27 +81,27 @@ struct CBORReader {
         return Head(first: first, number: number, isIndefinite: false)
     }
 
-    /// The big-endian number behind the first byte.
+    /// Reads the big-endian number after the first byte.
     @inline(__always)
     private func load<Number: FixedWidthInteger>(_ type: Number.Type) throws(CBORFault) -> Number {
         guard count - offset > MemoryLayout<Number>.size else { throw CBORFault(.truncated, offset) }
         return Number(bigEndian: base.loadUnaligned(fromByteOffset: offset + 1, as: Number.self))
     }
 
-    /// A length that fits into what is left.
+    /// Reads a length that fits into the bytes that are left.
     @inline(__always)
     func length(_ head: Head, at start: Int, itemsPerElement: UInt64 = 1) throws(CBORFault) -> Int {
         guard head.number <= UInt64(count &- offset) / itemsPerElement else { throw CBORFault(.truncated, start) }
         return Int(truncatingIfNeeded: head.number)
     }
 
-    /// Steps over tags, whichever they are.
+    /// Skips any tags.
     @inline(__always)
     mutating func skipTags() throws(CBORFault) {
         while try peek() & 0xE0 == CBORFormat.Major.tag { _ = try head() }
     }
 
-    /// Whether the stop code of an indefinite container is next; steps over it if so.
+    /// Returns whether the stop code of an indefinite container is next, and skips it if so.
     mutating func skipStop() throws(CBORFault) -> Bool {
         guard try peek() == CBORFormat.stop else { return false }
         offset += 1

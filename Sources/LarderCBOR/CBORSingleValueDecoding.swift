@@ -9,7 +9,8 @@ struct CBORSingleValueDecoding: SingleValueDecodingContainer {
             let reader = frame.input.pointee.at(frame.item)
             if try reader.isNil(layers: frame.layers) { return true }
             guard try reader.peek() & 0xE0 == CBORFormat.Major.tag, try reader.isNil(layers: .max) else { return false }
-            // The nil of an optional further in. A type that is no optional knows nothing of such and takes it.
+            // The nil of an optional further inside. A type that is not an optional ignores the difference and takes
+            // it.
             return !CBOROptionals.isOptional(frame.type)
         } catch {
             return false

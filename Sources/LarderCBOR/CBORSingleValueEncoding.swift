@@ -30,14 +30,14 @@ struct CBORSingleValueEncoding: SingleValueEncodingContainer {
     @inline(__always)
     private func perform(_ body: (CBOREncodingState) throws -> Void) throws {
         let state = frame.state
-        guard frame.isOpen else { throw state.outlived() }
+        guard frame.isOpen else { throw state.lateUseError() }
         guard frame.form == .undecided, frame.isInnermost || frame.isDetached else { throw state.alreadyEncoded(frame) }
         guard !frame.isDetached else { return try state.replaceAside(frame, body) }
         frame.form = .single
         do {
             try body(state)
         } catch {
-            let converted = state.converted(error)
+            let converted = state.errorWithPath(error)
             // Another try, in another form, may follow.
             state.close(downTo: frame.slot + 1)
             state.count = frame.header

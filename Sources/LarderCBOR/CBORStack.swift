@@ -1,30 +1,30 @@
 import Foundation
 
-/// How much of the calling thread's stack is left.
+/// The part of the calling thread's stack that is left.
 ///
-/// Values that hold values recurse through code that is not ours and whose frames have any size, so a count of levels
-/// alone cannot tell when a stack of half a megabyte ends. Its limits are asked for once in a call, and only where
-/// values are nested more deeply than most: on the main thread of Linux the answer takes reading a file.
+/// Nested values recurse through code of other modules, whose frames have any size. So a count of levels alone cannot
+/// show when a stack of half a megabyte ends. The limits of the stack are read once in a call, and only for values that
+/// are nested more deeply than most. On the main thread of Linux, the system reads a file for that.
 ///
-/// Safety: The address of a local is compared and never dereferenced. `pthread_getattr_np` is looked up by its name
-/// and cast to the type that the C library documents.
+/// Safety: The address of a local is compared and never dereferenced. `pthread_getattr_np` is looked up by its name and
+/// cast to the type that the C library documents.
 struct CBORStack {
     /// The addresses of the stack that was looked up; empty before.
     private var limits: Range<UInt> = 0..<0
 
-    /// So deep no stack is asked for: that takes less room than one call may count on.
+    /// The depth up to which the stack is not looked at: it takes less room than one call may rely on.
     static let trustedDepth = 16
-    /// What is left for the next level, for the leaves below it and for the way back with an error.
+    /// The bytes that stay free for the next level, for the leaves below it and for the way back with an error.
     private static let reserve: UInt = 96 << 10
-    /// How deep values may be on a stack of which nothing is known, one that a program switched to by itself.
+    /// The maximum depth on a stack with unknown limits, for example one that a program switched to.
     private static let unknownDepth = 48
 
-    /// Whether one more level fits, which is the one at `depth`.
+    /// Returns whether one more level fits, at `depth`.
     @inline(never)
     mutating func hasRoom(depth: Int) -> Bool {
         guard depth < CBORFormat.maximumDepth else { return false }
         let here = Self.here()
-        // A decoder that was kept may be used on another thread.
+        // A kept decoder may be used on another thread.
         if !limits.contains(here) { limits = Self.limits() }
         guard limits.contains(here) else { return depth < Self.unknownDepth }
         return here - limits.lowerBound > Self.reserve
@@ -60,7 +60,7 @@ struct CBORStack {
     private typealias GetAttributes =
         @convention(c) (pthread_t, UnsafeMutablePointer<pthread_attr_t>) -> Int32
 
-    /// `pthread_getattr_np`, which the C library's header shows to GNU's own dialect only.
+    /// `pthread_getattr_np`, which the C library's header declares only for GNU's own dialect.
     private static let getAttributes: GetAttributes? =
         dlsym(nil, "pthread_getattr_np").map { unsafeBitCast($0, to: GetAttributes.self) }
     #endif

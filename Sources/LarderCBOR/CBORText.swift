@@ -2,12 +2,12 @@ import Foundation
 
 /// Text in NFC, the one spelling of canonically equal strings.
 package enum CBORText {
-    /// `text` in NFC: itself in nearly every case, found by a look at its bytes.
+    /// Returns `text` in NFC: itself in nearly every case, which a look at its bytes shows.
     package static func normalized(_ text: String) -> String {
         isPlain(text) ? text : text.precomposedStringWithCanonicalMapping
     }
 
-    /// Whether no character of `text` could be changed by NFC, alone or by its neighbour.
+    /// Returns whether no character of `text` could be changed by NFC, alone or by its neighbor.
     private static func isPlain(_ text: String) -> Bool {
         let isASCII = text.utf8.withContiguousStorageIfAvailable { bytes in
             var all: UInt8 = 0
@@ -18,9 +18,9 @@ package enum CBORText {
         return text.unicodeScalars.allSatisfy { isInert($0.value) }
     }
 
-    /// Blocks whose every character stays as it is in NFC and combines with nothing before it.
+    /// Returns whether a character is in a block whose characters NFC never changes or combines with the one before.
     ///
-    /// Others may as well; those go the long way.
+    /// Characters of other blocks may be stable too, but take the slow path.
     package static func isInert(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0..<0x300: true  // ASCII, Latin, phonetic

@@ -1,9 +1,10 @@
 /// The container of an array.
 ///
-/// A copy has a place of its own, as programs expect that look ahead. Three words: more would take a box in each `any`.
+/// A copy has a position of its own, as programs that look ahead expect. It has three words, because a larger value
+/// would take a box in each `any`.
 struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
     private let frame: CBORDecodingFrame
-    /// Where the next element begins.
+    /// The offset of the next element.
     private var cursor: Int
     private(set) var currentIndex = 0
 
@@ -15,7 +16,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
 
     var codingPath: [any CodingKey] { frame.codingPath }
 
-    /// How many elements this array has; counted where its head does not tell.
+    /// The number of elements of this array, counted if its head doesn't contain it.
     var count: Int? {
         if frame.count >= 0 { return frame.count }
         var reader = frame.input.pointee.at(cursor)
@@ -69,7 +70,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
         try nested { $0 }
     }
 
-    /// What `open` makes of the element at the cursor, which counts as read, whatever is read from it.
+    /// Returns the result of `open` for the element at the cursor, which counts as read, however much of it is read.
     private mutating func nested<Inner>(_ open: (CBORDecoding) throws -> Inner) throws -> Inner {
         try checkElement(Inner.self)
         let end: Int
@@ -96,14 +97,14 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
         }
     }
 
-    /// Before an element is read, which is then a step of the path.
+    /// Checks that there is an element, which is then a step of the path.
     @inline(__always)
     private func checkElement(_ type: Any.Type) throws {
         frame.element = ~currentIndex
-        if isAtEnd { throw pastEnd(type) }
+        if isAtEnd { throw missingElementError(type) }
     }
 
-    private func pastEnd(_ type: Any.Type) -> DecodingError {
+    private func missingElementError(_ type: Any.Type) -> DecodingError {
         .valueNotFound(
             type,
             DecodingError.Context(
@@ -111,7 +112,7 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
                 debugDescription: "The array at byte \(frame.item) has no more elements."))
     }
 
-    /// The element at the cursor was read, and ends at `end`.
+    /// Moves on after the element at the cursor, which ends at `end`.
     @inline(__always)
     private mutating func advance(to end: Int) {
         cursor = end

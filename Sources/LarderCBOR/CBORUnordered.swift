@@ -16,7 +16,7 @@ extension Set: CBORUnordered {
 
 extension Dictionary: CBORUnordered {
     func writeSorted(_ state: CBOREncodingState) throws -> Bool {
-        // Those become maps, which are sorted by the last pass.
+        // These become maps, which the last step sorts.
         if Key.self == String.self || Key.self == Int.self || Key.self is any CodingKeyRepresentable.Type {
             return false
         }

@@ -10,15 +10,15 @@ extension CBORWriter {
         withUnsafeBytes(of: value.uuid) { write(string: $0, CBORFormat.Major.bytes) }
     }
 
-    /// Tag 1, seconds since 1970, where that comes back as the same date; else the number that a `Date` holds.
+    /// Writes tag 1 with the seconds since 1970 if that gives the date back; else the number that a `Date` holds.
     ///
-    /// A date counts from 2001. To count it from 1970 rounds away the last bits of about half of all dates.
+    /// A date counts from 2001. Counting from 1970 rounds away the last bits of about half of all dates.
     mutating func write(_ value: Date) throws {
         let seconds = value.timeIntervalSinceReferenceDate
         let epoch = seconds + CBORFormat.secondsTo2001
         guard epoch - CBORFormat.secondsTo2001 == seconds else {
             if rules.contains(.identity), seconds.isNaN {
-                // Its number, not the date: Foundation traps where it is to describe a date that is NaN.
+                // The number and not the date: Foundation traps when it describes a date that is NaN.
                 throw CBORRefusal(seconds, "A date that is NaN cannot be part of a key.")
             }
             write(head: CBORFormat.Major.tag, CBORFormat.Tag.referenceDate)
@@ -44,7 +44,7 @@ extension CBORWriter {
         try write(base)
     }
 
-    /// Tag 4: the exponent of ten and the digits, without zeros at their end, so that equal numbers are equal bytes.
+    /// Writes tag 4: the exponent of ten and the digits, without trailing zeros, so that equal numbers are equal bytes.
     mutating func write(_ value: Decimal) throws {
         guard value.isFinite, var digits = UInt128(value.significand.magnitude.description) else {
             if rules.contains(.identity) || rules.contains(.likeJSON) {
@@ -73,7 +73,7 @@ extension CBORWriter {
     }
 }
 
-/// What a `Decimal` can be.
+/// The kinds of a `Decimal`.
 enum CBORDecimal {
     static let exponents = -128...127
 }

@@ -1,6 +1,8 @@
 import Foundation
 
-/// Why a value cannot be written; the containers turn it into an `EncodingError`, with the coding path.
+/// The reason why a value cannot be written.
+///
+/// The containers turn it into an `EncodingError`, with the coding path.
 struct CBORRefusal: Error {
     let value: any Sendable
     let description: String
@@ -22,10 +24,10 @@ struct CBORRefusal: Error {
     }
 }
 
-/// The bytes so far, and how items are added to them.
+/// The bytes so far, and functions that append items.
 ///
-/// It lies behind a pointer that its state owns. Containers hold their frame, the frame the state, so the pointer is
-/// good for as long as they are; and what they write costs neither a reference count nor a check for exclusive access.
+/// It is reached by a pointer that its state owns. Containers hold their frame, and the frame holds the state, so the
+/// pointer is valid for them. A write through it costs neither a reference count nor a check for exclusive access.
 ///
 /// Safety: `base` has room for `capacity` bytes, and `reserve` is called before bytes are stored. The buffer is freed
 /// once: by `deallocate`, or by the `Data` it was given to.
@@ -39,9 +41,10 @@ struct CBORWriter {
     /// The frames: those below `top` are open, the others wait for the next value.
     var frames: [CBOREncodingFrame] = []
     var makers = CBORContainerMakers()
-    /// Nested containers whose parent went on before they did: see `CBOREncodingState+Late.swift`.
+    /// Nested containers whose parent continued before they were complete: see `CBOREncodingState+Late.swift`.
     var detached: [CBOREncodingFrame] = []
-    /// Set where a key may have been written twice; then the last pass looks, and keeps the later one.
+    /// A Boolean value that indicates whether a key may have been written twice, so that the last step has to keep the
+    /// later one.
     var mayHaveDuplicates = false
 
     init() {
@@ -50,7 +53,9 @@ struct CBORWriter {
     }
 
     private static let firstCapacity = 512
-    /// A larger buffer is given away with the bytes in it, a smaller one is kept and its bytes are copied.
+    /// The size up to which a buffer is kept and its bytes are copied.
+    ///
+    /// A larger buffer is handed over with its bytes.
     private static let largestKept = 1 << 16
 
     mutating func takeData() -> Data {
@@ -77,7 +82,7 @@ struct CBORWriter {
         base = Self.room(capacity, inPlaceOf: base)
     }
 
-    /// From the C library, which can most often lengthen a large buffer where it is.
+    /// Memory of the C library, which can usually extend a large buffer in place.
     private static func room(_ size: Int, inPlaceOf old: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer {
         guard let room = realloc(old, size) else { preconditionFailure("There is no memory for \(size) bytes.") }
         return room
@@ -92,7 +97,7 @@ struct CBORWriter {
         count &+= 1
     }
 
-    /// The first byte of an item, and its number in the shortest form.
+    /// Writes the first byte of an item, and its number in the shortest form.
     @inline(__always)
     mutating func write(head major: UInt8, _ number: UInt64) {
         if number < 24 {
@@ -126,7 +131,7 @@ struct CBORWriter {
         count &+= size
     }
 
-    /// How long a head for `number` is.
+    /// Returns the length of a head for `number`.
     static func headLength(_ number: Int) -> Int {
         if number < 24 { return 1 }
         if number <= 0xFF { return 2 }
@@ -136,7 +141,7 @@ struct CBORWriter {
 
     // MARK: Scalars
 
-    /// An integer of any width.
+    /// Writes an integer of any width.
     @inline(__always)
     mutating func write<Number: FixedWidthInteger>(integer value: Number) {
         switch (Number.isSigned, Number.bitWidth <= 64) {
@@ -192,7 +197,7 @@ struct CBORWriter {
         write(byte: value ? CBORFormat.true : CBORFormat.false)
     }
 
-    /// A null; below `layers` single-value containers it says so.
+    /// Writes a null; below `layers` single-value containers it has another form.
     mutating func writeNil(layers: Int) throws {
         if layers > 0 {
             if rules.imitates { throw CBORRefusal.nestedNil }
@@ -204,7 +209,7 @@ struct CBORWriter {
     mutating func write(_ value: Double) throws {
         if !rules.isEmpty { return try writeByRules(value) }
         let narrow = Float(value)
-        // Bits are compared, not numbers: a NaN keeps its payload, and zero its sign.
+        // Bits are compared and not numbers: a NaN keeps its payload, and zero its sign.
         if Double(narrow).bitPattern == value.bitPattern {
             write(byte: CBORFormat.single)
             write(bigEndian: narrow.bitPattern)
@@ -254,7 +259,7 @@ struct CBORWriter {
         writeText(text)
     }
 
-    /// Text that is a value, not a key.
+    /// Writes text that is a value, not a key.
     @inline(__always)
     mutating func write(checked text: String) throws {
         if rules.contains(.likePropertyList), text == "$null" {
@@ -271,7 +276,7 @@ struct CBORWriter {
         if done == nil { writeForeign(text) }
     }
 
-    /// Text that lies in the memory of another runtime.
+    /// Writes text in the memory of another runtime.
     @inline(never)
     private mutating func writeForeign(_ text: String) {
         var text = text
@@ -288,10 +293,10 @@ struct CBORWriter {
         }
     }
 
-    /// Copies bytes that there is room for.
+    /// Copies bytes into reserved room.
     ///
-    /// Keys and short texts by two loads that overlap: a call of the C library for each is a twentieth of the time that
-    /// a small struct takes.
+    /// Keys and short texts take two loads that overlap. A call of the C library for each would be a twentieth of the
+    /// time of a small struct.
     @inline(__always)
     private func append(_ start: UnsafeRawPointer, _ length: Int) {
         switch length {

@@ -1,6 +1,6 @@
 #if LARDER_TSAN
 internal import LarderTSan
 
-/// In builds for the thread sanitizer: one whose hand-over it sees.
+/// A lock whose hand-over the thread sanitizer sees, for builds with it.
 typealias Mutex<Value: ~Copyable> = LarderTSan.Mutex<Value>
 #endif

@@ -58,7 +58,7 @@ struct CBORClassTests {
     @Test func `a class hierarchy in one container comes back`() throws {
         let bytes = try CBOREncoder().encode([SharesContainer(name: "base", id: 7, extra: ["x"], ownName: "own")])
         let back = try #require(try CBORDecoder().decode([SharesContainer].self, from: bytes).first)
-        // Both write "name"; the superclass did so last.
+        // Both write "name", the superclass last.
         #expect(back.name == "base" && back.ownName == "base" && back.id == 7 && back.extra == ["x"])
     }
 

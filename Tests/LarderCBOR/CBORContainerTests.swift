@@ -7,7 +7,7 @@ import Testing
 struct CBORContainerTests {
     enum Key: String, CodingKey { case a, b, c, d }
 
-    /// Encodes by a closure, decodes as whatever is there.
+    /// Encodes by a closure, and decodes any value.
     struct Custom: Encodable {
         var body: @Sendable (any Encoder) throws -> Void
         init(_ body: @escaping @Sendable (any Encoder) throws -> Void) { self.body = body }
@@ -19,7 +19,7 @@ struct CBORContainerTests {
         let value = try CBORDecoder().decode(CBORValue.self, from: encoder.encode(Custom(body)))
         encoder.isDeterministic = true
         #expect(try CBORDecoder().decode(CBORValue.self, from: encoder.encode(Custom(body))) == value)
-        // Once more from the middle of something, where other offsets are in play.
+        // Again from the middle of something, with other offsets.
         let list = [Custom({ try 5.encode(to: $0) }), Custom(body), Custom({ try "end".encode(to: $0) })]
         #expect(try CBORDecoder().decode(CBORValue.self, from: encoder.encode(list)) == [5, value, "end"])
         return value
@@ -38,7 +38,7 @@ struct CBORContainerTests {
         #expect(nested == ["a": [:], "b": [], "super": [:], "c": [:]])
     }
 
-    @Test func `nested containers filled by turns get what is theirs`() throws {
+    @Test func `nested containers filled in turns get their own values`() throws {
         let result = try value { encoder in
             var outer = encoder.container(keyedBy: Key.self)
             var first = outer.nestedContainer(keyedBy: Key.self, forKey: .a)
@@ -84,7 +84,7 @@ struct CBORContainerTests {
         }
     }
 
-    @Test func `super encoders kept for later get what is theirs`() throws {
+    @Test func `super encoders kept for later get their own values`() throws {
         let result = try value { encoder in
             var outer = encoder.container(keyedBy: Key.self)
             let first = outer.superEncoder()
@@ -172,7 +172,7 @@ struct CBORContainerTests {
             var outer = encoder.unkeyedContainer()
             var first = outer.nestedContainer(keyedBy: Key.self)
             try outer.encode(0)
-            // It has ended, and still takes what it is given.
+            // It has ended, and still takes elements.
             for number in 0..<3 {
                 var one = first.nestedContainer(keyedBy: CBORValue.Key.self, forKey: .a)
                 try one.encode(number, forKey: .init(stringLiteral: "\(number)"))
@@ -188,7 +188,7 @@ struct CBORContainerTests {
         #expect(try value(body.body) == JSONDecoder().decode(CBORValue.self, from: JSONEncoder().encode(body)))
     }
 
-    @Test func `what fails is not written, and the rest is`() throws {
+    @Test func `a failed element is not written, and the rest is`() throws {
         struct Failure: Error {}
         let result = try value { encoder in
             var outer = encoder.container(keyedBy: Key.self)

@@ -3,7 +3,7 @@ import LarderCBOR
 import LarderTestSupport
 import Testing
 
-/// Decoding containers, asked for what is there and for what is not, now and later.
+/// Decoding containers, asked for present and missing values, now and later.
 struct CBORDecodingContainerTests {
     enum Key: String, CodingKey { case a, b, c, d }
 
@@ -28,7 +28,7 @@ struct CBORDecodingContainerTests {
     }
 
     @Test(arguments: ["82 a1616101 a1616202", "9f a1616101 a1616202 ff"])
-    func `a copy of an array's container looks ahead, and has a place of its own`(bytes: String) throws {
+    func `a copy of an array's container looks ahead, and has a position of its own`(bytes: String) throws {
         struct Pair: Decodable {
             let a: Int?
             let b: Int?
@@ -94,7 +94,7 @@ struct CBORDecodingContainerTests {
         for number in 0..<3 {
             let bytes = try CBOREncoder().encode(["one": ["a": number, "b": number + 1], "two": ["a": 8, "b": 9]])
             kept += try decoder.decode([String: Lazy].self, from: bytes).sorted { $0.key < $1.key }.map(\.value)
-            // What comes after must not move the ground below them.
+            // Later allocations must not move the bytes.
             _ = try decoder.decode([String: [String: Int]].self, from: bytes)
         }
         for number in 0..<3 {
@@ -125,7 +125,7 @@ struct CBORDecodingContainerTests {
         for number in 0..<3 {
             let values = (0..<count).map { place in [["a": number], ["a": 10 * number + place]] }
             kept += try decoder.decode(Holder.self, from: CBOREncoder().encode(["values": values])).values
-            // What comes after must not move the ground below them.
+            // Later allocations must not move the bytes.
             let others = try decoder.decode([[Inner]].self, from: CBOREncoder().encode([[["a": 77]], [["a": 78]]]))
             #expect(others == [[Inner(a: 77)], [Inner(a: 78)]])
         }
@@ -137,7 +137,7 @@ struct CBORDecodingContainerTests {
         }
     }
 
-    /// A value that looks at its version by keys of another type before it reads itself.
+    /// A value that reads its version by keys of another type before it reads itself.
     private struct Probed: Codable, Equatable {
         var note: String?
         var version: Int?
@@ -183,7 +183,7 @@ struct CBORDecodingContainerTests {
     }
 
     @Test(arguments: ["a2 617801 617802", "bf 617801 617802 ff"])
-    func `a key that stands in a map twice is refused, though two types of keys read one each`(hex: String) throws {
+    func `a key that is in a map twice is refused, though two types of keys read one each`(hex: String) throws {
         struct Twice: Decodable {
             private enum First: String, CodingKey { case x }
             private enum Second: String, CodingKey { case other, x }
@@ -198,10 +198,10 @@ struct CBORDecodingContainerTests {
 
     private final class Token: Sendable {}
 
-    /// Shows whether a token lives still.
+    /// Shows whether a token is still alive.
     private final class Witness { weak var token: Token? }
 
-    @Test func `containers kept from values within values leave nothing behind when they go`() throws {
+    @Test func `containers kept from values within values leave nothing when they are released`() throws {
         struct Inner: Decodable {
             let container: KeyedDecodingContainer<Key>
             init(from decoder: any Decoder) throws {
@@ -219,7 +219,7 @@ struct CBORDecodingContainerTests {
         }
         let (witness, key) = (Witness(), try #require(CodingUserInfoKey(rawValue: "token")))
         func decoded() throws -> [Outer] {
-            // What was decoded holds on to the user info.
+            // The decoded value holds the user info.
             let token = Token()
             witness.token = token
             var decoder = CBORDecoder()

@@ -15,13 +15,13 @@ struct CBORDepthTests {
 
         init(next: [Chain]) { self.next = next }
 
-        /// Takes it apart from the outside: to free it whole takes a stack as deep as it is.
+        /// Takes it apart from the outside: releasing it as a whole needs a stack as deep as it is.
         mutating func unlink() {
             while let inner = next.first { self = inner }
         }
     }
 
-    /// Recurses by the superclass's decoder, which no other value's decoding lies between.
+    /// Recurses by the superclass's decoder, without the decoder of another value in between.
     final class Nest: Codable {
         enum Key: CodingKey { case number, inner }
         var inner: Nest?
@@ -86,7 +86,7 @@ struct CBORDepthTests {
         Data(Array(repeating: Data(hex: prefix), count: depth).joined()) + Data(hex: end)
     }
 
-    /// What `body` gives on a thread with a stack of `size` bytes.
+    /// Returns the result of `body` on a thread with a stack of `size` bytes.
     static func onThread<R: Sendable>(stack size: Int, _ body: @escaping @Sendable () -> R) throws -> R {
         try SideThread(stackSize: size, body).value()
     }
@@ -121,7 +121,7 @@ struct CBORDepthTests {
     static let small = 512 << 10
     static let large = 16 << 20
 
-    /// Each shape at `depth`: whether it decodes.
+    /// Whether each shape at `depth` decodes.
     static func decodesAll(_ depth: Int) -> [Bool] {
         [
             decodes(Chain.self, bytes("a1646e65787481", depth, "a1646e65787480")) { $0.unlink() },
@@ -133,7 +133,7 @@ struct CBORDepthTests {
         ]
     }
 
-    /// Each shape at `depth`: whether it encodes.
+    /// Whether each shape at `depth` encodes.
     static func encodesAll(_ depth: Int, deterministic: Bool) -> [Bool] {
         var chain = Chain(depth: depth)
         let nest = Nest(depth: depth)
@@ -156,10 +156,10 @@ struct CBORDepthTests {
         }
     }
 
-    @Test func `what fits no more on a small stack is an error, whichever level it ends at`() throws {
+    @Test func `a value that no longer fits on a small stack is an error, whichever level it ends at`() throws {
         for depth in Array(stride(from: 60, to: 620, by: 80)) + [100_000] {
             let decoded = try Self.onThread(stack: Self.small) { Self.decodesAll(depth) }
-            // What is deeper than the bound is refused on any stack.
+            // Values deeper than the bound are refused on any stack.
             if depth >= 512 { #expect(decoded == Array(repeating: false, count: 6)) }
         }
         for depth in Array(stride(from: 60, to: 620, by: 80)) + [5_000] {
@@ -186,7 +186,7 @@ struct CBORDepthTests {
         }
     }
 
-    @Test func `content that nobody asks for may be deep on any stack`() throws {
+    @Test func `content that no type decodes may be deep on any stack`() throws {
         struct Empty: Decodable {}
         for (open, close) in [("81", ""), ("9f", "ff"), ("a100", ""), ("bf00", "ff"), ("c1", "")] {
             let data = Data(hex: "a16178") + Self.bytes(open, 100_000, "00") + Self.bytes(close, 100_000, "")
@@ -194,7 +194,7 @@ struct CBORDepthTests {
         }
     }
 
-    @Test func `containers side by side are no depth`() throws {
+    @Test func `containers next to each other add no depth`() throws {
         struct Rows: Codable, Equatable {
             var rows: [[Chain.Leaf]]
 

@@ -3,7 +3,7 @@ import LarderCBOR
 import LarderTestSupport
 import Testing
 
-/// Values made by chance; the seed in a failure's name repeats it.
+/// Random values; the seed in a failure's name repeats it.
 struct CBORGeneratedTests {
     indirect enum Node: Codable, Equatable {
         case integer(Int)

@@ -3,7 +3,7 @@ import LarderCBOR
 import LarderTestSupport
 import Testing
 
-/// Bytes that nobody vouches for.
+/// Bytes from an untrusted source.
 struct CBORHostileTests {
     func decodingError<T: Decodable>(_ type: T.Type, _ hex: String) -> DecodingError.Context? {
         do {
@@ -27,7 +27,7 @@ struct CBORHostileTests {
     ])
     func `malformed bytes are an error`(hex: String) {
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(CBORValue.self, from: Data(hex: hex)) }
-        // Where nobody asks for it, too.
+        // Also if no type decodes them.
         struct Empty: Decodable {}
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(Empty.self, from: Data(hex: hex)) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode([String].self, from: Data(hex: hex)) }
@@ -35,7 +35,7 @@ struct CBORHostileTests {
     }
 
     @Test(arguments: ["61ff", "62c080", "63eda080", "64f4908080", "61e6", "7f61e662b0b4ff"])
-    func `text that is not UTF-8 is an error where somebody asks for it`(hex: String) {
+    func `text that is not UTF-8 is an error if a type decodes it`(hex: String) {
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(String.self, from: Data(hex: hex)) }
         #expect(throws: DecodingError.self) { try CBORDecoder().decode([String].self, from: Data(hex: "81" + hex)) }
         #expect(throws: DecodingError.self) {
@@ -52,7 +52,7 @@ struct CBORHostileTests {
         "a2 616101 616102", "a3 616101 6162f6 616103", "a3 616101 6178 00 6178 01", "bf 616101 616102 ff",
         "a2 616101 78016102", "a2 616101 7f6161ff02", "a3 6162f6 616101 6162f6",
     ])
-    func `a key that a map holds twice is an error that says where`(hex: String) throws {
+    func `a key that a map holds twice is an error with its place`(hex: String) throws {
         let context = try #require(decodingError([Item].self, "81" + hex))
         #expect(context.codingPath.map(\.stringValue).first == "Index 0")
         #expect(context.debugDescription.contains("twice") && context.debugDescription.contains("at byte"))
@@ -69,14 +69,14 @@ struct CBORHostileTests {
         #expect(decodingError([String: Item].self, "b8 65" + pairs.joined() + pairs[50]) != nil)
     }
 
-    @Test func `trailing bytes are an error that says where`() throws {
+    @Test func `trailing bytes are an error with their place`() throws {
         let context = try #require(decodingError(Int.self, "0500"))
         #expect(context.debugDescription.contains("at byte 1 of 2"))
         #expect(decodingError([Item].self, "80 80") != nil)
     }
 
     @Test(arguments: ["8201", "826178", "81f5", "811bffffffffffffffff", "8000", "9f01", "81f6", "811c", "8161"])
-    func `whatever is wrong, the error says at which byte`(hex: String) throws {
+    func `whatever is wrong, the error names the byte`(hex: String) throws {
         let context = try #require(decodingError([Int].self, hex))
         #expect(context.debugDescription.contains("at byte"), "\(context.debugDescription)")
     }
@@ -106,7 +106,7 @@ struct CBORHostileTests {
             path("a3 \(list) 80 \(byName) a0 \(pair) a1 \(both) a2 \(left) f4 \(right) a1616101") == "pair.both.left")
         #expect(path("a3 \(list) 80 \(byName) 05") == "byName")
         #expect(path("05") == "")
-        // The keys in another order than asked for.
+        // The keys in another order than requested.
         #expect(
             path("a3 \(pair) a1 \(both) a2 \(right) a1616101 \(left) 6178 \(list) 80 \(byName) a0") == "pair.both.left")
     }
@@ -116,7 +116,7 @@ struct CBORHostileTests {
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.singleValueContainer()
                 try container.encode(1)
-                // A second time is one too many.
+                // The second one is one too many.
                 try container.encode(2)
             }
         }
@@ -145,7 +145,7 @@ struct CBORHostileTests {
         #expect(throws: DecodingError.self) { try CBORDecoder().decode(Item.self, from: Data(hex: "80")) }
     }
 
-    @Test func `what others write is read`() throws {
+    @Test func `forms of other encoders are read`() throws {
         let decoder = CBORDecoder()
         #expect(try decoder.decode(Double.self, from: Data(hex: "1864")) == 100)
         #expect(try decoder.decode(Double.self, from: Data(hex: "3bffffffffffffffff")) == -18_446_744_073_709_551_616)
@@ -193,7 +193,7 @@ struct CBORHostileTests {
         var chain = Chain(next: [])
         for _ in 0..<5_000 { chain = Chain(next: [chain]) }
         #expect(throws: EncodingError.self) { try CBOREncoder().encode(chain) }
-        // To free it takes a stack as deep as it is.
+        // Releasing it takes a stack as deep as it is.
         while let next = chain.next.first { chain = next }
     }
 
@@ -211,7 +211,7 @@ struct CBORHostileTests {
         }
     }
 
-    /// What it takes to decode a map of this many keys in an order of keys that is the reverse of its own.
+    /// The time to decode a map of this many keys, with its keys in the reverse order.
     private func work(_ count: Int, _ bytes: Data) throws -> Int {
         struct Reverse: Decodable {
             var sum = 0
@@ -220,7 +220,7 @@ struct CBORHostileTests {
                 for key in container.allKeys.reversed() { sum += try container.decode(Int.self, forKey: key) }
             }
         }
-        // The processor's time of this thread: what others do beside it counts nothing.
+        // The processor's time of this thread, so that other processes don't count.
         func now() -> Int {
             var time = timespec()
             clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -244,7 +244,7 @@ struct CBORHostileTests {
             for number in 0..<count { bytes += Data([0x19, UInt8(number >> 8), UInt8(number & 0xFF), 0x01]) }
             return bytes
         }
-        // 16 times the keys are 16 times the work, and some for the processor's caches; by the square it were 256.
+        // 16 times the keys are 16 times the work, and some for the processor's caches. By the square it would be 256.
         let (few, many) = (3_000, 48_000)
         #expect(try work(many, texts(many)) < 64 * work(few, texts(few)))
         #expect(try work(many, numbers(many)) < 64 * work(few, numbers(few)))

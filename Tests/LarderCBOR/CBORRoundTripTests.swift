@@ -3,7 +3,7 @@ import LarderCBOR
 import LarderTestSupport
 import Testing
 
-/// Types as programs have them, and those that encoders are known to find hard.
+/// Types as programs have them, including those known to be hard for encoders.
 struct CBORRoundTripTests {
     func check<T: Codable & Equatable>(_ value: T, at location: SourceLocation = #_sourceLocation) throws {
         var encoder = CBOREncoder()
@@ -12,7 +12,7 @@ struct CBORRoundTripTests {
         encoder.isDeterministic = true
         let sorted = try encoder.encode(value)
         #expect(try CBORDecoder().decode(T.self, from: sorted) == value, sourceLocation: location)
-        // In something else, so that it does not stand alone.
+        // In something else, so that it is not alone.
         let pair = try encoder.encode([[value], []])
         #expect(try CBORDecoder().decode([[T]].self, from: pair) == [[value], []], sourceLocation: location)
     }
@@ -149,7 +149,7 @@ struct CBORRoundTripTests {
         try check(Wrapper(nil))
         try check([Wrapper(nil), Wrapper(1), nil])
         for optional in [nil, Wrapper(nil), Wrapper(4)] { try check(Holder(wrapper: Wrapper(nil), optional: optional)) }
-        // What another program writes for it: a plain null.
+        // Another program writes a plain null for it.
         #expect(try CBORDecoder().decode(Wrapper.self, from: Data(hex: "f6")) == Wrapper(nil))
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 import LarderTestSupport
 
-/// Any CBOR that our types can hold, by way of `Codable` alone: what a program with no fixed types would write.
+/// Any CBOR that Swift types can hold, through `Codable` alone: as a program without fixed types would write it.
 enum CBORValue: Hashable, Sendable {
     case scalar(CBORScalar)
     case bytes(Data)

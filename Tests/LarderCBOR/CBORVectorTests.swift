@@ -8,7 +8,7 @@ struct CBORVectorTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         var hex: String
         var value: CBORValue
-        /// Whether our deterministic encoder writes these very bytes for the value.
+        /// A Boolean value that indicates whether the deterministic encoder writes these very bytes for the value.
         var isOurs = true
         var testDescription: String { hex }
 
@@ -55,7 +55,7 @@ struct CBORVectorTests {
         Vector(
             "98190102030405060708090a0b0c0d0e0f101112131415161718181819", .array((1...25).map { .integer(Int128($0)) })),
         Vector("a0", [:]),
-        // Maps with integer keys: read, but our own keys are always text.
+        // Maps with integer keys can be read, but keys are always written as text.
         Vector("a201020304", .map([.init(intValue: 1): 2, .init(intValue: 3): 4]), isOurs: false),
         Vector("a26161016162820203", ["a": 1, "b": [2, 3]]), Vector("826161a161626163", ["a", ["b": "c"]]),
         Vector(
@@ -75,7 +75,7 @@ struct CBORVectorTests {
     ]
 
     @Test(arguments: numbers + others)
-    func `an example of the RFC decodes as the value beside it`(vector: Vector) throws {
+    func `an example of the RFC decodes as the value next to it`(vector: Vector) throws {
         #expect(try CBORDecoder().decode(CBORValue.self, from: Data(hex: vector.hex)) == vector.value)
     }
 
@@ -94,7 +94,7 @@ struct CBORVectorTests {
         #expect(try encoder.encode(Double.nan).hex == "f97e00")
     }
 
-    /// Swift has no type for these two, so they are no value of ours, but something that can be stepped over.
+    /// Swift has no type for these two, so they are not values here, but can be skipped.
     @Test(arguments: ["f0", "f8ff"])
     func `a simple value without a meaning is skipped, and nothing else`(hex: String) throws {
         struct Known: Codable, Equatable { var a: Int }
