@@ -1,22 +1,26 @@
 public import Foundation
 
-/// A step between the bytes that a codec makes and those that are stored: compression, encryption.
+/// A transform of the bytes between a codec and the store, such as compression or encryption.
 ///
-/// Steps are chained with ``ValueCodec/then(_:)``, applied in the order in which they were chained and undone in
-/// reverse.
+/// Chain transforms with ``ValueCodec/then(_:)``. A write applies them in the order of the chain, and a read undoes
+/// them in reverse.
 public struct DataTransform: Sendable {
-    /// The name of the step: a sub-cache opened with another one is purged.
+    /// The name of the transform.
+    ///
+    /// If a cache is opened with another name, its entries are purged.
     public let identifier: String
 
     let apply: @Sendable (Data) throws -> Data
     let undo: @Sendable (Data) throws -> Data
 
-    /// A step whose `undo` gives back what `apply` was given.
+    /// Creates a transform whose `undo` returns the bytes that `apply` was given.
+    ///
+    /// The closures run on any thread, with no lock held.
     ///
     /// - Parameters:
-    ///   - identifier: A name that no other step has, and that changes whenever what `apply` makes does.
-    ///   - apply: Makes the bytes to store of those of the codec.
-    ///   - undo: Makes the bytes of the codec of those that were stored.
+    ///   - identifier: A unique name of the transform. Change it whenever the output of `apply` changes.
+    ///   - apply: Returns the bytes to store for the bytes of the codec.
+    ///   - undo: Returns the bytes of the codec for the stored bytes.
     public init(
         identifier: String,
         apply: @escaping @Sendable (Data) throws -> Data,

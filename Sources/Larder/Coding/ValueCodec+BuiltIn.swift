@@ -1,48 +1,58 @@
 public import Foundation
 
 extension ValueCodec where Value == Data {
-    /// The bytes as they are.
+    /// A codec that stores the bytes of `Data` unchanged.
+    ///
+    /// It is the default for `Data`.
     public static var data: ValueCodec {
         ValueCodec(identifier: "data", encode: { $0 }, decode: { $0 })
     }
 }
 
 extension ValueCodec where Value: Codable {
-    /// CBOR, compact and fast: the standard codec.
+    /// A codec that writes CBOR, which is compact and fast.
     ///
-    /// A value nested more than 512 levels deep, or deeper than the stack of the calling thread allows, is refused with
-    /// `.encodingFailed`; one that a thread with a larger stack has stored is `.undecodable` on that thread. See
-    /// `CBORDecoder` for what fits.
+    /// It is the default.
+    ///
+    /// A value that is nested more than 512 levels deep, or deeper than the stack of the calling thread allows, throws
+    /// `.encodingFailed`. If a thread with a larger stack has stored a value, it can be `.undecodable` on a thread with
+    /// a smaller one. `CBORDecoder` lists the types that are equal after a round trip.
     public static var cbor: ValueCodec { ValueCodec(identifier: "cbor", CBORValues<Value>()) }
 
-    /// What a plain `JSONEncoder` writes.
+    /// A codec that writes what a plain `JSONEncoder` writes.
     ///
-    /// JSON has no NaN and no infinities, no nil inside an optional that is not nil itself, and holds a URL without its
-    /// base. Such values are refused with `.encodingFailed` wherever they are written as what they are. A value that
-    /// turns itself into something else, a number into text for instance, is beyond that check. The check encodes the value
-    /// by the rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, and the bounds of depth are the same.
+    /// JSON has no NaN, no infinities and no nil inside a non-nil optional, and stores a URL without its base. Such
+    /// values throw `.encodingFailed` if they are encoded as what they are. The check cannot see a value that encodes
+    /// itself as something else, such as a number as text. The check encodes the value by the rules of
+    /// ``ValueCodec/cbor`` first. So `encode(to:)` is called twice, and the limits of depth are the same.
     public static var json: ValueCodec {
         ValueCodec(
             identifier: "json",
             JSONValues<Value>(limits: CBOREncoder(), encoder: JSONEncoder(), decoder: JSONDecoder()))
     }
 
-    /// JSON by an encoder and a decoder of your own, with the strategies they are set to.
+    /// Returns a codec that uses your own JSON encoder and decoder, with their strategies.
     ///
-    /// Set them up before, and leave them alone afterwards. The strategies are no part of the identifier: when you change
-    /// them, open the sub-cache under another version. What JSON cannot hold is refused where the encoder refuses it.
+    /// Set the coders up before you call this method, and do not change them afterwards. The strategies are not part of
+    /// the identifier: if you change them, open the cache under another version. Only your encoder checks for values
+    /// that JSON cannot represent.
+    ///
+    /// - Parameters:
+    ///   - encoder: The encoder.
+    ///   - decoder: A decoder with the matching strategies.
+    /// - Returns: The codec.
     public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ValueCodec {
         ValueCodec(
             identifier: "json-custom", JSONValues<Value>(limits: nil, encoder: encoder, decoder: decoder))
     }
 
-    /// The codec that is used where none is named: raw bytes for `Data`, CBOR for everything else.
+    /// The default codec: raw bytes for `Data`, CBOR for everything else.
     package static var standard: ValueCodec {
         ValueCodec<Data>.data as? ValueCodec ?? .cbor
     }
 }
 
-// Safety: Lent bytes are valid for the time of the call. The decoder copies them if a value keeps its decoder.
+// Safety: Lent bytes are valid during the call. The decoder copies them if a value keeps its decoder.
 private struct CBORValues<Value: Codable>: ValueFormat {
     private let encoder = CBOREncoder()
     private let decoder = CBORDecoder()
@@ -55,7 +65,7 @@ private struct CBORValues<Value: Codable>: ValueFormat {
 }
 
 private struct JSONValues<Value: Codable>: ValueFormat {
-    /// Finds what JSON cannot hold; nil where that is left to the encoder.
+    /// Finds values that JSON cannot represent; nil if only the encoder checks.
     let limits: CBOREncoder?
     let encoder: JSONEncoder
     let decoder: JSONDecoder
@@ -69,9 +79,9 @@ private struct JSONValues<Value: Codable>: ValueFormat {
 }
 
 extension CBOREncoder {
-    /// Throws where `rules` refuse a part of `value`.
+    /// Throws if `rules` refuse a part of `value`.
     ///
-    /// The bytes are not wanted; it costs a tenth of what JSON does.
+    /// The bytes are discarded. It costs a tenth of JSON encoding.
     func check<T: Encodable>(_ value: T, _ rules: CBOREncodingRules) throws {
         _ = try encode(value, rules: rules)
     }

@@ -1,16 +1,17 @@
 import Foundation
 
-/// Safety: The list is searched inside `withUnsafeBytes`, and each place is compared with the end before bytes are
+/// Safety: The list is searched inside `withUnsafeBytes`, and each position is compared with the end before bytes are
 /// read.
 extension ValueCodec where Value: Codable {
-    /// A binary property list.
+    /// A codec that writes a binary property list.
     ///
-    /// A property list is a container at the top, so a value that is a single item, a number or a text for instance, is
-    /// stored in a dictionary under the key `larder.value`, and so is a value that has this very key at its top.
-    /// Property lists have no nil: Foundation writes the text `$null` for it. So that very text is refused with
-    /// `.encodingFailed`, and so is a nil inside an optional that is not nil itself. The check encodes the value by the
-    /// rules of ``ValueCodec/cbor`` first: `encode(to:)` is called twice, for what has to be wrapped three times, and the bounds
-    /// of depth are the same.
+    /// A property list has a container at its top. So a single item, such as a number or a text, is stored in a
+    /// dictionary under the key `larder.value`. So is a value that has this key at its top. Property lists have no nil:
+    /// Foundation writes the text `$null` for it. So this text, and a nil inside a non-nil optional, throw
+    /// `.encodingFailed`.
+    ///
+    /// The check encodes the value by the rules of ``ValueCodec/cbor`` first. So `encode(to:)` is called twice, or
+    /// three times for a wrapped value, and the limits of depth of ``ValueCodec/cbor`` apply.
     public static var propertyList: ValueCodec { ValueCodec(identifier: "plist", PropertyListValues<Value>()) }
 }
 
@@ -23,7 +24,7 @@ private struct PropertyListValues<Value: Codable>: ValueFormat {
         encoder.outputFormat = .binary
         do {
             let data = try encoder.encode(value)
-            // Its own key would be taken for the wrapper's.
+            // The key of the value itself would be read as the key of the wrapper.
             return try hasKeyOfWrapper(data) ? encoder.encode(PropertyListItem(value: value)) : data
         } catch EncodingError.invalidValue(_, let context) where context.codingPath.isEmpty {
             return try encoder.encode(PropertyListItem(value: value))
@@ -35,17 +36,18 @@ private struct PropertyListValues<Value: Codable>: ValueFormat {
     }
 }
 
-/// Whether these bytes are a dictionary with the key of the wrapper.
+/// Returns whether these bytes are a dictionary with the key of the wrapper.
 ///
-/// - Complexity: A search for one byte, a six-hundredth of what the encoding of a small value takes; only bytes that
-///   hold the key's text somewhere are read as a list.
+/// - Complexity: A search for one byte, which takes a six-hundredth of the encoding of a small value. Only bytes that
+///   contain the text of the key are decoded as a list.
 private func hasKeyOfWrapper(_ data: Data) throws -> Bool {
     guard holdsTextOfKey(data) else { return false }
     return try PropertyListDecoder().decode(PropertyListProbe.self, from: data).hasKey
 }
 
-/// Whether the text `larder.value` is among these bytes, as a binary property list has it: behind a byte that says
-/// ASCII and its length.
+/// Returns whether the text `larder.value` is in these bytes as a binary property list writes it.
+///
+/// It follows a byte that says ASCII and its length.
 private func holdsTextOfKey(_ data: Data) -> Bool {
     data.withUnsafeBytes { bytes in
         guard var place = bytes.baseAddress else { return false }
@@ -59,7 +61,7 @@ private func holdsTextOfKey(_ data: Data) -> Bool {
     }
 }
 
-/// Looks for the key of the wrapper at the top, and at nothing else.
+/// Looks for the key of the wrapper at the top, and decodes nothing else.
 private struct PropertyListProbe: Decodable {
     let hasKey: Bool
 
@@ -77,7 +79,9 @@ private struct PropertyListProbe: Decodable {
     }
 }
 
-/// A value that is no container, in one; decodes as well from a value that is.
+/// A wrapper for a value that is not a container.
+///
+/// It also decodes a value that is one, without a wrapper.
 private struct PropertyListItem<Value: Codable>: Codable {
     let value: Value
 
@@ -93,7 +97,7 @@ private struct PropertyListItem<Value: Codable>: Codable {
         if let container = Self.ownContainer(decoder) {
             value = try container.decode(Value.self, forKey: .value)
         } else {
-            // By way of a container, which knows the types that a property list has itself.
+            // Decodes through a container, which knows the types that a property list has itself.
             value = try decoder.singleValueContainer().decode(Value.self)
         }
     }

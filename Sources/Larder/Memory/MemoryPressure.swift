@@ -1,7 +1,11 @@
-/// How urgently memory is needed.
+/// The urgency of a request to release memory.
 public enum MemoryPressure: Sendable, Hashable {
-    /// Memory gets scarce: caches give back a half.
+    /// Memory is getting scarce.
+    ///
+    /// Caches release half of their entries in memory.
     case warning
-    /// Memory is all but gone: caches give back everything.
+    /// Memory is almost exhausted.
+    ///
+    /// Caches release all entries in memory.
     case critical
 }

@@ -1,12 +1,16 @@
-/// What changed in a cache during an interval: the net of it, so that no key is both updated and removed.
+/// The changes of a cache during an interval.
+///
+/// Only the last change of a key counts, so no key is in both lists.
 public struct CacheChanges<Key: Hashable, Value> {
-    /// The keys that were set, with the values they have as the batch is taken.
+    /// The keys that were set, with their values at the time when the batch is taken.
     public let updated: [Key: Value]
 
-    /// The keys whose entries have gone, by removal, expiry or eviction.
+    /// The keys whose entries were removed, swept or evicted.
     public let removed: Set<Key>
 
-    /// Whether more changed than is listed, so that all has to be read again; the other two are empty then.
+    /// A Boolean value that indicates whether the changes are too many to list, or the cache was cleared or purged.
+    ///
+    /// If it is true, ``updated`` and ``removed`` are empty: read everything again.
     public let isReset: Bool
 
     package init(updated: [Key: Value], removed: Set<Key>, isReset: Bool) {

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// What tells one build of the program from another.
+/// A text that distinguishes one build of the program from another.
 package enum BuildStamp {
-    /// Found once: the program does not change while it runs.
+    /// The stamp of the running program, which doesn't change while it runs.
     static let current = bundleStamp ?? executableStamp ?? unidentified
 
-    /// “1.2 (345)”, of programs that come in a bundle.
+    /// “1.2 (345)”, for programs in a bundle.
     private static var bundleStamp: String? {
         stamp(
             version: Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String,
@@ -23,7 +23,7 @@ package enum BuildStamp {
 
     private static var executableStamp: String? {
         #if os(Linux)
-        // The file that runs, even if another one stands at its path by now.
+        // The file that runs, even if another one is at its path by now.
         let path = "/proc/self/exe"
         #else
         guard let path = Bundle.main.executablePath else { return nil }
@@ -35,9 +35,9 @@ package enum BuildStamp {
         }
     }
 
-    /// The linker's mark in the executable, else a digest of all of it.
+    /// Returns the linker's build id in the executable, else a digest of the whole file.
     package static func stamp(executable path: String) throws(SystemError) -> String? {
-        // A build id stands among the notes, close behind the file's header.
+        // A build id is among the notes, soon after the file's header.
         let head = try FileSystem.contents(path, limit: 1 << 20)
         if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) {
             return "build-id:" + id
@@ -45,7 +45,7 @@ package enum BuildStamp {
         return try FileSystem.contents(path).map(digest)
     }
 
-    /// Two checksums of 64 bits and the length.
+    /// Returns two checksums of 64 bits and the length.
     private static func digest(_ bytes: [UInt8]) -> String {
         bytes.withUnsafeBytes { bytes in
             let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
@@ -56,6 +56,6 @@ package enum BuildStamp {
         }
     }
 
-    /// Where nothing can be read of the program: constant, so that at least nothing is purged at every start.
+    /// The stamp if the program cannot be read: constant, so that at least no start purges a cache.
     private static let unidentified = "unidentified build"
 }

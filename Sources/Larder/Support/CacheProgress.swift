@@ -1,9 +1,9 @@
-/// How far a long piece of work has come.
+/// The progress of a long operation.
 public struct CacheProgress: Hashable, Sendable {
-    /// How much is done.
+    /// The number of items that are done.
     public let completed: Int
 
-    /// How much there is.
+    /// The number of all items.
     public let total: Int
 
     package init(completed: Int, total: Int) {
@@ -12,5 +12,7 @@ public struct CacheProgress: Hashable, Sendable {
     }
 }
 
-/// Told how far a long piece of work has come, while nothing is held; it may use the cache.
+/// A closure that receives the progress of a long operation.
+///
+/// No lock is held during the call, so the closure may use the cache.
 public typealias ProgressHandler = @Sendable (CacheProgress) -> Void

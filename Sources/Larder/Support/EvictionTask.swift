@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Eviction by a closure of the program's own, until it is cancelled or released.
+/// A task that calls an eviction closure at an interval, until it is cancelled or released.
 public final class EvictionTask: Sendable {
     private let work: EvictionWork
 
@@ -12,11 +12,15 @@ public final class EvictionTask: Sendable {
         work.cancel()
     }
 
-    /// Ends it: no closure is called any more, but one that is running.
+    /// Cancels the task: the closure is not called again.
+    ///
+    /// A call that is running finishes.
     public func cancel() { work.cancel() }
 }
 
-/// The passes of a decider: one that is under way keeps this, and not the task, whose end ends it.
+/// The runs of an eviction closure.
+///
+/// A running one keeps this object alive, but not the task, whose release ends it.
 private final class EvictionWork: Sendable {
     private struct State {
         var wakeup: Wakeup?
@@ -26,11 +30,11 @@ private final class EvictionWork: Sendable {
     private let state = Mutex(State())
     private let timekeeper: Timekeeper
     private let interval: Duration
-    /// Looks at everything once, while the closure it is given says so; false if there is no point in another time.
+    /// Evaluates every entry once, while the closure it gets returns true; false if no further run is needed.
     private let pass: @Sendable (() -> Bool) -> Bool
 
     init(every interval: Duration, _ timekeeper: Timekeeper, _ pass: @escaping @Sendable (() -> Bool) -> Bool) {
-        // Longer than any program runs, and short enough for every timer's arithmetic; and no busy loop.
+        // Longer than any program runs, short enough for timer arithmetic, and no busy loop.
         self.interval = min(max(interval, .milliseconds(1)), .seconds(100 * 366 * 86_400))
         self.timekeeper = timekeeper
         self.pass = pass
@@ -56,7 +60,7 @@ private final class EvictionWork: Sendable {
         if !isKept { wakeup.cancel() }
     }
 
-    /// On a thread that the timekeeper gave us for as long as it takes.
+    /// On a thread that the timekeeper provides for as long as needed.
     private func run() {
         if isCancelled { return }
         if pass({ !self.isCancelled }) { schedule() } else { cancel() }

@@ -1,15 +1,17 @@
 public import Foundation
 
-/// How long an entry is served after it was written.
+/// The maximum age of an entry, after which it has expired.
 ///
-/// An entry precisely this old is served, an older one is not. An age is rounded to the nearest millisecond; a positive
-/// one is at least one millisecond, zero and negative ones mean that everything is over, and an infinite one is
-/// ``unlimited``. Not-a-number is refused where the age is used.
+/// An entry exactly this old is served, an older one is not. An age is rounded to the nearest millisecond, and a
+/// positive one is at least one millisecond. With zero or a negative age, every entry has expired. An infinite age is
+/// ``unlimited``. Not-a-number throws where the age is used.
 public struct MaxAge: Hashable, Sendable {
     /// The rule in milliseconds.
     @usableFromInline package let rule: AgeRule
 
-    /// Whether the age was made from a number; one that was not is refused where it is used.
+    /// A Boolean value that indicates whether the age was created from a number.
+    ///
+    /// If not, it throws where it is used.
     package let isNumber: Bool
 
     private init(rule: AgeRule, isNumber: Bool = true) {
@@ -26,28 +28,52 @@ public struct MaxAge: Hashable, Sendable {
         self.init(rule: AgeRule(maximum: milliseconds > 0 ? max(1, rounded) : 0))
     }
 
-    /// An age in milliseconds.
+    /// Returns an age in milliseconds.
+    ///
+    /// - Parameter milliseconds: The number of milliseconds.
+    /// - Returns: The age.
     public static func milliseconds(_ milliseconds: Double) -> MaxAge { MaxAge(milliseconds: milliseconds) }
 
-    /// An age in seconds.
+    /// Returns an age in seconds.
+    ///
+    /// - Parameter seconds: The number of seconds.
+    /// - Returns: The age.
     public static func seconds(_ seconds: Double) -> MaxAge { MaxAge(milliseconds: seconds * 1000) }
 
-    /// An age in minutes.
+    /// Returns an age in minutes.
+    ///
+    /// - Parameter minutes: The number of minutes.
+    /// - Returns: The age.
     public static func minutes(_ minutes: Double) -> MaxAge { MaxAge(milliseconds: minutes * 60_000) }
 
-    /// An age in hours.
+    /// Returns an age in hours.
+    ///
+    /// - Parameter hours: The number of hours.
+    /// - Returns: The age.
     public static func hours(_ hours: Double) -> MaxAge { MaxAge(milliseconds: hours * 3_600_000) }
 
-    /// An age in days of 24 hours.
+    /// Returns an age in days of 24 hours.
+    ///
+    /// - Parameter days: The number of days.
+    /// - Returns: The age.
     public static func days(_ days: Double) -> MaxAge { MaxAge(milliseconds: days * 86_400_000) }
 
-    /// An age in weeks of 7 days.
+    /// Returns an age in weeks of 7 days.
+    ///
+    /// - Parameter weeks: The number of weeks.
+    /// - Returns: The age.
     public static func weeks(_ weeks: Double) -> MaxAge { MaxAge(milliseconds: weeks * 604_800_000) }
 
-    /// An age as Foundation counts it, in seconds.
+    /// Returns an age of a Foundation time interval.
+    ///
+    /// - Parameter interval: The number of seconds.
+    /// - Returns: The age.
     public static func timeInterval(_ interval: TimeInterval) -> MaxAge { .seconds(interval) }
 
-    /// An age as the standard library counts it.
+    /// Returns an age of a duration.
+    ///
+    /// - Parameter duration: The duration.
+    /// - Returns: The age.
     public static func duration(_ duration: Duration) -> MaxAge {
         guard duration > .zero else { return MaxAge(rule: AgeRule(maximum: 0)) }
         let (seconds, attoseconds) = duration.components
@@ -57,16 +83,21 @@ public struct MaxAge: Hashable, Sendable {
         return MaxAge(rule: AgeRule(maximum: isTooLong || isAlsoTooLong ? .max : max(1, sum)))
     }
 
-    /// Served until this moment and not after, whenever the entry was written; later entries are over at once.
+    /// Returns an age that ends at a date, whenever the entry was written.
+    ///
+    /// The entry is served until the date. An entry that is written later has expired at once.
+    ///
+    /// - Parameter date: The last moment at which the entry is served.
+    /// - Returns: The age.
     public static func until(_ date: Date) -> MaxAge {
         guard !date.timeIntervalSince1970.isNaN else { return MaxAge(rule: AgeRule(), isNumber: false) }
         return MaxAge(rule: AgeRule(deadline: SystemClock.milliseconds(of: date)))
     }
 
-    /// Served for ever; no clock of the caller's is read for it.
+    /// An age without a limit: entries never expire, and a read calls no clock for it.
     public static var unlimited: MaxAge { MaxAge(rule: AgeRule()) }
 
-    /// The same age, counted from the last read instead of the last write: each read restarts it.
+    /// This age, counted from the last access instead of the last write: each read restarts it.
     public var sinceLastAccess: MaxAge {
         MaxAge(
             rule: AgeRule(maximum: rule.maximum, deadline: rule.deadline, isSliding: true),
