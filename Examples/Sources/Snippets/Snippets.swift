@@ -61,7 +61,8 @@ struct Snippets {
         sessions["a"] = "b"
         try sessions.save(to: file)
         let count = try sessions.load(from: file)
-        guard logo == data, count == 1 else { throw Surprise() }
+        let restored = try MemoryCache<String, String>(restoring: file, countLimit: 1_000)
+        guard logo == data, count == 1, restored["a"] == "b" else { throw Surprise() }
     }
 
     private static func codecs() throws {

@@ -56,6 +56,26 @@ struct MemoryCacheSnapshotTests {
         other.checkInvariants()
     }
 
+    @Test func `a cache is created from a snapshot, or empty if there is none`() throws {
+        #expect(try MemoryCache<String, Int>(restoring: file).count == 0)
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
+        cache["a"] = 1
+        cache["b"] = 2
+        try cache.save(to: file)
+        let other = try MemoryCache<String, Int>(restoring: file, countLimit: 1)
+        #expect(other["a"] == nil && other["b"] == 2)
+        #expect(code { _ = try MemoryCache<String, String>(restoring: file) } == .typeMismatch)
+    }
+
+    @Test func `a snapshot is saved and loaded by a task`() async throws {
+        let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
+        cache["a"] = 1
+        try await cache.save(to: file)
+        let other = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
+        #expect(try await other.load(from: file) == 1)
+        #expect(other["a"] == 1)
+    }
+
     private struct Nested: Codable, Sendable, Equatable {
         var layers: Int??
         var bytes: Data
