@@ -164,7 +164,7 @@ struct LoadsTests {
         #expect(cache[1] == "one")
     }
 
-    // MARK: - Circles
+    // MARK: - Loads inside loads
 
     @Test func `case 261: a generator may use the cache, and its own key is an error`() async throws {
         let cache = cache
@@ -185,46 +185,5 @@ struct LoadsTests {
         }.result
         for result in [inTasks, inOneTask, mixed, aside, onThreads] { #expect(CacheError.isRecursion(result)) }
         #expect(cache.loads.isIdle)
-    }
-
-    @Test func `a circle over two keys is refused to the one who would close it`() async throws {
-        let (cache, other, bothRun) = (cache, LoadCache(), LoadGate())
-        // Each waits for the other's key once both run: one of them closes the circle, and the other gets its value.
-        @Sendable func make(_ key: Int, from: LoadCache, waitingFor next: Int, of: LoadCache) async throws -> String {
-            try await from.value(key) { _ in
-                runs.increment()
-                if runs.value == 2 { bothRun.open() }
-                try await bothRun.pass()
-                do {
-                    return try await of.value(next) { _ in "never" } + "+"
-                } catch {
-                    guard CacheError.isRecursion(error) else { throw error }
-                    return "closed"
-                }
-            }
-        }
-        async let one = make(1, from: cache, waitingFor: 2, of: other)
-        async let two = make(2, from: other, waitingFor: 1, of: cache)
-        #expect(try await Set([one, two]) == ["closed", "closed+"])
-    }
-
-    @Test func `threads that would wait for each other are told so`() async throws {
-        let (cache, bothRun) = (cache, LoadGate())
-        @Sendable func make(_ key: Int, waitingFor next: Int) throws -> String {
-            try cache.syncValue(key) { _ in
-                runs.increment()
-                if runs.value == 2 { bothRun.open() }
-                bothRun.block()
-                do {
-                    return try cache.syncValue(next) { _ in "never" } + "+"
-                } catch {
-                    guard CacheError.isRecursion(error) else { throw error }
-                    return "closed"
-                }
-            }
-        }
-        async let one = onThread { try make(1, waitingFor: 2) }
-        async let two = onThread { try make(2, waitingFor: 1) }
-        #expect(try await Set([one, two]) == ["closed", "closed+"])
     }
 }

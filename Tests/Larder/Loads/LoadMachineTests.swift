@@ -28,11 +28,9 @@ private final class LoadRig {
     func begin(_ keys: String...) -> (LoadID, [String])? { machine.begin(keys, &graph) }
 
     /// The caller that joined last leaves.
-    func leave(_ caller: Int? = nil) -> LoadEffects<String, Int> {
-        change { machine, graph in machine.leave(LoadCallerID(caller ?? lastCaller), &graph) }
+    func leave() -> LoadEffects<String, Int> {
+        change { machine, graph in machine.leave(LoadCallerID(lastCaller), &graph) }
     }
-
-    var caller: Int { lastCaller }
 
     func finish(_ flight: LoadID, with values: [String: Int]) -> LoadEffects<String, Int> {
         change { machine, graph in machine.finish(flight, with: values, &graph) }
@@ -45,11 +43,6 @@ private final class LoadRig {
 
     func noteWrite(_ key: String) -> LoadEffects<String, Int> {
         change { machine, _ in machine.noteWrite(key) }
-    }
-
-    func resume(_ flight: LoadID) -> [String] {
-        defer { machine.checkInvariants(graph) }
-        return machine.resume(flight)
     }
 
     func mayStore(_ key: String, of flight: LoadID) -> Bool { machine.mayStore(key, of: flight) }
@@ -70,25 +63,9 @@ private final class LoadRig {
     }
 }
 
-/// Flights that wait for others, over the machine alone.
-struct LoadCircleTests {
+/// Loads and their callers, over the machine alone.
+struct LoadMachineTests {
     private let rig = LoadRig()
-
-    @Test func `what was overtaken while it looked is made as if the flight began now`() throws {
-        let flight = try #require(rig.join("one", "two", "three").led)
-        for key in ["one", "two"] { _ = rig.noteWrite(key) }
-        // Another flight has begun for it since, which stores.
-        let other = try #require(rig.join("two").led)
-        #expect(rig.resume(flight) == ["one"])
-        #expect(rig.join("one").led == nil)
-        #expect(rig.resume(flight) == [])
-        #expect(["one", "two", "three"].map { rig.mayStore($0, of: flight) } == [true, false, true])
-        #expect(rig.mayStore("two", of: other))
-        _ = rig.finish(flight, with: ["one": 1, "two": 2, "three": 3])
-        #expect(rig.resume(flight) == [] && !rig.isRunning(flight))
-        _ = rig.finish(other, with: ["two": 2])
-        #expect(rig.isIdle && rig.callerCount == 0)
-    }
 
     @Test func `one key inside itself`() {
         let one = rig.join("one").led
@@ -109,19 +86,6 @@ struct LoadCircleTests {
         #expect(rig.callerCount == 4 && rig.graph.count == 3)
     }
 
-    @Test func `over two flights that began apart`() {
-        let (one, two) = (rig.join("one").led, rig.join("two").led)
-        #expect(rig.join("two", in: one).led == nil)
-        #expect(rig.join("one", in: two).circle == "one")
-    }
-
-    @Test func `over flights for several keys`() {
-        let some = rig.join("one", "two").led
-        let others = rig.join("three", "four").led
-        #expect(rig.join("four", in: some).circle == nil)
-        #expect(rig.join("five", "two", in: others).circle == "two")
-    }
-
     @Test func `over two caches`() {
         var (graph, texts, numbers) = (LoadGraph(), LoadMachine<String, Int>(), LoadMachine<Int, Int>())
         let (outer, inner, last) = (LoadCallerID(1), LoadCallerID(1), LoadCallerID(2))
@@ -137,39 +101,9 @@ struct LoadCircleTests {
         }
     }
 
-    @Test func `who has left closes no circle`() {
-        let one = rig.join("one").led
-        let two = rig.join("two", in: one).led
-        let inside = rig.caller
-        #expect(rig.join("two").led == nil)
-        #expect(rig.leave(inside).landings.count == 1)
-        // The first does not wait for the second any more.
-        #expect(rig.join("one", in: two).circle == nil)
-        #expect(rig.join("two", in: one).circle == "two")
-    }
-
-    @Test func `a flight that has landed closes no circle`() throws {
-        let one = try #require(rig.join("one").led)
-        let two = rig.join("two", in: one).led
-        #expect(rig.finish(one, with: ["one": 1]).landings.count == 1)
-        let again = rig.join("one", in: two)
-        #expect(again.led != nil && again.circle == nil)
-    }
-
-    @Test func `nested on one thread, every load waits for what the innermost waits for`() throws {
-        let outer = try #require(rig.join("outer", manner: .blocks).led)
-        let inner = try #require(rig.join("inner", in: outer, manner: .blocks).led)
-        let other = rig.join("other", manner: .blocks).led
-        #expect(rig.join("other", in: outer, inner, manner: .blocks).led == nil)
-        // The inner one has landed for its callers, though its code still waits.
-        #expect(rig.finish(inner, with: ["inner": 1]).landings.count == 1)
-        #expect(rig.join("outer", in: other).circle == "outer")
-    }
-
     @Test func `a thread that runs a task, or a load, waits for no asynchronous load`() throws {
         let slow = rig.join("slow").led
         #expect(slow != nil && rig.join("slow", manner: .blocksTask).led != nil)
-        #expect(rig.join("slow", manner: .blocks).led == nil)
         // A task may wait for a load on a thread, which therefore waits for no task.
         let wanted = rig.join("wanted", manner: .blocks).led
         #expect(rig.join("wanted", manner: .blocksTask).led == nil)
