@@ -51,26 +51,6 @@ struct ReadOnlyTests {
         #expect(try manager.store().rowCount() == 3)
     }
 
-    @Test func `a handle that was opened before its sub-cache was there counts as one`() async throws {
-        let time = ManualTime()
-        let writer = try CacheManager(url: url, configuration: time.configuration)
-        var configuration = time.configuration
-        configuration.access = .readOnly
-        let reader = try CacheManager(url: url, configuration: configuration)
-        let early: Cache<Int, String> = try await reader.cache(named: "a", version: "1", maxAge: .hours(1))
-        let changes = early.changes()
-        var cache: Cache<Int, String>? = try await writer.cache(named: "a", version: "1", maxAge: .seconds(1))
-        cache?[1] = "one"
-        time.advance(by: .seconds(60))
-        #expect(try await cache?.removeExpired() == 0)
-        #expect(try await writer.maintain().expired == 0)
-        cache = nil
-        #expect(try await writer.maintain().expired == 0)
-        #expect(early[1] == "one")
-        try await reader.close()
-        for await _ in changes {}
-    }
-
     @Test func `a reader with a log notices that another store stands in the place of its own`() throws {
         try CacheManager.makeStore(at: url, rows: 1)
         var writer: Connection? = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))

@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderTestSupport
 import Testing
 
 struct MaxAgeTests {
@@ -72,18 +71,6 @@ struct MaxAgeTests {
         #expect(rule.isExpired(start: start, now: now) == isExpired)
     }
 
-    @Test func `a coarse clock decides only where an exact one would say the same`() {
-        let rule = AgeRule(maximum: 1000)
-        for coarse in Int64(4_990)...6_050 {
-            for lag in Int64(0)...20 where !rule.isUndecided(start: 5_000, coarse: coarse, lag: 20) {
-                #expect(
-                    rule.isExpired(start: 5_000, now: coarse) == rule.isExpired(start: 5_000, now: coarse + lag))
-            }
-        }
-        #expect(rule.isUndecided(start: 5_000, coarse: 4_999, lag: 20))
-        #expect(!rule.isUndecided(start: 5_000, coarse: 5_500, lag: 20))
-    }
-
     @Test func `the coarse clock is never ahead of the exact one, and lags less than the margin`() {
         var looks = 0
         while looks < 1000 {
@@ -104,32 +91,5 @@ struct MaxAgeTests {
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .infinity)) == .max)
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: -.infinity)) == .min)
         #expect(SystemClock.milliseconds(of: Date(timeIntervalSince1970: .nan)) == 0)
-    }
-
-    // case 162
-    @Test func `what is over by the loosest of several rules is over by all of them, and nothing else is`() {
-        var random = Seeded()
-        let all: [AgeRule] = [
-            AgeRule(), AgeRule(maximum: 0), AgeRule(maximum: 5), AgeRule(maximum: 20), AgeRule(maximum: 40),
-            AgeRule(maximum: 10, isSliding: true), AgeRule(maximum: 30, isSliding: true), AgeRule(deadline: 50),
-            AgeRule(deadline: 150), AgeRule(maximum: 30, deadline: 99),
-        ]
-        let now: Int64 = 100
-        for _ in 0..<2000 {
-            let rules = (0..<Int.random(in: 0...4, using: &random)).compactMap { _ in all.randomElement(using: &random)
-            }
-            let (first, second) = AgeRule.loosest(rules, at: now)
-            for _ in 0..<20 {
-                let writtenAt = Int64.random(in: 40...110, using: &random)
-                let accessedAt = Int64.random(in: writtenAt...120, using: &random)
-                func isOver(_ rule: AgeRule) -> Bool {
-                    rule.isExpired(start: rule.isSliding ? accessedAt : writtenAt, now: now)
-                }
-                let isOverForAll = !rules.isEmpty && rules.allSatisfy(isOver)
-                #expect(
-                    (isOver(first) && second.map(isOver) ?? true) == isOverForAll,
-                    "seed \(random.seed), \(rules), \(writtenAt), \(accessedAt)")
-            }
-        }
     }
 }

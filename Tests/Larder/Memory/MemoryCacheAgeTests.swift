@@ -83,23 +83,21 @@ struct MemoryCacheAgeTests {
         #expect(cache.removeValue(forKey: "old") == nil)
     }
 
-    @Test func `case 158: a write time in the future counts as now by the first read`() {
+    @Test func `case 158: a write time in the future counts as now until the clock has caught up`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
         time.set(time.now - 3600)
         #expect(cache["k"] == 1)
-        time.advance(by: .seconds(10))
-        #expect(cache["k"] == 1)
-        time.advance(by: .milliseconds(1))
+        time.set(time.now + 3610.001)
         #expect(cache["k"] == nil)
     }
 
-    @Test func `case 158: and by the first sweep`() {
+    @Test func `case 158: and so it does in a sweep`() {
         let cache = cache(.seconds(10))
         cache["k"] = 1
         time.set(time.now - 3600)
         #expect(cache.removeExpired() == 0)
-        time.advance(by: .milliseconds(10_001))
+        time.set(time.now + 3610.001)
         #expect(cache.removeExpired() == 1)
     }
 
