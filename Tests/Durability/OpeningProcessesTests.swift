@@ -61,8 +61,16 @@ struct OpeningProcessesTests {
         let child = try ChildProcess("larder-test-store", ["insert", url.path, "0", "3"])
         #expect(try child.finish().lines == ["opened", "0", "1", "2"])
         #expect(try setAside() == 1)
+        // A write to a store whose files were moved away may fail, once.
+        var count = 4
+        do throws(CacheError) {
+            try reader.store().insertRow(named: "ours, at once")
+            count += 1
+        } catch {
+            #expect(error.code == .storageUnavailable)
+        }
         try reader.store().insertRow(named: "ours, into the new one")
-        #expect(try reader.store().rowCount() == 5)
+        #expect(try reader.store().rowCount() == count + 1)
         #expect(try setAside() == 1)
     }
 

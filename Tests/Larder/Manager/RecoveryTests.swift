@@ -46,6 +46,17 @@ struct RecoveryTests {
         return configuration
     }
 
+    /// Writes a row to a store whose files were moved away; how many rows that adds, since such a write may fail, once.
+    private func insertRowAfterMove(_ store: Store) throws -> Int {
+        do throws(CacheError) {
+            try store.insertRow(named: "after the move")
+            return 1
+        } catch {
+            #expect(error.code == .storageUnavailable)
+            return 0
+        }
+    }
+
     @Test(arguments: [1, 10, 5000, 1_000_000])
     func `text in place of the database is set aside and never deleted`(length: Int) throws {
         let text = Data(repeating: UInt8(ascii: "x"), count: length)
@@ -207,10 +218,11 @@ struct RecoveryTests {
         let store = try manager.store()
         for row in 0..<300 { try store.insertRow(named: "old \(row)") }
         #expect(rename(backup.path, url.path) == 0)
+        let count = try 7 + insertRowAfterMove(store)
         try store.insertRow(named: "new")
-        #expect(try store.rowCount() == 8)
+        #expect(try store.rowCount() == count + 1)
         try manager.close()
-        #expect(try CacheManager.rowCount(at: url) == 8)
+        #expect(try CacheManager.rowCount(at: url) == count + 1)
     }
 
     @Test func `a file cut to nothing beside its log is damage, and nothing is deleted`() throws {
@@ -266,10 +278,11 @@ struct RecoveryTests {
         let manager = try CacheManager(url: deep)
         try manager.store().insertRow(named: "lost with the folder")
         try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
+        let count = try insertRowAfterMove(manager.store())
         try manager.store().insertRow(named: "acknowledged")
-        #expect(try manager.store().rowCount() == 1)
+        #expect(try manager.store().rowCount() == count + 1)
         try manager.close()
-        #expect(try CacheManager.rowCount(at: deep) == 1)
+        #expect(try CacheManager.rowCount(at: deep) == count + 1)
     }
 
     @Test func `a reader that opens after the folder was deleted reads the new store`() throws {

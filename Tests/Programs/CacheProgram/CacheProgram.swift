@@ -187,7 +187,6 @@ struct CacheProgram {
         // Were the uses written down by a timer before the disk is held up, one of the writes would have nothing to do.
         configuration.wake = { Wakeup($1) }
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
-        let other = try CacheManager(url: URL(fileURLWithPath: path), configuration: configuration)
         let cache: Cache<Int, Int> = try await manager.cache(
             named: "a", version: "1", maxAge: .days(7).sinceLastAccess, options: CacheOptions(accessGrain: .zero))
         try await cache.setValues([1: 1, 2: 2])
@@ -209,8 +208,6 @@ struct CacheProgram {
             { _ = try await cache.trim(toSize: 0) },
             { try await manager.flush() },
             { _ = try await manager.maintain() },
-            // It writes down the uses first.
-            { try await other.close() },
         ]
         let connection = Mutex(try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0)))
         try connection.withLock { try $0.execute("BEGIN IMMEDIATE") }
