@@ -80,25 +80,6 @@ struct CacheProcessTests {
         #expect(making == [], "\(making)")
     }
 
-    @Test(arguments: [false, true])
-    func `what was read by a process that ends with its manager open is written down, where that goes`(
-        isHeld: Bool
-    ) throws {
-        var kept: [Int] = []
-        // It waits for a second only, which on a busy machine may not do.
-        for _ in 0..<(isHeld ? 1 : 10) where kept != [1] {
-            let folder = try TemporaryFolder()
-            let child = try ChildProcess(
-                "larder-test-cache", ["leave-open", folder("store.sqlite").path, "\(isHeld)"])
-            #expect(try child.finish().lines == ["value"])
-            let manager = try CacheManager(url: folder("store.sqlite"))
-            let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .days(1))
-            #expect(try cache.trim(toCount: 1) == 1)
-            kept = Array(cache.keys)
-        }
-        #expect(kept == [isHeld ? 2 : 1])
-    }
-
     @Test func `the system's pressure reaches the sub-caches that want it, while they live`() throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess("larder-test-cache", ["pressure", folder("store.sqlite").path])

@@ -53,7 +53,6 @@ struct CacheProgram {
             case "sink": try sink(arguments[1], floor: arguments.dropFirst(2).first.flatMap(Int64.init))
             case "sink-pinned": try sinkPinned(arguments[1])
             case "hold-floor": try holdFloor(arguments[1], floor: Int64(arguments[2]) ?? 0)
-            case "leave-open": try leaveOpen(arguments[1], isHeld: arguments[2] == "true")
             case "leave-log": try leaveLog(arguments[1])
             case "open-damaged": try openDamaged(arguments[1], count: Int(arguments[2]) ?? 0)
             case "salvage-full": try salvageFull(arguments[1])
