@@ -33,7 +33,7 @@ struct PowerLossProgress {
     /// What may be there if nothing up to a step may be lost.
     func states(from step: Int) -> ArraySlice<MixedWork.State> { states[step...] }
 
-    /// Whether it is that state but for large values, so many at most, that were written or replaced since the copying.
+    /// Whether it is that state but for large values, so many at most.
     func isSame(_ found: MixedWork.State, as state: MixedWork.State, butFor misses: Int) -> Bool {
         guard found.version == state.version else { return false }
         let counts = [lost(found, state, \.values), lost(found, state, \.others)]
@@ -46,13 +46,8 @@ struct PowerLossProgress {
     ) -> Int? {
         guard found[keyPath: part].allSatisfy({ state[keyPath: part][$0.key] == $0.value }) else { return nil }
         let missing = state[keyPath: part].filter { found[keyPath: part][$0.key] == nil }
-        let mayBeLost = missing.allSatisfy { key, item in
-            item.text.utf8.count + 3 > MixedWork.inlineLimit
-                && states[copied...].contains { later in
-                    later[keyPath: part][key]?.text != states[copied][keyPath: part][key]?.text
-                }
-        }
-        return mayBeLost ? missing.count : nil
+        let areLarge = missing.allSatisfy { $0.value.text.utf8.count + 3 > MixedWork.inlineLimit }
+        return areLarge ? missing.count : nil
     }
 
     /// How what was found differs from the state that was copied, and from the last one.

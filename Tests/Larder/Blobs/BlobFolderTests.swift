@@ -13,7 +13,6 @@ struct BlobFolderTests {
         #expect(try blobs.read("3f/0123", size: 1, checksum: 1).isMissing)
         try blobs.giveUp("3f/0123")
         #expect(try blobs.handOut("3f/0123") == nil)
-        try blobs.sync()
         try blobs.emptyPool()
         var sweep = BlobSweep(olderThan: .max)
         try blobs.sweep(&sweep, atMost: 10) { _ in [] }

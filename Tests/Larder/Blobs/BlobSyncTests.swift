@@ -11,58 +11,6 @@ struct BlobSyncTests {
         folder = try TemporaryFolder()
     }
 
-    @Test func `what was written is synced once, and what was given up not at all`() throws {
-        let blobs = BlobFolder(in: folder)
-        let references = try (0..<5).map { _ in try blobs.write(noise(10)) }
-        #expect(blobs.unsyncedCount == 5)
-        try blobs.giveUp(references[0].name)
-        try FileManager.default.removeItem(at: blobs.url(references[1]))
-        #expect(blobs.unsyncedCount == 4)
-        try blobs.sync()
-        #expect(blobs.unsyncedCount == 0)
-        _ = try blobs.write(noise(10))
-        #expect(blobs.unsyncedCount == 1)
-        // With its whole folder it is gone for good.
-        try FileSystem.remove(blobs.path)
-        try blobs.sync()
-        #expect(blobs.unsyncedCount == 0)
-    }
-
-    @Test func `who finds nothing left to sync waits for the one who is at it, and learns when that fails`() throws {
-        let blobs = BlobFolder(in: folder)
-        let references = try (0..<300).map { _ in try blobs.write(noise(10)) }
-        // One that cannot be synced, somewhere in their order.
-        let place = try blobs.url(references[0]).deletingLastPathComponent().path
-        try FileSystem.move(place, to: place + "-aside")
-        try link(place, to: place + "-aside")
-        let thread = Thread { #expect(throws: SystemError.self) { try blobs.sync() } }
-        thread.start()
-        try Waiting.until { blobs.unsyncedCount == 0 || thread.isFinished }
-        #expect(throws: SystemError.self) { try blobs.sync() }
-        try Waiting.until { thread.isFinished }
-        #expect(blobs.unsyncedCount == 300)
-    }
-
-    @Test func `what could not be synced is tried again`() throws {
-        let blobs = BlobFolder(in: folder)
-        let reference = try blobs.write(noise(10))
-        try FileSystem.move(blobs.path, to: blobs.path + "-aside")
-        try link(blobs.path, to: blobs.path + "-aside")
-        #expect(throws: SystemError.self) { try blobs.sync() }
-        #expect(blobs.unsyncedCount == 1)
-        try FileSystem.remove(blobs.path)
-        try FileSystem.move(blobs.path + "-aside", to: blobs.path)
-        try blobs.sync()
-        #expect(blobs.unsyncedCount == 0)
-        #expect(try blobs.bytes(reference) == noise(10))
-    }
-
-    @Test func `where a write has to be durable, nothing is left to sync`() throws {
-        let blobs = BlobFolder(in: folder, syncs: true)
-        for _ in 0..<5 { _ = try blobs.write(noise(10)) }
-        #expect(blobs.unsyncedCount == 0)
-    }
-
     /// The paths that were synced, from what strace wrote down.
     private func synced(_ log: URL) throws -> [String] {
         try String(contentsOf: log, encoding: .utf8).matches(of: /fsync\(\d+<([^>]*)>/).map { String($0.output.1) }
