@@ -25,8 +25,7 @@ struct DamagedBitTests {
         #expect(status == 0, "seed \(random.seed), after \(lines.last ?? "")")
         print(lines.last ?? "")
         let marked = (lines.last ?? "").split(separator: " ").compactMap { Int($0) }
-        // Of the database most bits mean nothing, but that of the first round; those of the log are put right, or cost one
-        // entry at most; of the files each one means something.
+        // Of the database most bits mean nothing, but that of the first round; of the files each one means something.
         #expect(marked.count == 3 && marked[0] > 0, "seed \(random.seed), \(lines.last ?? "")")
         #expect(marked.last == Self.rounds / 3, "seed \(random.seed), \(lines.last ?? "")")
         #expect(lines.count { $0.hasPrefix("begin") } == Self.rounds, "seed \(random.seed)")

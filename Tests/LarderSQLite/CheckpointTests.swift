@@ -1,3 +1,4 @@
+import Foundation
 import LarderSQLite
 import LarderTestSupport
 import Testing
@@ -58,5 +59,31 @@ struct CheckpointTests {
         try other.execute("COMMIT")
         try writer.shrinkLog()
         #expect(try writer.userVersion() == 7)
+    }
+
+    @Test func `closing the last connection leaves a log of zeros, and another one needs it`() throws {
+        let file = try DatabaseFile()
+        do {
+            var writer = try file.open(.writer)
+            for _ in 0..<20 { try writer.insert(bytes: 3000) }
+        }
+        let log = try Data(contentsOf: file.logURL)
+        var last = try file.open(.writer)
+        var other = try file.open(.reader)
+        _ = try (last.userVersion(), other.userVersion())
+        let isEmptiedEarly = try last.emptyLog(keeping: 8192)
+        #expect(!isEmptiedEarly)
+        #expect(try Data(contentsOf: file.logURL) == log)
+        // A connection that builds the index does not know what was copied.
+        var guardian = try file.open(.guardian)
+        _ = try last.checkpoint(guardedBy: &guardian)
+        _ = consume guardian
+        _ = consume other
+        let isEmptied = try last.emptyLog(keeping: 8192)
+        #expect(isEmptied)
+        _ = consume last
+        #expect(try Data(contentsOf: file.logURL) == Data(count: 8192))
+        var reopened = try file.open(.writer)
+        #expect(try reopened.count() == 20)
     }
 }
