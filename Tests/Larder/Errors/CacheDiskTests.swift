@@ -22,7 +22,7 @@ struct CacheDiskTests {
             lines == [
                 "full storageFull", "set storageFull storageFull", "set storageFull storageFull", "many storageFull",
                 "update storageFull", "transaction storageFull", "made storageFull", "old true true", "files true",
-                "info true true", "less nothing true", "remove nothing nothing", "again true true",
+                "info true true", "again true true",
             ])
     }
 

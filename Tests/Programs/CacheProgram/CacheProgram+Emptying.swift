@@ -158,8 +158,6 @@ extension CacheProgram {
         say("set", code { try cache.setValue(value(0, 16_000), forKey: -1) })
         let other: Bytes = try manager.cache(named: "a", version: "1", maxAge: .days(3))
         say("count", try other.count == sizes.count)
-        say("trim", code { try cache.trim(toCount: 10) }, try cache.count == 10)
-        say("set", code { try cache.setValue(value(0, 16_000), forKey: -1) })
         try manager.close()
     }
 
@@ -171,7 +169,6 @@ extension CacheProgram {
             named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(memory: .disabled, onFullDisk: .fail))
         if try cache.isEmpty {
             let sizes = try fill(cache, Kind("rows"), nil)
-            try takeRest(folder + "/rest")
             for key in 0..<20 { try cache.remove(key) }
             say("removed", sizes.count - 20 == (try cache.count))
             kill(getpid(), SIGKILL)
