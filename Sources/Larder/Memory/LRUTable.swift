@@ -82,8 +82,16 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         isFlooded = false
     }
 
+    // One call for each run of entries: the element's destructor is not specialized here, and plain elements have none.
+    @inlinable
     deinit {
-        for index in 0..<highWater where isEntry(index) { (nodes + Int(index)).deinitialize(count: 1) }
+        var start: UInt32 = 1
+        while start < highWater {
+            var end = start
+            while end < highWater, isEntry(end) { end += 1 }
+            (nodes + Int(start)).deinitialize(count: Int(end - start))
+            start = end + 1
+        }
         TableMemory.free(nodes, Int(nodeCapacity))
         TableMemory.free(slots, slotEnd)
         if let tags { TableMemory.free(tags, Int(nodeCapacity)) }

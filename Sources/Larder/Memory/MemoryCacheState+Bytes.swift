@@ -36,13 +36,12 @@ extension MemoryCacheState {
     @inlinable @inline(__always)
     func units(of index: UInt32) -> UInt32 { Int(index) < units.count ? units[Int(index)] : 0 }
 
-    /// Lengthens an array by index to precisely so many, and no further: what it has beyond that would count nowhere.
-    @usableFromInline
+    /// Lengthens an array by index to exactly `count` elements: spare capacity would count in no limit.
+    // Inlinable: without specialization it took most of the time of a new entry with a String key.
+    @inlinable
     static func extend<Element>(_ array: inout [Element], with nothing: Element, to count: Int) {
-        var extended: [Element] = []
-        extended.reserveCapacity(count)
-        extended.append(contentsOf: array)
-        extended.append(contentsOf: repeatElement(nothing, count: count - array.count))
+        var extended = [Element](repeating: nothing, count: count)
+        for index in array.indices { extended[index] = array[index] }
         array = extended
     }
 
