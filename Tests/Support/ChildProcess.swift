@@ -35,13 +35,15 @@ package final class ChildProcess {
 
     package var identifier: Int32 { process.processIdentifier }
 
-    /// The next line that the program prints; nil when it has ended.
+    /// The next line that the program prints; nil when it has ended. A program that prints nothing for too long is killed.
     package func line() -> String? {
         while true {
             if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                 defer { rest = rest[(end + 1)...] }
                 return String(decoding: rest[..<end], as: UTF8.self)
             }
+            var ready = pollfd(fd: output.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
+            if poll(&ready, 1, Int32(Waiting.limit.components.seconds) * 1000) == 0 { kill() }
             let more = output.fileHandleForReading.availableData
             if more.isEmpty {
                 defer { rest = Data() }

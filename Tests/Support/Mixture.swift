@@ -83,7 +83,7 @@ package final class Mixture: Sendable {
         for work in reading {
             start(group) { [self] in while writers.load(ordering: .sequentiallyConsistent) > 0 { try work() } }
         }
-        group.wait()
+        guard group.wait(timeout: Waiting.deadline) == .success else { throw Waiting.InVain(#fileID, #line) }
         if let error = failure.withLock({ $0 }) { throw error }
         try manager.close()
     }

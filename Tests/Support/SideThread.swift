@@ -23,8 +23,8 @@ package final class SideThread<R: Sendable>: Sendable {
 
     /// Waits until it has ended; what it returned or threw.
     @discardableResult
-    package func value() throws -> R {
-        isOver.wait()
+    package func value(_ file: StaticString = #fileID, _ line: Int = #line) throws -> R {
+        guard isOver.wait(timeout: Waiting.deadline) == .success else { throw Waiting.InVain(file, line) }
         guard let result else { preconditionFailure("A thread ended without a result.") }
         return try result.get()
     }
