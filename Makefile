@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup census demo test format lint debug release examples sanitize sanitize-thread sanitize-address torture bench bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -20,9 +20,18 @@ demo: setup
 	@echo; echo "A second run:"
 	swift run --package-path Examples --skip-build QuickStart
 
-## make test      what CI runs first, and whole: format, tests in debug and release, house rules, examples; then, while its
-##                time lasts, sanitize, fuzz, interop, docs and bench
-test: setup lint debug release examples
+## make test      the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples
+test: setup
+	@.ci/parts lint build tests examples
+
+## make quick     builds one test target and runs the tests that match SUITE, for example SUITE=CacheTests
+quick: setup
+	@.ci/quick "$(SUITE)"
+
+## make check     everything else, in parts that also run alone: release, sanitize-thread, sanitize-address, torture
+##                (ROUNDS=2), fuzz, interop, bench-quick. Goes on after a failure, and ends with a table
+check: setup
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
 
 ## make format    formats every source
 format:
@@ -31,15 +40,18 @@ format:
 lint:
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples Migrations
 
-debug:
+build:
+	swift build --build-tests
+
+tests:
 	@.ci/tests
 
-# Tests in release mode need nothing that only debug has; they find what the optimiser changes.
-release:
-	@.ci/tests --configuration release --scratch-path .build/release-tests
+# Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
+release: setup
+	@LARDER_LONG_TESTS=1 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
-# The second run of the main example finds what the first one left.
-examples:
+# The second run of the main example finds the entries of the first.
+examples: setup
 	swift build --package-path Examples
 	folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; for found in "Nothing is there yet" "left 3 articles"; do \
 		TMPDIR=$$folder swift run --package-path Examples --skip-build QuickStart | tee "$$folder/said"; \
@@ -50,23 +62,26 @@ examples:
 ## make sanitize  all tests under the thread and the address sanitizer
 sanitize: sanitize-thread sanitize-address
 
+# The house rules read sources: a sanitizer finds nothing there.
 sanitize-thread: setup
-	LARDER_TSAN=1 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread
+	@LARDER_TSAN=1 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread -- --skip HouseRulesTests
 
-# Without fake stacks: they take several times the stack that the tests of depth measure.
+# Without fake stacks, which take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 .ci/tests --sanitize address --scratch-path .build/sanitize-address
+	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
 
-## make torture   the rigs that kill processes, cut the power, flip bits, fill volumes and share stores, ROUNDS times; SEED=
-##                repeats a run
+## make torture   kills processes, cuts the power, flips bits, fills disks, shares stores, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup
 	swift build --build-tests
-	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; swift test --skip-build --filter DurabilityTests; done
+	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; LARDER_LONG_TESTS=1 swift test --skip-build --filter DurabilityTests; done
 
 ## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
 bench: setup
 	swift run -c release --package-path Tests/Benchmarks bench $(OPTIONS)
+
+bench-quick: OPTIONS = --quick --rounds 1 --variants 2
+bench-quick: bench
 
 # What was accepted: `make bench OPTIONS="--json $(FIGURES)"` makes it anew, `make bench-charts` then draws it.
 FIGURES := Tests/Benchmarks/Figures/figures.json

@@ -74,6 +74,11 @@ var settings: [SwiftSetting] = features.map { .enableUpcomingFeature($0) }
 if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
 if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
 
+/// Set by `make quick`: the only test target of the build.
+if let tests = Context.environment["LARDER_TESTS"] {
+    package.targets.removeAll { $0.type == .test && $0.name != tests }
+}
+
 for target in package.targets where target.type != .system {
     target.swiftSettings = settings
     if sanitizesThreads { target.dependencies.append("LarderTSan") }
