@@ -8,7 +8,8 @@ struct DamagedBitTests {
     private static let rounds = 60
 
     // case 72, 284, 289
-    @Test func `whichever bits flip, no read gives what was not stored, and nothing crashes, hangs or leaks`() throws {
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"))
+    func `whichever bits flip, no read gives what was not stored, and nothing crashes, hangs or leaks`() throws {
         var random = Seeded()
         print("damaged bits: SEED=\(random.seed)")
         let (source, work) = (try TemporaryFolder(), try TemporaryFolder())

@@ -21,7 +21,8 @@ struct FullVolumeTests {
         #expect(try child.finish().lines == ["opened", "full storageFull true", "again true"])
     }
 
-    @Test(arguments: ["rows", "wide", "files"], ["itself", "other"])
+    @Test(
+        .enabled(if: LongTests.areEnabled, "a long test"), arguments: ["rows", "wide", "files"], ["itself", "other"])
     func `a store on a full volume can be emptied in every way, and be written again`(
         kind: String, filler: String
     ) throws {

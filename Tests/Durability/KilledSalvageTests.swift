@@ -10,7 +10,7 @@ struct KilledSalvageTests {
 
     @Test(
         .enabled(
-            if: FileManager.default.isExecutableFile(atPath: strace) && !ChildProcess.isSanitized, "strace is missing"))
+            if: Strace.isAvailable, "a long test, or strace is missing"))
     func `whatever moment a salvage dies at, the next opening has every entry`() throws {
         let source = try TemporaryFolder()
         let sample = try SampleStore(at: source("store.sqlite"), count: Self.count)

@@ -8,7 +8,8 @@ struct KilledSharingTests {
     private static let rounds = 16
 
     // case 70, 124, 233, 273
-    @Test func `whatever moment two processes die at, each has what it acknowledged and the store is whole`() throws {
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"))
+    func `whatever moment two processes die at, each has what it acknowledged and the store is whole`() throws {
         var random = Seeded()
         let seed = random.seed
         print("killed sharing: SEED=\(seed)")

@@ -7,7 +7,7 @@ import Testing
 struct LogBoundTests {
     private static let rounds = 12
 
-    @Test(arguments: [false, true])
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: [false, true])
     func `two processes that write and clear from many threads leave a sound store`(reads: Bool) throws {
         let folder = try TemporaryFolder()
         let url = folder("store.sqlite")

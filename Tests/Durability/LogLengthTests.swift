@@ -5,7 +5,7 @@ import Testing
 
 /// The length of the log while another process reads.
 struct LogLengthTests {
-    @Test(arguments: [0, 1, 50])
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: [0, 1, 50])
     func `a process that reads all the time does not make the log of another one grow`(pauseMilliseconds: Int) throws {
         let folder = try TemporaryFolder()
         let url = folder("store.sqlite")

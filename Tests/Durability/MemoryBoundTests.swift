@@ -6,8 +6,9 @@ struct MemoryBoundTests {
     // case 332
     @Test(
         .enabled(
-            if: FileManager.default.fileExists(atPath: "/proc/self/statm") && !ChildProcess.isSanitized,
-            "the system does not say how much memory is resident, or a sanitizer keeps it"))
+            if: LongTests.areEnabled && FileManager.default.fileExists(atPath: "/proc/self/statm")
+                && !ChildProcess.isSanitized,
+            "a long test, or the system does not say how much memory is resident, or a sanitizer keeps it"))
     func `a million values of a byte grow the process by the default limit, and a tenth at most`() throws {
         let folder = try TemporaryFolder()
         let lines = try ChildProcess("larder-test-cache", ["bound", folder("store.sqlite").path]).finish().lines

@@ -8,7 +8,7 @@ struct NamedDamageTests {
     private static let rounds = ProcessInfo.processInfo.environment["LARDER_DAMAGE_ROUNDS"].flatMap { Int($0) } ?? 216
 
     // cases 327 to 329
-    @Test(.timeLimit(.minutes(20)))
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"))
     func `damage of every kind ends quickly, stays local, and gives no wrong value`() throws {
         var random = Seeded()
         let work = try TemporaryFolder()

@@ -9,7 +9,7 @@ struct SetAsideOrderTests {
 
     @Test(
         .enabled(
-            if: FileManager.default.isExecutableFile(atPath: strace) && !ChildProcess.isSanitized, "strace is missing"))
+            if: Strace.isAvailable, "a long test, or strace is missing"))
     func `the folder is synced behind the database's move and behind the log's, before a new database is made`() throws
     {
         let folder = try TemporaryFolder()

@@ -9,8 +9,7 @@ import Testing
 /// lot what such a disk would have is opened.
 @Suite(
     .enabled(
-        if: FileManager.default.isExecutableFile(atPath: Recording.tracer) && !ChildProcess.isSanitized,
-        "strace is missing"))
+        if: Strace.isAvailable, "a long test, or strace is missing"))
 struct PowerLossTests {
     private static let steps = 70
 

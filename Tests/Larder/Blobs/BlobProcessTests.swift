@@ -47,7 +47,7 @@ struct BlobProcessTests {
         #expect(try child.finish().lines == ["error \(EMFILE)", "bytes 1000"])
     }
 
-    @Test(.enabled(if: Strace.isAvailable, "strace is missing"), arguments: ["ENOSYS", "EPERM"])
+    @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"), arguments: ["ENOSYS", "EPERM"])
     func `where a file cannot be opened with one call, two do, and neither goes through a link`(error: String) throws {
         let reference = try blobs.write(noise(1000))
         func readings() throws -> [String] {

@@ -16,7 +16,7 @@ struct BlobSyncTests {
         try String(contentsOf: log, encoding: .utf8).matches(of: /fsync\(\d+<([^>]*)>/).map { String($0.output.1) }
     }
 
-    @Test(.enabled(if: Strace.isAvailable, "strace is missing"))
+    @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
     func `for power loss the file is synced, then its folder, then once what leads there`() throws {
         let path = folder("store.files").path
         let child = try ChildProcess(
@@ -34,7 +34,7 @@ struct BlobSyncTests {
         #expect(synced.dropFirst(5) == (folders[0] == folders[1] ? [folders[1]] : [folders[1], path]))
     }
 
-    @Test(.enabled(if: Strace.isAvailable, "strace is missing"), arguments: 1...6)
+    @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"), arguments: 1...6)
     func `a write that cannot be synced throws and leaves nothing`(number: Int) throws {
         let path = folder("store.files").path
         let child = try ChildProcess(
@@ -49,7 +49,7 @@ struct BlobSyncTests {
     }
 
     @Test(
-        .enabled(if: Strace.isAvailable, "strace is missing"),
+        .enabled(if: Strace.isAvailable, "a long test, or strace is missing"),
         arguments: ["mkdirat:error=ENOSPC:when=2", "renameat:error=ENOSPC"])
     func `a file that cannot be recycled, for want of room, is deleted`(failure: String) throws {
         let path = folder("store.files").path

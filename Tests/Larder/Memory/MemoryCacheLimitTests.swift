@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Testing
 
 struct MemoryCacheLimitTests {
@@ -157,7 +158,7 @@ struct MemoryCacheLimitTests {
         #expect(!cache.isFlooded)
     }
 
-    @Test(.enabled(if: isRelease, "ten million entries take a release build"))
+    @Test(.enabled(if: isRelease && LongTests.areEnabled, "a long test in release mode"))
     func `ten million entries fit`() {
         let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<10_000_000 { cache[key] = key }
