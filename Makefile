@@ -31,6 +31,7 @@ quick: setup
 ## make check     everything else, in parts that also run alone: release, sanitize-thread, sanitize-address, torture
 ##                (ROUNDS=2), fuzz, interop, bench-quick. Goes on after a failure, and ends with a table
 check: setup
+	@.ci/setup strace
 	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
 
 ## make format    formats every source
@@ -128,14 +129,15 @@ bench-inline-limit: setup
 census:
 	@.ci/census
 
-## make docs      the DocC catalogue into .build/docs; warnings are errors
+## make docs      writes the documentation to .build/docs as pages that open from disk. Warnings and broken links are errors
 docs: setup
-	rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs
+	rm -rf .build/symbol-graphs .build/docs-archive && mkdir -p .build/symbol-graphs
 	swift build --target Larder
 	swift symbolgraph-extract -module-name Larder -minimum-access-level public -output-dir .build/symbol-graphs \
 		-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
 		-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap
-	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs
+	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
+	.ci/site .build/docs-archive .build/docs
 
 clean:
 	rm -rf .build Examples/.build Tests/Benchmarks/.build
