@@ -211,32 +211,4 @@ struct CacheNonsenseTests {
         #expect(Set(cache.keys) == [1, 2, 10, 11, 12])
         try expectInvariants(cache)
     }
-
-    @Test func `a row of the last revision and of a time to come is corrected like any other, by a read or an opening`()
-        throws
-    {
-        for isReopened in [false, true] {
-            let place = try StorePlace()
-            var manager = try place.manager()
-            var cache = try cache(manager, "a", .inline)
-            try fill(cache, .inline)
-            var shell = try Intruder(place.url)
-            try shell.change(
-                """
-                UPDATE entry SET revision = 9223372036854775807, written_at = 9000000000000000 WHERE key = 2;
-                UPDATE cache SET opened_at = 9000000000000000
-                """)
-            if isReopened {
-                try manager.close()
-                manager = try place.manager()
-                cache = try self.cache(manager, "a", .inline)
-            }
-            #expect(cache[2] == "value 2")
-            try manager.flush()
-            #expect(try manager.maintain().expired == 0)
-            place.time.advance(by: .seconds(86_401))
-            #expect(cache[2] == nil)
-            #expect(try manager.maintain().expired == 3)
-        }
-    }
 }

@@ -77,6 +77,14 @@ struct CacheVersionTests {
         #expect(try manager.cacheInfo().map(\.openedAt) == [first + 60])
     }
 
+    @Test func `the last opening is the one that is told, though a handle lived`() throws {
+        let first = try cache("1")
+        place.time.advance(by: .seconds(100))
+        let second = try cache("1")
+        #expect(try manager.cacheInfo().map(\.openedAt) == [place.time.now])
+        withExtendedLifetime((first, second)) {}
+    }
+
     // case 129
     @Test func `the same version finds everything again`() throws {
         var old: Cache<Int, String>? = try cache("1")

@@ -81,16 +81,6 @@ struct TierReadTests {
         try expectInvariants(cache)
     }
 
-    @Test func `after the clock was set back memory answers alone what was read since`() throws {
-        let cache = try cache()
-        cache[1] = "one"
-        place.time.advance(by: .seconds(-60))
-        #expect(cache.memory[1] == nil)
-        #expect(cache[1] == "one")
-        #expect(cache.memory[1] == "one")
-        try expectInvariants(cache)
-    }
-
     @Test func `nothing is read from the memory of a handle that is superseded, closed or has none`() throws {
         let (none, old) = (try CacheManager.inMemory(), try cache())
         let bare: Cache<Int, String> = try none.cache(

@@ -212,44 +212,6 @@ struct TimelyExpiryTests {
 
     // MARK: - The clock
 
-    @Test(arguments: [false, true])
-    func `a clock that is set far ahead deletes nothing, and is forgotten when it is set right`(isAsked: Bool) throws {
-        let manager = try manager()
-        let cache = try cache(manager, .hours(1))
-        try cache.setValues((0..<10).map { ($0, $0) })
-        time.mislead(by: .seconds(10 * 365 * 86_400))
-        #expect(cache[1] == nil && cache.memory[1] == nil)
-        if isAsked {
-            #expect(try cache.removeExpired() == 0)
-            #expect(try manager.maintain().expired == 0)
-        } else {
-            time.advance(by: .seconds(1800))
-        }
-        #expect(try manager.store().entryCount() == 10)
-        #expect(cache.memory.count == 10)
-        time.mislead(by: .seconds(-10 * 365 * 86_400))
-        #expect(cache[1] == 1 && cache.memory[2] == 2)
-        time.advance(by: .seconds(3700))
-        #expect(try manager.store().entryCount() == 0)
-        #expect(cache.memory.count == 0)
-    }
-
-    @Test func `while the clock is ahead, time that has passed still deletes`() throws {
-        let manager = try manager()
-        let cache = try cache(manager, .seconds(100))
-        cache[1] = 1
-        time.mislead(by: .seconds(86_400))
-        // Noted by the sweep that finds the clock ahead.
-        #expect(try cache.removeExpired() == 0)
-        cache[2] = 2
-        time.advance(by: .seconds(50))
-        #expect(try manager.store().entryCount() == 2)
-        #expect(cache[2] == 2)
-        time.advance(by: .seconds(60))
-        #expect(try manager.store().entryCount() == 0)
-        #expect(cache.memory.count == 0)
-    }
-
     @Test func `a clock that is wrong at the opening is believed`() throws {
         let first = try manager()
         try cache(first, .hours(1)).setValue(1, forKey: 1)

@@ -107,66 +107,6 @@ struct UseOrderTests {
         #expect(cache.statistics.expirations == 0)
     }
 
-    @Test func `how long ago an entry was written has nothing to do with a use before the clock was set back`() throws {
-        let manager = try place.manager()
-        let options = CacheOptions(memory: .disabled)
-        let (long, short) = (
-            try cache(manager, "a", .hours(1), options), try cache(manager, "a", .minutes(30), options)
-        )
-        for key in 1...3 { long[key] = Self.value }
-        place.time.advance(by: .seconds(44 * 60))
-        for key in 1...3 { #expect(long[key] != nil) }
-        place.time.advance(by: .seconds(-34 * 60))
-        try short.setExtendedData(Data([1]), forKey: 2)
-        #expect(try short.removeValue(forKey: 1) != nil)
-        #expect(try short.extendedData(forKey: 2) == Data([1]))
-        #expect(short[3] != nil)
-    }
-
-    /// Lets what is stored be from an hour ahead, as of a process before the clock was set back.
-    private func setClockBack() throws {
-        var intruder = try Intruder(place.url)
-        try intruder.change(
-            """
-            UPDATE entry SET revision = revision + (3600000 << 21), used = used + (3600000 << 21),
-                written_at = written_at + 3600000, accessed_at = accessed_at + 3600000
-            """)
-        try intruder.change("UPDATE cache SET opened_at = opened_at + 3600000")
-    }
-
-    // cases 164, 180
-    @Test func `after the clock was set back every order is that of the writes and uses, and later ones come after`()
-        throws
-    {
-        let sizes = [5: 5, 3: 1, 9: 7, 1: 3]
-        do {
-            let manager = try place.manager()
-            let cache = try cache(manager)
-            for key in [5, 3, 9, 1] { cache[key] = Data(count: sizes[key] ?? 0) }
-            _ = cache[9]
-            try manager.close()
-        }
-        try setClockBack()
-        do {
-            let manager = try place.manager()
-            let cache = try cache(manager)
-            #expect(cache.entries(orderedBy: .written).map(\.key) == [5, 3, 9, 1])
-            #expect(cache.entries(orderedBy: .written, descending: true, limit: 2).map(\.key) == [1, 9])
-            #expect(cache.entries(orderedBy: .accessed).map(\.key) == [5, 3, 1, 9])
-            #expect(cache.entries(orderedBy: .size).map(\.key) == [3, 1, 5, 9])
-            #expect(cache[3] != nil)
-            cache[20] = Self.value
-            #expect(cache.entries(orderedBy: .written, descending: true, limit: 2).map(\.key) == [20, 1])
-            #expect(try cache.trim(toCount: 3) == 2)
-            #expect(Array(cache.keys) == [3, 9, 20])
-            try manager.close()
-        }
-        let cache = try cache(place.manager())
-        cache[30] = Self.value
-        #expect(try cache.trim(toCount: 3) == 1)
-        #expect(Array(cache.keys) == [3, 20, 30])
-    }
-
     // case 180
     @Test(arguments: [EntryOrder.written, .accessed])
     func `what another process has just written is the last in its order`(order: EntryOrder) throws {
@@ -179,26 +119,6 @@ struct UseOrderTests {
             try intruder.change(
                 "UPDATE entry SET written_at = written_at + \(key), revision = \(number) WHERE key = \(key)")
             #expect(cache.entries(orderedBy: order, descending: true, limit: 1).map(\.key) == [key])
-        }
-    }
-
-    // cases 158, 164
-    @Test func `what memory has corrected after the clock was set back is over for everybody at one moment`() throws {
-        let manager = try place.manager()
-        for maxAge in [MaxAge.seconds(50), .seconds(50).sinceLastAccess] {
-            let cache = try cache(manager, "\(maxAge)", maxAge)
-            for key in 1...3 { cache[key] = Self.value }
-            place.time.advance(by: .seconds(-86_400))
-            #expect(cache[1] != nil && cache[2] != nil)
-            place.time.advance(by: .seconds(40))
-            #expect(try cache.contains(1) && cache.contains(2) && cache.contains(3))
-            place.time.advance(by: .milliseconds(10_001))
-            try manager.flush()
-            for key in 1...3 {
-                #expect(try cache[key] == nil && !cache.contains(key))
-                #expect(try cache.disk.value(forKey: key) == nil)
-            }
-            #expect(try cache.count == 0 && Array(cache.keys).isEmpty && cache.snapshot().isEmpty)
         }
     }
 

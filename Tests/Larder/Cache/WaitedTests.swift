@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Calls that have waited while time went on, and managers that are gone.
+/// Sweeps that take long, and managers that are gone.
 struct WaitedTests {
     private let place: StorePlace
 
@@ -13,38 +13,6 @@ struct WaitedTests {
         _ manager: CacheManager, _ maxAge: MaxAge = .seconds(1), _ options: CacheOptions = CacheOptions()
     ) throws -> Cache<Int, String> {
         try manager.cache(named: "a", version: "1", maxAge: maxAge, options: options.steady)
-    }
-
-    enum Call: CaseIterable { case setExtendedData, removeValue }
-
-    // cases 158, 164
-    @Test(arguments: Call.allCases, [MaxAge.seconds(1), .seconds(1).sinceLastAccess])
-    func `a write that waited while time went on takes what was written meanwhile for no set-back of the clock`(
-        call: Call, maxAge: MaxAge
-    ) throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, maxAge)
-        cache[1] = "old"
-        let store = try manager.writableStore()
-        var waiting: SideThread<Void>?
-        try cache.update(1) { value in
-            waiting = SideThread {
-                switch call {
-                case .setExtendedData: try cache.setExtendedData(Data([1]), forKey: 1)
-                case .removeValue: _ = try cache.removeValue(forKey: 1)
-                }
-            }
-            try Waiting.until { store.queue.waitingCount > 0 }
-            place.time.advance(by: .seconds(30))
-            try SideThread { cache[2] = "two" }.value()
-            value = "new"
-        }
-        try waiting?.value()
-        place.time.advance(by: .milliseconds(900))
-        #expect(cache[2] == "two")
-        #expect(cache[1] == (call == .removeValue ? nil : "new"))
-        try manager.flush()
-        #expect(try cache.metadata(forKey: 2)?.writtenAt == place.time.now.addingTimeInterval(-0.9))
     }
 
     /// Lets a thousand entries end, then a sweep take them, and does something when the first page of them has gone.

@@ -60,37 +60,6 @@ struct KeyListingTests {
         #expect(Array(cache.keys) == [1])
     }
 
-    @Test func `an entry written while the clock was ahead is not listed past the end that its correction gave it`()
-        throws
-    {
-        let cache = try cache(.seconds(60))
-        let start = time.now
-        wait(100)
-        cache[1] = "one"
-        time.set(start)
-        // Taken for now, which the row does not say.
-        #expect(cache[1] == "one" && Array(cache.keys) == [1])
-        var shell = try Intruder(folder("store.sqlite"))
-        try shell.change("UPDATE cache SET opened_at = opened_at + 1")
-        wait(105)
-        #expect(Array(cache.keys) == [])
-        #expect(try !cache.contains(1) && cache.count == 0)
-    }
-
-    @Test func `an entry that an opening took for one of now is not listed past the end that this gave it`() throws {
-        let cache = try cache(.seconds(3600))
-        cache[1] = "one"
-        #expect(Array(cache.keys) == [1])
-        wait(-7200)
-        let other = try self.cache(.seconds(3600))
-        wait(3600.001)
-        #expect(try !cache.contains(1))
-        // By the moment at which it was written it would be served for half an hour more.
-        wait(5399.999)
-        #expect(Array(cache.keys) == [] && Array(other.keys) == [])
-        #expect(try !cache.contains(1) && cache.isEmpty)
-    }
-
     @Test func `rows that somebody else has written count by their own moments`() throws {
         let cache = try cache(.seconds(60))
         cache[1] = "one"
