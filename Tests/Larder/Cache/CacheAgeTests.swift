@@ -125,18 +125,6 @@ struct CacheAgeTests {
         #expect(cache[1] == nil)
     }
 
-    @Test func `a read through an unlimited handle restarts a sliding age for a while, not for ever`() throws {
-        let unlimited = try cache(.unlimited)
-        unlimited[1] = "one"
-        let sliding = try cache(.seconds(60).sinceLastAccess)
-        for _ in 0..<3 { #expect(unlimited[1] == "one") }
-        place.time.advance(by: .seconds(20))
-        place.time.set(place.time.now + 86_400)
-        #expect(try !sliding.contains(1))
-        #expect(sliding[1] == nil)
-        #expect(unlimited[1] == "one")
-    }
-
     // case 146, 148
     @Test(arguments: [
         MaxAge.seconds(-1), .seconds(0), .duration(.seconds(-5)), .seconds(-.infinity), .until(.distantPast),
@@ -267,19 +255,6 @@ struct CacheAgeTests {
             place.time.set(place.time.now + 0.001)
             #expect(cache[1] == nil)
         }
-    }
-
-    // case 162
-    @Test func `a handle with a shorter age hides, and deletes nothing that a longer one serves`() throws {
-        let (long, short) = (try cache(.hours(1)), try cache(.seconds(1)))
-        long[1] = "one"
-        place.time.advance(by: .seconds(2))
-        #expect(short[1] == nil)
-        #expect(try short.count == 0 && short.isEmpty)
-        #expect(try short.removeExpired() == 0)
-        #expect(long[1] == "one")
-        #expect(try long.count == 1)
-        #expect(short.maxAge == .seconds(1) && long.maxAge == .hours(1))
     }
 
     // case 164

@@ -142,21 +142,6 @@ struct TimelyExpiryTests {
         #expect(reading.memory.count == 0)
     }
 
-    @Test func `nothing goes that a live handle serves, and all of it once that handle is gone`() throws {
-        let manager = try manager()
-        let short = try cache(manager, .seconds(10))
-        do {
-            let long = try cache(manager, .seconds(1000))
-            short[1] = 1
-            time.advance(by: .seconds(100))
-            #expect(long[1] == 1 && short[1] == nil)
-            #expect(try manager.store().entryCount() == 1)
-        }
-        time.advance(by: .seconds(2))
-        #expect(short.memory.count == 0)
-        #expect(try manager.store().entryCount() == 0)
-    }
-
     @Test func `what is to be kept after its end is kept for as long`() throws {
         let manager = try manager()
         let cache = try cache(manager, .seconds(10), "a", CacheOptions(keepsExpired: .seconds(100)))

@@ -121,16 +121,4 @@ struct UseOrderTests {
             #expect(cache.entries(orderedBy: order, descending: true, limit: 1).map(\.key) == [key])
         }
     }
-
-    // case 162
-    @Test func `a trim by a handle of a short age takes what a longer one serves in its turn`() throws {
-        let manager = try place.manager()
-        let (long, short) = (try cache(manager, "a", .hours(1)), try cache(manager, "a", .seconds(1)))
-        for key in 1...3 { long[key] = Self.value }
-        place.time.advance(by: .seconds(2))
-        #expect(long[1] != nil)
-        #expect(try short.trim(toCount: 2) == 1)
-        #expect(Array(long.keys) == [1, 3])
-        #expect(long.statistics.expirations == 0)
-    }
 }

@@ -62,7 +62,6 @@ struct LateResultTests {
         case setNil, remove, removeInTask, removeValue, removeValueInTask, removeMany, removeManyInTask, updateToNil
         case removalInTransaction, otherManagersRemoval, clear, clearInTask, clearWithProgress, clearWithProgressInTask
         case clearDisk, clearStore
-        case removeWhere, removeWhereMetadata
 
         /// What the key has in the end.
         var left: String? {
@@ -72,9 +71,6 @@ struct LateResultTests {
             default: nil
             }
         }
-
-        /// Whether it removes only what it finds.
-        var needsEntry: Bool { self == .removeWhere || self == .removeWhereMetadata }
 
         func make(_ cache: Cache<Int, String>, _ bench: Workbench) async throws {
             switch self {
@@ -114,8 +110,6 @@ struct LateResultTests {
             case .clearWithProgress: try cache.clear()
             case .clearDisk: try cache.disk.removeAll()
             case .clearStore: try bench.manager.removeAll()
-            case .removeWhere: #expect(try cache.removeAll { _ in true } == 1)
-            case .removeWhereMetadata: #expect(try cache.removeAll { _, _ in true } == 1)
             default: Issue.record("\(self) is made elsewhere")
             }
         }
@@ -125,19 +119,14 @@ struct LateResultTests {
     @Test(arguments: Change.allCases, Form.allCases)
     func `a late result does not overwrite what happened meanwhile`(change: Change, form: Form) async throws {
         let cache = try bench.numbers(.hours(1), CacheOptions(memory: .disabled))
-        // Everything is over for the generating handle, and there still for the other.
-        let short = try bench.numbers(.seconds(0), CacheOptions(memory: .disabled))
-        for isThere in [false, true] where isThere || !change.needsEntry {
-            try await cache.setValue(isThere ? "first" : nil, forKey: 1)
-            let (begun, gate) = (LoadGate(), LoadGate())
-            defer { gate.open() }
-            async let made = form.make(short, begun, gate)
-            try await begun.pass()
-            try await change.make(cache, bench)
-            gate.open()
-            #expect(try await made == "late")
-            #expect(try await cache.value(forKey: 1) == change.left)
-            #expect(!short.isGenerating)
-        }
+        let (begun, gate) = (LoadGate(), LoadGate())
+        defer { gate.open() }
+        async let made = form.make(cache, begun, gate)
+        try await begun.pass()
+        try await change.make(cache, bench)
+        gate.open()
+        #expect(try await made == "late")
+        #expect(try await cache.value(forKey: 1) == change.left)
+        #expect(!cache.isGenerating)
     }
 }

@@ -187,6 +187,17 @@ struct ValueGeneratorTests {
         #expect(try await bench.manager.maintain().expired == 1)
     }
 
+    @Test func `an error of the closure is thrown, also where the old value is out of reach`() async throws {
+        let cache = try bench.numbers(.seconds(1), CacheOptions(memory: .disabled))
+        let value = cache.generator(GenerationPolicy(staleOnError: .seconds(600))) { [manager = bench.manager] _ in
+            try await manager.close()
+            throw Offline()
+        }
+        cache[1] = "old"
+        bench.time.advance(by: .seconds(2))
+        await #expect(throws: Offline.self) { try await value(1) }
+    }
+
     @Test func `keepsExpired does the same for generators that come later`() async throws {
         let cache = try bench.numbers(.minutes(1), CacheOptions(keepsExpired: .seconds(600)))
         cache[1] = "old"
