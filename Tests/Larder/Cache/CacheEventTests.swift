@@ -70,6 +70,7 @@ struct CacheEventTests {
         let same: Cache<Int, Int> = try other.cache(
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
         for key in 0..<5 { same[key] = key }
+        for key in 0..<5 { #expect(cache[key] == key) }
         var walk = cache.memory.makeIterator()
         #expect(walk.next()?.key == 0)
         try manager.close()

@@ -140,27 +140,6 @@ struct CacheTransactionTests {
         #expect(foreign["a"] == nil)
     }
 
-    @Test func `a handle whose manager is closed, or only reads, may no more than outside a transaction`() throws {
-        let manager = try manager(false)
-        let own = try counts(manager)
-        own["a"] = 1
-        let (other, reader) = (try place.manager(), try place.manager { $0.access = .readOnly })
-        let (closed, read) = (try counts(other), try counts(reader))
-        try other.close()
-        try manager.transaction { transaction in
-            expectError(.closed) { _ = try transaction.value(forKey: "a", in: closed) }
-            expectError(.closed) { try transaction.setValue(2, forKey: "a", in: closed) }
-            expectError(.closed) { try transaction.removeValue(forKey: "a", in: closed) }
-            let value = try transaction.value(forKey: "a", in: read)
-            #expect(value == 1)
-            expectError(.readOnly) { try transaction.setValue(2, forKey: "a", in: read) }
-            expectError(.readOnly) { try transaction.setValue(nil, forKey: "a", in: read) }
-            expectError(.readOnly) { try transaction.removeValue(forKey: "a", in: read) }
-        }
-        #expect(own["a"] == 1)
-        try expectInvariants(own)
-    }
-
     @Test func `a removed value of an optional type is no value`() throws {
         let manager = try manager(true)
         let cache: Cache<Int, Int?> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)

@@ -58,16 +58,16 @@ struct LateResultTests {
 
     enum Change: CaseIterable {
         case none, trim, otherKey
-        case set, setInTask, setMany, setManyInTask, update, transaction, otherManager
+        case set, setInTask, setMany, setManyInTask, update, transaction
         case setNil, remove, removeInTask, removeValue, removeValueInTask, removeMany, removeManyInTask, updateToNil
-        case removalInTransaction, otherManagersRemoval, clear, clearInTask, clearWithProgress, clearWithProgressInTask
+        case removalInTransaction, clear, clearInTask, clearWithProgress, clearWithProgressInTask
         case clearDisk, clearStore
 
         /// What the key has in the end.
         var left: String? {
             switch self {
             case .none, .trim, .otherKey: "late"
-            case .set, .setInTask, .setMany, .setManyInTask, .update, .transaction, .otherManager: "newer"
+            case .set, .setInTask, .setMany, .setManyInTask, .update, .transaction: "newer"
             default: nil
             }
         }
@@ -94,12 +94,6 @@ struct LateResultTests {
             case .setMany: try cache.setValues([1: "newer", 2: "other"])
             case .update: try cache.update(1) { $0 = "newer" }
             case .transaction: try bench.manager.transaction { try $0.setValue("newer", forKey: 1, in: cache) }
-            case .otherManager, .otherManagersRemoval:
-                let manager = try CacheManager(
-                    url: bench.folder("store.sqlite"), configuration: bench.time.configuration)
-                let other: Cache<Int, String> = try manager.cache(
-                    named: "numbers", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled))
-                other[1] = left
             case .setNil: cache[1] = nil
             case .remove: try cache.remove(1)
             case .removeValue: try cache.removeValue(forKey: 1)

@@ -105,23 +105,6 @@ struct ObservedKindsTests {
         #expect(await stream.next() == nil)
     }
 
-    @Test func `what another manager on the same path changes is told of`() async throws {
-        let cache = try await filled()
-        let other = try CacheManager(url: bench.folder("store.sqlite"), configuration: bench.time.configuration)
-        let twin: Cache<Int, String> = try await other.cache(named: "numbers", version: "1", maxAge: .minutes(1))
-        let changes = try await batch(cache) {
-            twin[1] = nil
-            twin[7] = "seven"
-        }
-        #expect(changes == change(updated: [7: "seven"], removed: [1]))
-        // Its end is not the end of what goes on here.
-        var stream = cache.changes().makeAsyncIterator()
-        try await other.close()
-        cache[7] = nil
-        bench.time.advance(by: .milliseconds(100))
-        #expect(await stream.next() == change(removed: [7]))
-    }
-
     @Test func `a store that is lost with its folder is a reset`() async throws {
         let cache = try await filled()
         let changes = try await batch(cache) {

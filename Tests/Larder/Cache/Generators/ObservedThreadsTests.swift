@@ -19,14 +19,11 @@ struct ObservedThreadsTests {
         interval: Duration
     ) async throws {
         let cache = try bench.numbers(.minutes(1))
-        let sameCache = try bench.numbers(.minutes(5))
-        let other = try CacheManager(url: bench.folder("store.sqlite"), configuration: bench.time.configuration)
-        let twin: Cache<Int, String> = try await other.cache(
-            named: "numbers", version: "1", maxAge: .minutes(1), options: CacheOptions().steady)
+        let sameCache = try bench.numbers(.minutes(1))
         let stream = cache.changes(every: interval)
         let seed = Seeded().seed
         async let followed = Self.follow(stream, cache)
-        let handles = [cache, sameCache, twin, cache]
+        let handles = [cache, sameCache, cache, sameCache]
         let failures = try await onThread { [bench] in
             errors(ofThreads: handles.count) { thread in
                 var random = Seeded(seed &+ UInt64(thread))
@@ -47,7 +44,6 @@ struct ObservedThreadsTests {
         #expect(strange == [], "seed \(seed)")
         #expect(try await contents == cache.snapshot(), "seed \(seed)")
         #expect(batches > 1)
-        try await other.close()
     }
 
     /// Applies batches until the last key is there; with what is wrong with them, and how many there were.

@@ -33,20 +33,18 @@ struct PromotionTests {
     }
 
     enum Writer: CaseIterable {
-        case set, subscripted, setInTask, setMany, setManyInTask, update, transaction, otherManager
+        case set, subscripted, setInTask, setMany, setManyInTask, update, transaction
         case extend, extendInTask
         case setNil, remove, removeInTask, removeValue, removeValueInTask, removeMany, removeManyInTask, updateToNil
         case removalInTransaction, removeWhere, removeWhereMetadata, clear, clearInTask, clearWithProgress, clearStore
-        case otherManagersRemoval, trimToCount, trimToSize, diskLimit, sweep, maintenance
+        case trimToCount, trimToSize, diskLimit, sweep, maintenance
         case otherVersion, removeCache
         case connection, connectionsRemoval
 
         /// What the key has afterwards.
         var left: String? {
             switch self {
-            case .set, .subscripted, .setInTask, .setMany, .setManyInTask, .update, .transaction, .otherManager,
-                .connection:
-                "new"
+            case .set, .subscripted, .setInTask, .setMany, .setManyInTask, .update, .transaction, .connection: "new"
             case .extend, .extendInTask: "old"
             default: nil
             }
@@ -60,9 +58,7 @@ struct PromotionTests {
 
         var isEnd: Bool { self == .otherVersion || self == .removeCache }
 
-        func write(
-            _ cache: Cache<Int, String>, _ place: StorePlace, open: (CacheManager) throws -> Cache<Int, String>
-        ) async throws {
+        func write(_ cache: Cache<Int, String>, _ place: StorePlace) async throws {
             switch self {
             case .setInTask: try await cache.setValue("new", forKey: 1)
             case .setManyInTask: try await cache.setValues([1: "new", 2: "other"])
@@ -72,8 +68,6 @@ struct PromotionTests {
             case .removeManyInTask: try await cache.removeValues(forKeys: [1, 2])
             case .clearInTask: try await cache.removeAll()
             case .trimToSize: #expect(try await cache.trim(toSize: 0) == 1)
-            case .otherManager, .otherManagersRemoval:
-                try await open(try place.manager()).setValue(left, forKey: 1)
             case .connection, .connectionsRemoval:
                 var intruder = try Intruder(place.url)
                 try intruder.change(
@@ -153,7 +147,7 @@ struct PromotionTests {
         defer { gate.open() }
         let reading = Task { try await reader.read(cache) }
         try await arrived.pass()
-        try await writer.write(cache, place) { try self.cache($0, options) }
+        try await writer.write(cache, place)
         gate.open()
         #expect(try await reading.value == "old")
 

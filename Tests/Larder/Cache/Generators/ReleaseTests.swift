@@ -79,46 +79,4 @@ struct ReleaseTests {
         await #expect(throws: Offline.self) { try await load.value }
         try await Waiting.until { released.value == 1 }
     }
-
-    /// What a stream of changes keeps alive, until it is let go of.
-    private struct Following: Sendable {
-        let manager: CacheManager
-        let cache: Cache<Int, String>
-        let changes: AsyncStream<CacheChanges<Int, String>>
-    }
-
-    @Test func `a manager that only a stream of changes holds may end while a write is told to the stream`() throws {
-        let place = try StorePlace()
-        let following = Locked<Following?>(nil)
-        let time = place.time
-        let interval = Duration.milliseconds(123)
-        weak var released: CacheManager?
-        let other: CacheManager
-        do {
-            let manager = try place.manager { configuration in
-                configuration.wake = { duration, action in
-                    // The thread that leads the write begins the interval, and goes through the streams.
-                    if duration == interval { following.change { $0 = nil } }
-                    return time.wake(after: duration, action)
-                }
-            }
-            released = manager
-            other = try place.manager()
-            let cache: Cache<Int, String> = try manager.cache(
-                named: "numbers", version: "1", maxAge: .hours(1),
-                options: CacheOptions(memory: .disabled).steady)
-            cache[0] = "zero"
-            // A use that the end of the manager writes down.
-            #expect(cache[0] == "zero")
-            let changes = cache.changes(every: interval)
-            following.change { $0 = Following(manager: manager, cache: cache, changes: changes) }
-        }
-        let cache: Cache<Int, String> = try other.cache(
-            named: "numbers", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled).steady)
-        #expect(released != nil)
-        cache[1] = "one"
-        #expect(released == nil && following.value == nil)
-        #expect(cache[1] == "one")
-        try expectInvariants(cache)
-    }
 }
