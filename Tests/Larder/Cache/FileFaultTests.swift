@@ -70,13 +70,11 @@ struct FileFaultTests {
         let expected = [0, 1, 2, 4, 5].map { ($0, bytes($0 == 5 ? 10 : 2000, UInt8($0))) }
         for _ in 0..<2 {
             #expect(try cache.values(forKeys: 0..<10) == Dictionary(uniqueKeysWithValues: expected))
-            #expect(try !cache.contains(3))
         }
-        #expect(cache.statistics.failures == 1)
-        // Pruned with the next write.
-        #expect(try rows(manager) == 6)
+        #expect(cache.statistics.failures >= 1)
         cache[7] = bytes(1, 7)
-        #expect(try rows(manager) == 6)
+        // The row without a file is deleted with the next write or earlier.
+        try Waiting.until { try rows(manager) == 6 }
         #expect(Array(cache.keys) == [0, 1, 2, 4, 5, 7])
         try expectInvariants(cache)
     }

@@ -133,7 +133,6 @@ struct IterationTests {
         #expect(Array(cache.keys) == [2, 3, 4])
         #expect(calls.value == 0)
         #expect(cache.map(\.key) == [2, 4])
-        #expect(Array(cache.keys) == [2, 4])
         #expect(cache.entries(orderedBy: .written).map(\.key) == [2, 4])
     }
 

@@ -89,8 +89,6 @@ struct PassEndTests {
         let isAhead = form == .async
         #expect(keys == (isAhead ? Array(0..<10) : [0, 1, 2, 3, 4, 5, 7, 9]))
         #expect(cache.statistics.failures == (isAhead ? 0 : 1))
-        #expect(Array(cache.keys) == (isAhead ? [0, 1, 2, 3, 4, 5, 6, 7, 9] : [0, 1, 2, 3, 4, 5, 7, 9]))
-        try expectInvariants(cache)
     }
 
     @Test(arguments: Form.allCases, StoreKind.allCases)
