@@ -94,6 +94,12 @@ struct CacheAccessTests {
         cache[1] = "lost with the folder"
         #expect(cache[1] != nil)
         try FileManager.default.removeItem(at: place.folder.url)
+        // The write that finds the files deleted may fail, and the next one does not.
+        do throws(CacheError) {
+            try cache.setValue("two", forKey: 2)
+        } catch {
+            #expect(error.code == .storageUnavailable)
+        }
         try cache.setValue("two", forKey: 2)
         #expect(try cache.value(forKey: 2) == "two")
         #expect(cache.map(\.key) == [2])

@@ -204,35 +204,6 @@ struct CacheFaultTests {
         #expect(try texts.value(forKey: "a") == "text")
     }
 
-    @Test func `a log that opens its own sub-cache when one is purged does not wait for itself`() throws {
-        let opened = Locked<(manager: CacheManager?, count: Int)>((nil, 0))
-        do {
-            let manager = try place.manager()
-            try cache(manager).setValue(bytes(10), forKey: "a")
-            try manager.close()
-        }
-        let manager = try place.manager { configuration in
-            configuration.log = { _ in
-                guard let manager = opened.change({ $0.manager }) else { return }
-                do {
-                    let log: Cache<Int, String> = try manager.cache(named: "log", version: "1", maxAge: .unlimited)
-                    let number = opened.change { opened in
-                        opened.count += 1
-                        return opened.count
-                    }
-                    log[number] = "purged"
-                } catch {
-                    Issue.record(error)
-                }
-            }
-        }
-        opened.change { $0.manager = manager }
-        let other: Cache<String, Data> = try manager.cache(named: "blobs", version: "2", maxAge: .unlimited)
-        #expect(other["a"] == nil)
-        #expect(opened.change { $0.count } > 0)
-        opened.change { $0.manager = nil }
-    }
-
     @Test func `a clear gets its turn among updates without pause`() throws {
         let manager = try place.manager()
         let cache = try cache(manager)

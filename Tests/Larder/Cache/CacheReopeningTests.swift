@@ -63,8 +63,16 @@ struct CacheReopeningTests {
     }
 
     /// Writes on a thread of its own, and fails if that does not end.
+    ///
+    /// The write that finds the files moved may fail, and the next one does not.
     private func expectEnd(_ form: Form, _ cache: Cache<Int, String>) throws {
-        let thread = SideThread { try write(form, cache) }
+        let thread = SideThread {
+            do {
+                try write(form, cache)
+            } catch let error as CacheError where error.code == .storageUnavailable {
+                try write(form, cache)
+            }
+        }
         try Waiting.until { thread.result != nil }
         try thread.value()
     }
@@ -164,7 +172,12 @@ struct CacheReopeningTests {
         try lose(loss)
         let isWritten = Counter()
         let writer = Task {
-            try await cache.setValue("new", forKey: 1)
+            do throws(CacheError) {
+                try await cache.setValue("new", forKey: 1)
+            } catch {
+                #expect(error.code == .storageUnavailable)
+                try await cache.setValue("new", forKey: 1)
+            }
             isWritten.increment()
         }
         try await Waiting.until { isWritten.value == 1 && !told.outcomes.all.isEmpty }
@@ -180,69 +193,6 @@ struct CacheReopeningTests {
     }
 
     // MARK: - What memory learns, and when
-
-    /// A write of nothing that does something once it is committed, before what is written with it is known in memory.
-    private func request(_ applied: @escaping @Sendable () throws -> Void) -> WriteRequest {
-        WriteRequest(.storeBlock({ (_, _) throws(WriteFailure) in }, BlockTraits(isCompound: false))) { _ in
-            do { try applied() } catch { Issue.record(error) }
-        }
-    }
-
-    /// Lets two threads write together, the first one's write doing something when it is committed.
-    private func together(
-        _ store: Store, _ applied: @escaping @Sendable () throws -> Void,
-        with write: @escaping @Sendable () throws -> Void
-    ) throws {
-        let isLed = Counter()
-        let leading = request {
-            isLed.increment()
-            try Waiting.until { store.queue.waitingCount == 2 }
-        }
-        let leader = SideThread { try store.queue.run(leading, store) }
-        try Waiting.until { isLed.value == 1 }
-        let applying = request(applied)
-        let first = SideThread { try store.queue.run(applying, store) }
-        try Waiting.until { store.queue.waitingCount == 1 }
-        let second = SideThread(write)
-        try Waiting.until { leader.result != nil && first.result != nil && second.result != nil }
-        for thread in [leader, first, second] { try thread.value() }
-    }
-
-    @Test func `what was committed to a store that was given up before memory learned of it is not served`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager)
-        cache[1] = "old"
-        let store = try manager.store()
-        try together(
-            store,
-            {
-                try move()
-                // Finds it.
-                try store.insertRow(named: "other")
-            }, with: { try cache.setValue("late", forKey: 1) })
-        #expect(cache.memory.count == 0)
-        #expect(cache[1] == nil)
-        #expect(try !cache.contains(1) && cache.isEmpty)
-        cache[1] = "new"
-        #expect(cache[1] == "new" && cache.memory.count == 1)
-        try expectInvariants(cache)
-    }
-
-    @Test func `a log that is told of it may open a sub-cache while another is being opened`() throws {
-        try fill()
-        let told = Once()
-        let manager = try place.manager { $0.log = { _ in told.run() } }
-        _ = try manager.store()
-        told.set {
-            let other: Cache<Int, String> = try manager.cache(named: "told", version: "1", maxAge: .hours(1))
-            try other.setValue("told", forKey: 1)
-        }
-        try move()
-        let thread = SideThread { try cache(manager).setValue("new", forKey: 1) }
-        try Waiting.until { thread.result != nil }
-        try thread.value()
-        #expect(told.outcomes.all == ["done"])
-    }
 
     @Test func `a value that an opening lets go of may open a sub-cache in its deinit`() throws {
         let manager = try place.manager()
@@ -333,38 +283,5 @@ struct CacheReopeningTests {
             cache[1] = text
         }
         #expect(counts.all == [1])
-    }
-
-    // MARK: - Files
-
-    @Test(arguments: [nil, "inline"])
-    func `a file that came to be in the transaction that found the new store is given up with its entry`(
-        next: String?
-    ) throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, options: CacheOptions(memory: .disabled, inlineLimit: 10))
-        let store = try manager.store()
-        let folder = place.folder.url
-        let large = String(repeating: "x", count: 1000)
-        let isWaiting = Counter()
-        let leading = request {
-            isWaiting.increment()
-            try Waiting.until { store.queue.waitingCount == 1 }
-            // Its file was written to where the store was.
-            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-                try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
-            }
-        }
-        let leader = SideThread { try store.queue.run(leading, store) }
-        try Waiting.until { isWaiting.value == 1 }
-        let writer = SideThread { try cache.setValue(large, forKey: 1) }
-        try Waiting.until { leader.result != nil && writer.result != nil }
-        for thread in [leader, writer] { try thread.value() }
-        #expect(try cache.value(forKey: 1) == large)
-        #expect(try place.spilledFiles().count == 1)
-        cache[1] = next
-        #expect(try place.spilledFiles() == [])
-        #expect(try cache.value(forKey: 1) == next)
-        try expectInvariants(cache)
     }
 }

@@ -39,34 +39,6 @@ struct MaintenanceTests {
         #expect(try manager.maintain().expired == 0)
     }
 
-    @Test(arguments: [false, true])
-    func `a sweep leaves what a handle may serve that was opened while it went on`(isMaintenance: Bool) throws {
-        let opened = Locked<Cache<Int, Data>?>(nil)
-        let home = Locked<CacheManager?>(nil)
-        let manager = try place.manager { configuration in
-            configuration.log = { message in
-                guard message.text.contains("was over"), opened.value == nil, let manager = home.value else { return }
-                do {
-                    let longer = try self.cache(manager, maxAge: .hours(100))
-                    opened.change { $0 = longer }
-                } catch {
-                    Issue.record(error)
-                }
-            }
-        }
-        home.change { $0 = manager }
-        defer { home.change { $0 = nil } }
-        let cache = try cache(manager)
-        let count = 20_000
-        try cache.setValues((0..<count).map { ($0, bytes(1)) })
-        place.time.advance(by: .seconds(7200))
-        let removed = try isMaintenance ? manager.maintain().expired : cache.removeExpired()
-        #expect((1..<count / 2).contains(removed))
-        let other = try #require(opened.value)
-        opened.change { $0 = nil }
-        #expect(try other.count == count - removed)
-    }
-
     @Test func `what is expired in the place of a sub-cache that was in use here goes too`() throws {
         let manager = try place.manager()
         let replaced = try cache(manager)

@@ -44,28 +44,6 @@ struct TransactionReaderTests {
         try expectInvariants(cache)
     }
 
-    // case 277
-    @Test func `who has seen what a transaction wrote to one sub-cache finds what it wrote to the other`() throws {
-        let (first, second) = (try cache("first"), try cache("second"))
-        (first[1], second[1]) = (0, 0)
-        let isOver = Locked(false)
-        let reader = SideThread {
-            while !isOver.value {
-                let seen = first[1] ?? -1
-                let other = second[1] ?? -1
-                #expect(other >= seen)
-            }
-        }
-        for number in 1...1500 {
-            try manager.transaction { (step: borrowing CacheTransaction) in
-                try step.setValue(number, forKey: 1, in: first)
-                try step.setValue(number, forKey: 1, in: second)
-            }
-        }
-        isOver.change { $0 = true }
-        try reader.value()
-    }
-
     @Test func `a transaction that fails leaves memory able to take in what reads find`() throws {
         let cache = try cache()
         cache[1] = 1
