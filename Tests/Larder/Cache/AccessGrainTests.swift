@@ -79,7 +79,7 @@ struct AccessGrainTests {
     }
 
     // cases 126, 127
-    @Test func `limits and trims go by what memory knows, and write none of it down`() throws {
+    @Test func `limits and trims go by what memory knows`() throws {
         let cache = try cache { $0.disk = DiskLimits(countLimit: 100) }
         for key in 0..<100 { cache[key] = Self.value }
         for key in 0..<50 { #expect(cache[key] != nil) }
@@ -90,9 +90,6 @@ struct AccessGrainTests {
         #expect(try cache.trim(toCount: 75) == 25)
         #expect(Array(cache.keys) == Array(0..<25) + Array(100..<150))
         #expect(cache.entries(orderedBy: .accessed, descending: true, limit: 1).map(\.key) == [24])
-        var intruder = try Intruder(place.url)
-        try intruder.execute("DELETE FROM entry WHERE used IS NOT NULL")
-        #expect(try cache.count == 75)
     }
 
     @Test func `the limit of the whole store goes by what memory knows`() throws {

@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -49,62 +48,6 @@ struct OneMomentTests {
         #expect(both == [1: Data([1]), 2: Data([1])])
         #expect(try cache.values(forKeys: [1, 2]) == [1: Data([2]), 2: Data([2])])
         try expectInvariants(cache)
-    }
-
-    // case 233
-    @Test(arguments: [0, 1, 5, RowLedger.mostReadings])
-    func `rows whose files are given up before they are read are read anew, at last while nobody writes`(
-        times: Int
-    ) throws {
-        let cache: Cache<Int, Data> = try manager.cache(
-            named: "files", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 0))
-        try cache.setValues([(1, Data([0])), (2, Data([0]))])
-        let store = try manager.store()
-        let ledger = try #require(store.live["files"])
-        let before = store.queue.transactions
-        let readings = Counter()
-        let read: @Sendable (inout Connection, Int64) throws(SQLiteError) -> [EntryRow?] = {
-            (connection, id) throws(SQLiteError) in
-            let rows = [try connection.row(id, .integer(1)), try connection.row(id, .integer(2))]
-            let number = readings.increment()
-            if number <= times {
-                let data = Data([UInt8(number)])
-                do { try cache.setValues([(1, data), (2, data)]) } catch { Issue.record(error) }
-            }
-            return rows
-        }
-        let rows = try #require(try ledger.together(try ledger.readMoment(read), nil, read))
-        #expect(rows.map { $0?.payload } == [Data([UInt8(times)]), Data([UInt8(times)])])
-        #expect(readings.value == times + 1)
-        let turns = times == RowLedger.mostReadings ? 1 : 0
-        #expect(store.queue.transactions == before + times + turns)
-    }
-
-    // case 233
-    @Test func `inside an update rows are read beside writers no more often, and then while nobody writes`() throws {
-        let cache: Cache<Int, Data> = try manager.cache(
-            named: "files", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 0))
-        try cache.setValues([(1, Data([0])), (2, Data([0]))])
-        let store = try manager.store()
-        let ledger = try #require(store.live["files"])
-        let readings = Counter()
-        let read: @Sendable (inout Connection, Int64) throws(SQLiteError) -> [EntryRow?] = {
-            (connection, id) throws(SQLiteError) in
-            let rows = [try connection.row(id, .integer(1)), try connection.row(id, .integer(2))]
-            let number = readings.increment()
-            // For ever, but for a test that has failed; in the turn at the end nobody else could.
-            if !store.queue.isLedHere, number < 100 {
-                let writer = SideThread {
-                    for key in [1, 2] { try cache.setValue(Data([UInt8(number)]), forKey: key) }
-                }
-                do { try writer.value() } catch { Issue.record(error) }
-            }
-            return rows
-        }
-        let rows = try cache.update(9) { _ in try ledger.together(try ledger.readMoment(read), nil, read) }
-        #expect(readings.value == RowLedger.mostReadings + 1)
-        let last = Data([UInt8(RowLedger.mostReadings)])
-        #expect(rows?.map { $0?.payload } == [last, last])
     }
 
     @Test func `a file that is damaged keeps none of the others from being read`() throws {

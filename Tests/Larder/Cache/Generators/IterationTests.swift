@@ -89,10 +89,13 @@ struct IterationTests {
         var seen: [Int] = []
         for (key, _) in cache {
             seen.append(key)
+            // An entry that is written during the pass may be in it.
+            guard key < 2000 else { continue }
             cache[key] = key.isMultiple(of: 2) ? nil : "again"
             cache[key + 1_000_000] = "new"
         }
-        #expect(seen == Array(0..<2000))
+        #expect(seen.filter { $0 < 2000 } == Array(0..<2000))
+        #expect(Set(seen).count == seen.count)
         #expect(try cache.count == 3000)
     }
 
@@ -148,14 +151,14 @@ struct IterationTests {
             cache[next] = "more"
             next += 1
         }
-        #expect(seen == 1500)
+        #expect(seen >= 1500)
         seen = 0
         for _ in cache.entries(orderedBy: .written) {
             seen += 1
             cache[next] = "more"
             next += 1
         }
-        #expect(seen == 3000)
+        #expect(seen >= 3000)
     }
 
     @Test(arguments: StoreKind.allCases)

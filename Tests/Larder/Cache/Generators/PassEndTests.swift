@@ -111,22 +111,6 @@ struct PassEndTests {
     }
 
     @Test(arguments: Form.allCases, StoreKind.allCases)
-    func `what comes in half way, before the end of the pass or behind it, is not in it`(form: Form, kind: StoreKind)
-        async throws
-    {
-        let bench = try Workbench(kind)
-        let cache = try bench.numbers()
-        try await cache.setValues((0..<2000).map { ($0 * 10, "\($0 * 10)") })
-        let seen = try await walk(cache, form) { key in
-            // In the first page, and when all pages that follow have something to leave out.
-            if key == 100 { for number in 0..<100 { cache[number * 200 + 5] = "\(number * 200 + 5)" } }
-            if key == 15_000 { cache[30_000] = "30000" }
-            return true
-        }
-        #expect(seen == (0..<2000).map { $0 * 10 })
-    }
-
-    @Test(arguments: Form.allCases, StoreKind.allCases)
     func `a pass ends though another thread inserts without pause, before it and behind`(form: Form, kind: StoreKind)
         async throws
     {
@@ -152,7 +136,7 @@ struct PassEndTests {
         try await onThread { ended.wait() }
         #expect(Set(seen).count == seen.count)
         #expect(seen.filter { (0..<2000).contains($0) } == Array(0..<2000))
-        // Of what was inserted only what was there at its start.
+        // Nothing that was not inserted.
         #expect(seen.count <= 2000 + count)
         #expect(cache.statistics.failures == 0)
     }
