@@ -42,7 +42,7 @@ struct GeneratedTests {
         #expect(runs.value == 2)
     }
 
-    @Test func `synchronous and bulk calls know an absence too`() async throws {
+    @Test func `a synchronous call knows an absence too`() async throws {
         let cache = try bench.numbers()
         let runs = runs
         func sync() throws -> String? {
@@ -53,18 +53,6 @@ struct GeneratedTests {
         }
         #expect(try sync() == nil)
         #expect(try sync() == nil && runs.value == 1)
-        let values = try await cache.values(forKeys: [1, 2, 3]) { keys -> [Int: Generated<String>] in
-            #expect(keys == [2, 3])
-            return [2: .value("two"), 3: .none(for: .minutes(1))]
-        }
-        #expect(values == [2: "two"])
-        func syncMany() throws -> [Int: String] {
-            try cache.values(forKeys: [1, 2, 3, 4]) { keys -> [Int: Generated<String>] in
-                #expect(keys == [4])
-                return [4: .value("four", maxAge: .seconds(1))]
-            }
-        }
-        #expect(try syncMany() == [2: "two", 4: "four"])
         // A closure that returns a value cannot leave its caller without one.
         #expect(try await cache.value(forKey: 1) { _ in "one" } == "one")
         #expect(try sync() == "one")
@@ -205,26 +193,5 @@ struct GeneratedTests {
         #expect(entry?.extendedData == Data((isChanged ? "v2" : "v1").utf8))
         #expect(try await value(1) == entry?.value)
         #expect(runs.value == 1)
-    }
-
-    @Test func `refreshes that start together run in one call of the bulk closure`() async throws {
-        let cache = try bench.numbers(.minutes(1))
-        let calls = Locked<[[Int]]>([])
-        let value = cache.bulkGenerator(GenerationPolicy(staleFor: .seconds(3600))) { keys in
-            calls.change { $0.append(keys) }
-            return Dictionary(uniqueKeysWithValues: keys.map { ($0, Generated.value("\($0)")) })
-        }
-        let keys = Array(1...10)
-        for key in keys { #expect(try await value(key) == "\(key)") }
-        #expect(calls.value.count == 10)
-        calls.change { $0 = [] }
-        bench.time.advance(by: .seconds(61))
-        for key in keys + keys { #expect(try await value(key) == "\(key)") }
-        #expect(calls.value.isEmpty)
-        bench.time.advance(by: .milliseconds(5))
-        try await Waiting.until { calls.value.count == 1 && !cache.isGenerating }
-        #expect(calls.value == [keys])
-        #expect(try await value(1) == "1")
-        #expect(calls.value.count == 1)
     }
 }
