@@ -12,7 +12,7 @@ struct NotModifiedTests {
     }
 
     @Test(arguments: ["expiry", "eviction"])
-    func `not modified stores the old value again though it went meanwhile`(cause: String) async throws {
+    func `not modified gives the old value though it went meanwhile`(cause: String) async throws {
         let cache = try bench.numbers(.minutes(1))
         try await cache.setValue("body", forKey: 1, extendedData: Data([1]))
         bench.time.advance(by: .seconds(61))
@@ -28,8 +28,6 @@ struct NotModifiedTests {
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
         gate.open()
         #expect(try await entry.value == "body")
-        let stored = try await cache.entry(forKey: 1)
-        #expect(stored?.value == "body" && stored?.extendedData == Data([1]))
     }
 
     @Test(arguments: ["set", "remove"])
