@@ -146,14 +146,6 @@ struct RecoveryTests {
         #expect(try databasesSetAside().count == 1)
     }
 
-    @Test func `a damaged page that a write meets is answered by a new store that has the write`() throws {
-        try makeWithoutLog()
-        let manager = try CacheManager(url: url)
-        try url.overwritePagesBehindSchema()
-        try manager.store().insertRow(named: "acknowledged")
-        #expect(try manager.store().rowCount() == 1)
-    }
-
     @Test func `a damaged page under the policy to fail is an error that changes nothing`() throws {
         try makeWithoutLog()
         let manager = try CacheManager(url: url, configuration: configuration(.fail))
@@ -164,20 +156,6 @@ struct RecoveryTests {
             #expect(error?.sqliteCode.map { $0 & 0xff } == 11)
         }
         #expect(try setAside() == [])
-    }
-
-    @Test(arguments: ["DROP TABLE entry", "DROP TABLE cache", "ALTER TABLE entry DROP COLUMN cost"])
-    func `tables that another program changes under an open store are damage`(change: String) throws {
-        let manager = try CacheManager(url: url)
-        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
-        cache[1] = 1
-        var intruder = try Intruder(url)
-        try intruder.execute(change)
-        try cache.setValue(2, forKey: 2)
-        #expect(try cache.value(forKey: 2) == 2)
-        #expect(try cache.value(forKey: 1) == nil)
-        #expect(try manager.cacheInfo().map(\.count) == [1])
-        #expect(try databasesSetAside().count == 1)
     }
 
     @Test func `missing tables are damage`() throws {

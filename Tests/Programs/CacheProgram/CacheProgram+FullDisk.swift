@@ -7,7 +7,7 @@ extension CacheProgram {
     /// Fills a disk with entries of two caches, and writes on.
     static func evictWhenFull(_ folder: String, isLarge: Bool, isExpired: Bool) async throws {
         let disk = try FullDisk(folder, valueSize: isLarge ? 20_000 : 900)
-        try disk.fill(folder)
+        try disk.fill()
         if isExpired { disk.now.add(Date(timeIntervalSince1970: 1_700_000_000 + 2 * 86_400)) }
         let evicted = try disk.cache("evicted", .evict)
         try disk.write(to: evicted)
@@ -42,12 +42,11 @@ private final class FullDisk {
             options: CacheOptions(memory: .disabled, inlineLimit: 2000, onFullDisk: policy))
     }
 
-    func fill(_ folder: String) throws {
+    func fill() throws {
         let (kept, filling) = (try cache("kept", .fail), try cache("evicted", .fail))
         for key in 0..<10 { try kept.setValue(value, forKey: key) }
         for key in 0..<3 { try filling.setValue(value, forKey: key, pinned: true) }
         say("full", CacheProgram.code { while true { try filling.setValue(value, forKey: count); count += 1 } })
-        try CacheProgram.takeRest(folder + "/rest")
         say("refused", CacheProgram.code { try filling.setValue(value, forKey: -1) })
     }
 

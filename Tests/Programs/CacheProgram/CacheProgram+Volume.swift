@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 
 /// Sub-caches on a volume that has little room.
@@ -70,7 +69,6 @@ extension CacheProgram {
                     try $0.setValue(small, forKey: "new", in: cache)
                 }
             })
-        say("made", code { _ = try cache.value(forKey: "new") { _ in small } })
         // Everything is there, in both places, and nothing else.
         say("old", try cache.value(forKey: "file") == file, try cache.value(forKey: "row") == row)
         say("files", try files(folder) == names)
@@ -99,39 +97,6 @@ extension CacheProgram {
         // Not much more went than had to.
         say("most", try cache.count > 100, cache.statistics.spaceEvictions == report.trimmed)
         try manager.close()
-    }
-
-    /// Looks after a floor while somebody stands in the log, so that nothing comes back to the volume, and once nobody does.
-    static func sinkPinned(_ folder: String) throws {
-        let url = URL(fileURLWithPath: folder + "/store.sqlite")
-        do {
-            let manager = try CacheManager(url: url, configuration: configuration { _ in })
-            try rows(manager).setValues((0..<500).map { ($0, Data(count: 12_000)) })
-            try manager.close()
-        }
-        var configuration = configuration { _ in }
-        let floor = try free(folder) + 1_000_000
-        configuration.freeSpaceFloor = floor
-        let manager = try CacheManager(url: url, configuration: configuration)
-        let cache = try rows(manager)
-        var reader = try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 1000))
-        try reader.transaction(.reading) { (connection) throws(SQLiteError) in
-            _ = try connection.pageCount()
-            for _ in 0..<5 {
-                let report = code { try manager.maintain() }
-                say("maintained", report)
-            }
-            say("kept", code { _ = try cache.count } == "nothing" && (0..<500).count { cache[$0] != nil } > 300)
-        }
-        try manager.maintain()
-        say("above", try free(folder) >= floor, try cache.count > 300, cache[499] != nil)
-        try manager.close()
-    }
-
-    private static func rows(_ manager: CacheManager) throws -> Cache<Int, Data> {
-        try manager.cache(
-            named: "rows", version: "1", maxAge: .days(1),
-            options: CacheOptions(memory: .disabled, inlineLimit: .max, onFullDisk: .fail))
     }
 
     /// Sets several times as much as the volume holds, value by value, and says what was wrong after any of that.

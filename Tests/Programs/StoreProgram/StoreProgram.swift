@@ -35,7 +35,6 @@ struct StoreProgram {
         case "make-many": try makeMany(arguments[0], prefix: arguments[1])
         case "open-full": try openFull(arguments[0])
         case "read-and-write": readAndWrite(arguments[0])
-        case "read-on": try readOn(arguments[0], pauseMilliseconds: arguments[1])
         case "insert-until-full": try insertUntilFull(arguments[0])
         default: try runBlobs(verb, arguments)
         }
@@ -156,31 +155,6 @@ struct StoreProgram {
         } catch {
             say("error", error.code)
         }
-    }
-
-    /// Reads all the time, with a pause after each read, until it is told to stop; told to wait, it does so between two
-    /// reads, for another line.
-    private static func readOn(_ path: String, pauseMilliseconds pause: String) throws {
-        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: .patient)
-        let store = try manager.store()
-        _ = try store.rowCount()
-        say("reading")
-        // Between two reads it waits for the word to stop.
-        var input = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
-        var count = 0
-        while true {
-            if poll(&input, 1, Int32(pause) ?? 0) != 0 {
-                guard readLine() == "wait" else { break }
-                // The machine may have kept the processor from this one since a read that saw a short log.
-                _ = try store.read { (connection) throws(SQLiteError) in try connection.userVersion() }
-                say("waiting")
-                _ = readLine()
-            }
-            _ = try store.read { (connection) throws(SQLiteError) in try connection.userVersion() }
-            count += 1
-        }
-        say("read", count)
-        try manager.close()
     }
 
     /// Makes store after store and writes a few rows into each, until it is killed; reports what is acknowledged.
