@@ -27,29 +27,6 @@ struct OneMomentTests {
         try expectNothingTorn(CacheOptions(memory: .disabled, inlineLimit: 0), read)
     }
 
-    // case 233, 237, 238
-    @Test(arguments: Read.allCases)
-    func `values in files are of the moment of the call, though they are written anew while it decodes`(read: Read)
-        throws
-    {
-        let hook = Locked<(@Sendable () throws -> Void)?>(nil)
-        let codec = ValueCodec<Data>(identifier: "hooked", encode: { $0 }) { data in
-            let body = hook.value
-            hook.change { $0 = nil }
-            try body?()
-            return data
-        }
-        let cache: Cache<Int, Data> = try manager.cache(
-            named: "files", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 0),
-            codec: codec)
-        try cache.setValues([(1, Data([1])), (2, Data([1]))])
-        hook.change { $0 = { try cache.setValues([(1, Data([2])), (2, Data([2]))]) } }
-        let both = read == .values ? try cache.values(forKeys: [1, 2]) : try cache.snapshot()
-        #expect(both == [1: Data([1]), 2: Data([1])])
-        #expect(try cache.values(forKeys: [1, 2]) == [1: Data([2]), 2: Data([2])])
-        try expectInvariants(cache)
-    }
-
     @Test func `a file that is damaged keeps none of the others from being read`() throws {
         let cache: Cache<Int, Data> = try manager.cache(
             named: "files", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 0))

@@ -127,24 +127,6 @@ struct ReadOnlyTests {
         #expect(try reader.store().rowCount() == 3)
     }
 
-    @Test func `who only reads makes nothing anew when the last writer has gone`() throws {
-        let writer = try CacheManager(url: url)
-        try writer.store().insertRow(named: "a")
-        let reader = try open()
-        try writer.close()
-        for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
-        try Data(repeating: 120, count: 5000).write(to: url)
-        let error = #expect(throws: CacheError.self) {
-            // What is in its cache may still be read; the next renewal finds the file gone.
-            for _ in 0..<3 {
-                _ = try reader.store().rowCount()
-                _ = try reader.store().isIdle
-            }
-        }
-        #expect(error?.code == .storageUnavailable)
-        #expect(try folder.names == ["store.sqlite"])
-    }
-
     @Test func `where there is nothing, nothing is made`() throws {
         let missing = #expect(throws: CacheError.self) { try open() }
         #expect(missing?.code == .storageUnavailable)

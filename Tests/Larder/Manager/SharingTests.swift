@@ -62,18 +62,4 @@ struct SharingTests {
         }
         #expect(try CacheManager.rowCount(at: url) == 201)
     }
-
-    // cases 208, 274
-    @Test func `who is told of a recovery may use the store, and open others`() throws {
-        let (url, other) = (url, folder("other.sqlite"))
-        var configuration = CacheManager.Configuration()
-        configuration.log = { _ in
-            #expect(throws: Never.self) { try CacheManager.rowCount(at: url) }
-            #expect(throws: Never.self) { try CacheManager.rowCount(at: other) }
-        }
-        try Data(repeating: 120, count: 5000).write(to: url)
-        let manager = try CacheManager(url: url, configuration: configuration)
-        #expect(try manager.store().rowCount() == 0)
-        #expect(try folder.names.contains("other.sqlite"))
-    }
 }
