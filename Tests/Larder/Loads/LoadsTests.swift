@@ -69,19 +69,6 @@ struct LoadsTests {
         #expect(try await cache.value(1) { _ in "one" } == "one")
     }
 
-    @Test func `a look or a storing that fails, fails its callers`() async {
-        for findFails in [true, false] {
-            let plan = LoadPlan<Int, String> { _ in
-                if findFails { throw Failure() }
-                return [:]
-            } load: { _, _ in
-                throw Failure()
-            }
-            await #expect(throws: Failure()) { try await cache.loads.values(forKeys: [1]) { plan } }
-        }
-        #expect(cache.loads.isIdle)
-    }
-
     // MARK: - Cancellation
 
     @Test func `a cancelled caller leaves at once, and the others get the value`() async throws {

@@ -45,14 +45,4 @@ struct GenerationPurgeTests {
         #expect(made == 6)
         #expect(try self.cache("2")[1] == nil)
     }
-
-    @Test(arguments: [GenerationPolicy(), GenerationPolicy(staleFor: .seconds(5))])
-    func `a call that makes a value counts one miss`(policy: GenerationPolicy) async throws {
-        let cache = try cache()
-        let generator = cache.generator(policy) { $0 }
-        #expect(try await generator(1) == 1)
-        #expect(cache.statistics.misses == 1)
-        #expect(try await generator(1) == 1)
-        #expect(cache.statistics.misses == 1)
-    }
 }

@@ -58,34 +58,6 @@ struct NotModifiedTests {
         #expect(try await cache.metadata(forKey: 1)?.expiresAt == bench.time.now + 5)
     }
 
-    @Test(arguments: [CacheOptions.defaultInlineLimit, 0])
-    func `not modified stores the old bytes again, and encodes nothing`(inlineLimit: Int) async throws {
-        let encodings = Counter()
-        // Each encoding loses something.
-        let codec = ValueCodec<String>(identifier: "lossy") { text in
-            encodings.increment()
-            return Data(text.utf8.dropLast())
-        } decode: { data in
-            String(decoding: data, as: UTF8.self)
-        }
-        let twice = DataTransform(identifier: "twice", apply: { $0 + $0 }, undo: { $0.prefix($0.count / 2) })
-        let cache: Cache<Int, String> = try await bench.manager.cache(
-            named: "lossy", version: "1", maxAge: .minutes(1), options: CacheOptions(inlineLimit: inlineLimit).steady,
-            codec: codec.then(twice))
-        cache[1] = "body!"
-        for _ in 0..<3 {
-            bench.time.advance(by: .seconds(61))
-            let entry = try await cache.entry(forKey: 1) { _, _ in .notModified }
-            #expect(entry.value == "body")
-            #expect(entry.metadata.isFile == (inlineLimit == 0))
-            cache.memory.removeAll()
-            #expect(try await cache.entry(forKey: 1) == entry)
-        }
-        #expect(encodings.value == 1)
-        #expect(try cache.sizeOnDisk == 8)
-        #expect(try await bench.manager.verify().problems == [])
-    }
-
     @Test func `not modified keeps a cost that was given, also when memory has forgotten it`() async throws {
         let cache = try bench.numbers(.minutes(1))
         try await cache.setValue("body", forKey: 1, cost: 1000)
