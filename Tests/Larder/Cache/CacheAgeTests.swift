@@ -36,13 +36,14 @@ struct CacheAgeTests {
     // case 105
     @Test(arguments: [false, true])
     func `metadata tells of the last use, and asking for it is none`(isOnDiskAlone: Bool) throws {
-        let cache = try cache(.hours(1), isOnDiskAlone ? Self.noMemory : .init())
+        let cache = try cache(.hours(1), isOnDiskAlone ? Self.noMemory : CacheOptions().steady)
         cache[1] = "one"
         let written = place.time.now
         place.time.set(place.time.now + 60)
         #expect(try cache.metadata(forKey: 1)?.accessedAt == written)
         #expect(cache[1] == "one")
         let used = place.time.now
+        try manager.flush()
         place.time.set(place.time.now + 60)
         let metadata = try #require(try cache.metadata(forKey: 1))
         #expect(metadata.writtenAt == written && metadata.accessedAt == used && metadata.size == 4)

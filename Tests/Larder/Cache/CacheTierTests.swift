@@ -73,19 +73,6 @@ struct CacheTierTests {
         cache.memory.countLimit = 0
     }
 
-    @Test(arguments: [false, true])
-    func `extended data that is set later is no use of the entry`(isWrittenDown: Bool) throws {
-        let cache = try cache()
-        for key in 1...3 { cache[key] = Data([1]) }
-        for key in 1...3 { #expect(cache[key] != nil) }
-        if isWrittenDown { try manager.flush() }
-        try cache.setExtendedData(Data([1]), forKey: 1)
-        #expect(cache[2] != nil)
-        #expect(cache.entries(orderedBy: .accessed).map(\.key) == [1, 3, 2])
-        try cache.trim(toCount: 1)
-        #expect(Array(cache.keys) == [2])
-    }
-
     @Test func `a pass over memory hears of writes after the last handle but its own is gone`() throws {
         var opened: Cache<Int, Data>? = try cache()
         for key in 0..<4 { opened?[key] = Data([0]) }

@@ -25,8 +25,6 @@ struct LastMomentTests {
             }
         }
 
-        var isSliding: Bool { self == .slidingHandle || self == .ownSliding }
-
         func own(_ end: Date) -> MaxAge? {
             switch self {
             case .own: .seconds(100)
@@ -141,37 +139,10 @@ struct LastMomentTests {
             #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
             #expect(try await cache.removeExpired() == 0)
         }
-        // Another process may have read what slides, and not written that down yet.
-        let grace = age.isSliding ? Int(RowLedger.longestNote) : 0
-        let cache = try cache("maintained", age, tier, after: grace)
+        let cache = try cache("maintained", age, tier, after: 0)
         #expect(try await manager.maintain().expired == 0)
         place.time.set(place.time.now + 0.001)
         #expect(try await manager.maintain().expired == 1)
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
-    }
-
-    @Test(arguments: [false, true], [false, true])
-    func `maintenance spares what slides, by its own age too, and nothing else, until others have told of their reads`(
-        slidesByItself: Bool, isOpen: Bool
-    ) async throws {
-        let (plain, sliding) = (MaxAge.seconds(100), MaxAge.seconds(100).sinceLastAccess)
-        func open() throws -> Cache<Int, String> {
-            try manager.cache(
-                named: "a", version: "1", maxAge: slidesByItself ? plain : sliding, options: CacheOptions().steady)
-        }
-        var cache: Cache<Int, String>? = try open()
-        let written = place.time.now
-        try await cache?.setValue("one", forKey: 1, maxAge: slidesByItself ? sliding : nil)
-        try await cache?.setValue("two", forKey: 2, maxAge: slidesByItself ? nil : plain)
-        if !isOpen { cache = nil }
-        place.time.set(written + 105)
-        #expect(try await manager.maintain().expired == 1)
-        // Another process has read it at its last moment, and says so now.
-        var intruder = try Intruder(place.url)
-        try intruder.change("UPDATE entry SET accessed_at = accessed_at + 100000")
-        #expect(try await open().value(forKey: 1) == "one")
-        place.time.set(written + 300)
-        #expect(try await manager.maintain().expired == 1)
-        withExtendedLifetime(cache) {}
     }
 }

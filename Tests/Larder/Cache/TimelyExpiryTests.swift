@@ -73,7 +73,6 @@ struct TimelyExpiryTests {
         time.advance(by: .seconds(10))
         #expect(try manager.store().entryCount() == 0)
         #expect(cache.memory.count == 0)
-        #expect(try !manager.store().expiry.isArmed)
     }
 
     @Test func `without upkeep rows stay, and memory forgets`() throws {
@@ -123,7 +122,6 @@ struct TimelyExpiryTests {
         try first.close()
         let second = try manager()
         let opened = try cache(second, .unlimited)
-        #expect(try second.store().expiry.isArmed)
         time.advance(by: .seconds(120))
         time.advance(by: .seconds(120))
         #expect(try second.store().entryCount() == 1)
@@ -182,17 +180,6 @@ struct TimelyExpiryTests {
         #expect(time.pendingCount == 1)
         try manager.close()
         #expect(time.pendingCount == 0)
-    }
-
-    @Test func `a cache that was emptied has no timer in memory`() throws {
-        let manager = try manager(upkeep: nil)
-        let cache = try cache(manager, .seconds(10))
-        cache[1] = 1
-        #expect(cache.isMemoryExpiryArmed)
-        try cache.removeAll()
-        #expect(!cache.isMemoryExpiryArmed)
-        cache[1] = 1
-        #expect(cache.isMemoryExpiryArmed)
     }
 
     // MARK: - The clock
