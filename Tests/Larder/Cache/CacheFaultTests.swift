@@ -47,83 +47,6 @@ struct CacheFaultTests {
         #expect(try manager.maintain().trimmed == 0)
     }
 
-    // case 85
-    @Test func `what another process has added counts for a limit with the next few writes`() throws {
-        let manager = try place.manager()
-        let cache: Cache<Int, Int> = try manager.cache(
-            named: "a", version: "1", maxAge: .unlimited, options: CacheOptions(disk: DiskLimits(countLimit: 100)))
-        for key in 0..<50 { cache[key] = key }
-        var intruder = try Intruder(place.url)
-        try intruder.change(
-            """
-            INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
-                WITH RECURSIVE number(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM number WHERE i < 1059)
-                SELECT (SELECT id FROM cache WHERE is_retired = 0), i, 1, 0, 0, 1, x'00' FROM number
-            """)
-        #expect(try cache.count == 110)
-        for key in 50..<60 { cache[key] = key }
-        #expect((100...110).contains(try cache.count))
-        #expect(cache[59] == 59)
-    }
-
-    @Test func `a write that fails alone takes no row that could not be read with it`() async throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, CacheOptions(memory: .disabled, inlineLimit: 1000))
-        try await cache.setValue(bytes(2000), forKey: "a")
-        let file = try #require(try place.spilledFiles().first)
-        try bytes(2000, 6).write(to: place.folder(file))
-        #expect(try await cache.value(forKey: "a") == nil)
-        // SQLite finds that a row of more than a hundred bytes is larger than rows may be.
-        var shell = try Intruder(place.url)
-        try shell.execute(
-            """
-            CREATE TRIGGER limited BEFORE INSERT ON entry WHEN new.size > 100
-            BEGIN SELECT length(zeroblob(new.size * 20000000)); END
-            """)
-        let queue = try manager.store().queue
-        let before = queue.transactions
-        // The one that fails is the first of a batch.
-        let tasks = try await onThread {
-            try manager.transaction { _ in
-                try [101, 10].enumerated().map { index, count in
-                    let value = Data(count: count)
-                    let task = Task { () -> CacheError.Code? in
-                        do throws(CacheError) {
-                            try await cache.setValue(value, forKey: "b")
-                            return nil
-                        } catch {
-                            return error.code
-                        }
-                    }
-                    try Waiting.until { queue.waitingCount == index + 1 }
-                    return task
-                }
-            }
-        }
-        var codes: [CacheError.Code?] = []
-        for task in tasks { codes.append(await task.value) }
-        #expect(codes == [.tooLarge, nil])
-        #expect(queue.transactions == before + 1)
-        #expect(try place.spilledFiles().isEmpty)
-        #expect(cache.map(\.key) == ["b"])
-        #expect(try await manager.verify().isHealthy)
-    }
-
-    // case 97
-    @Test func `a handle whose folder was deleted goes on after a read too`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager)
-        cache["a"] = bytes(10)
-        try FileManager.default.removeItem(at: place.folder.url)
-        #expect(try cache.value(forKey: "b") == nil)
-        #expect(try cache.value(forKey: "c") == nil)
-        // Another handle meanwhile is of the same sub-cache.
-        let other = try self.cache(manager)
-        try cache.setValue(bytes(20), forKey: "b")
-        #expect(try other.value(forKey: "b") == bytes(20))
-        #expect(try cache.value(forKey: "b") == bytes(20))
-    }
-
     @Test func `a manager that only reads sees a sub-cache that is made after it looked`() throws {
         try place.manager().close()
         let reader = try place.manager { $0.access = .readOnly }
@@ -176,16 +99,6 @@ struct CacheFaultTests {
         #expect((60_000...110_000).contains(size), "\(size)")
     }
 
-    @Test func `what others removed is not made up for with fresh entries`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, CacheOptions(disk: DiskLimits(countLimit: 100), inlineLimit: 1000))
-        for number in 0..<100 { try cache.setValue(bytes(10), forKey: "old \(number)") }
-        var intruder = try Intruder(place.url)
-        try intruder.execute("DELETE FROM entry")
-        for number in 0..<90 { try cache.setValue(bytes(10), forKey: "\(number)") }
-        #expect(try cache.count == 90)
-    }
-
     @Test func `what one pair of types cannot read the next pair may`() throws {
         let manager = try place.manager()
         do {
@@ -202,25 +115,5 @@ struct CacheFaultTests {
         }
         let texts: Cache<String, String> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
         #expect(try texts.value(forKey: "a") == "text")
-    }
-
-    @Test func `a clear gets its turn among updates without pause`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager)
-        let isEnough = Locked(false)
-        let updates = Counter()
-        let updaters = (0..<3).map { lane in
-            SideThread {
-                while !isEnough.value {
-                    try cache.update("\(lane)") { $0 = Data([1]) }
-                    updates.increment()
-                }
-            }
-        }
-        try Waiting.until { updates.value > 30 || updaters.contains { $0.result != nil } }
-        for _ in 0..<5 { try cache.removeAll() }
-        isEnough.change { $0 = true }
-        for updater in updaters { try updater.value() }
-        #expect(try cache.count <= 3)
     }
 }

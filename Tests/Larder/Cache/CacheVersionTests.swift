@@ -223,18 +223,6 @@ struct CacheVersionTests {
         try expectInvariants(cache)
     }
 
-    @Test(arguments: [0, 700])
-    func `what others have cleared does not count for who clears with progress`(count: Int) throws {
-        try cache("1").setValues((0..<5000).map { ($0, "old") })
-        let cache = try cache("2")
-        try cache.setValues((0..<count).map { ($0, "v") })
-        let told = Told<CacheProgress>()
-        try cache.clear(progress: { told.add($0) })
-        #expect(told.all.map(\.completed) == (count == 0 ? [0] : [500, 700]))
-        #expect(told.all.allSatisfy { $0.total == count })
-        #expect(try allRows() == 0)
-    }
-
     @Test func `another process's bump supersedes, and calls on the whole store go on`() throws {
         let old = try cache("1")
         let sliding: Cache<Int, String> = try manager.cache(

@@ -58,37 +58,6 @@ struct EvictionTests {
         try expectInvariants(current)
     }
 
-    @Test(arguments: [true, false])
-    func `what a sub-cache that is opened meanwhile has counted is counted again`(isObserved: Bool) async throws {
-        let manager = try place.manager()
-        let store = try manager.writableStore()
-        try await cache(manager).setValues((0..<600).map { ($0, Data(count: 10)) })
-        try await manager.flush()
-        #expect(store.live["a"] == nil)
-        // As the limit of the whole store takes them.
-        let generation = try #require(try store.read { (c, _) throws(SQLiteError) in try c.liveGenerations() }.first)
-        let present = try store.present()
-        let ledger = RowLedger(
-            generation, present: present,
-            binding: GenerationBinding(
-                database: present.database, id: generation.id, root: generation.root, round: present.watch.round()),
-            store: store)
-        let victims = try store.read { (c, _) throws(SQLiteError) in try c.leastUsedOfAll(limit: 512) }
-            .map { RowVictim($0.1.key, $0.1.facts, used: $0.1.used) }
-        let cache = try cache(manager, "a", DiskLimits(countLimit: 600))
-        #expect(cache[0] != nil)
-        var changes = isObserved ? cache.changes(every: .milliseconds(1)).makeAsyncIterator() : nil
-        #expect(try ledger.remove(victims, .size).count == 512)
-        #expect(cache[0] == nil)
-        if isObserved {
-            place.time.advance(by: .milliseconds(1))
-            #expect(await changes?.next()?.isReset == true)
-        }
-        for key in 1000..<1512 { cache[key] = Data(count: 10) }
-        #expect(try cache.count == 600)
-        #expect(cache.statistics.countEvictions == 0)
-    }
-
     /// What lets entries be served after their end.
     enum Keeping: CaseIterable { case generator, option }
 

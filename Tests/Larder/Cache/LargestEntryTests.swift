@@ -65,8 +65,7 @@ struct LargestEntryTests {
 
     // case 334
     @Test func `a row that cannot be deleted keeps no other from being evicted`() throws {
-        let told = Told<LogMessage>()
-        let manager = try place.manager { $0.log = { told.add($0) } }
+        let manager = try place.manager()
         let cache = try cache(manager)
         for key in 0..<50 { try cache.setValue(Data(count: 100), forKey: key) }
         do {
@@ -91,9 +90,7 @@ struct LargestEntryTests {
             try manager.maintain()
             try manager.flush()
         }
-        let refusals = told.all.filter { $0.error?.message.contains("cannot delete the entry") == true }
-        #expect(refusals.count == 2)
-        // A value that is written can be deleted, or not, once more.
+        // It can be written all the same.
         cache[0] = Data(count: 5)
         #expect(cache[0]?.count == 5)
     }

@@ -119,57 +119,6 @@ struct MaintenanceTests {
         #expect(try self.cache(again).map(\.key) == [1, 3, 9])
     }
 
-    @Test func `of two rows of one key, which an index that had lost one let in, repairing keeps the later`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, options: CacheOptions(memory: .disabled))
-        for key in 1...3 { cache[key] = bytes(key) }
-        try Intruder.hideIndex(at: place.url) {
-            // As an index does that has lost it, the hidden one knows nothing of the row.
-            try $0.change(
-                """
-                INSERT INTO entry SELECT 100, cache, key, 4, written_at, accessed_at, age_rule, age, is_pinned, revision - 2,
-                    used, checksum, cost, file, tags, extended, x'00000000' FROM entry WHERE key = 2
-                """)
-        }
-        let again = try place.manager()
-        #expect(try !again.verify(repairing: true).isHealthy)
-        #expect(try again.verify().isHealthy)
-        #expect(try self.cache(again).map(\.value.count) == [1, 2, 3])
-        try expectInvariants(try self.cache(again))
-    }
-
-    @Test func `the small commit of maintenance is our own, so that memory goes on serving without a look at the disk`()
-        throws
-    {
-        let manager = try place.manager()
-        let cache = try cache(manager, options: CacheOptions(inlineLimit: .max).steady)
-        for key in 0..<200 { cache[key] = bytes(4000) }
-        let watch = try manager.store().present().watch
-        let round = watch.round()
-        let log = place.folder("store.sqlite-wal")
-        #expect(try log.fileSize() > 200 * 4096)
-        try manager.maintain()
-        // What is kept of it for removals on a full volume.
-        #expect(try log.fileSize() <= 192 << 10)
-        #expect(watch.round() == round)
-        cache.resetStatistics()
-        for key in 0..<200 { #expect(cache[key] == bytes(4000)) }
-        #expect(cache.statistics.memoryHits == 200 && cache.statistics.diskHits == 0)
-    }
-
-    @Test func `what another process's handle may still serve is left`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager, maxAge: .minutes(1))
-        cache[1] = bytes(10)
-        var other = try Intruder(place.url)
-        try other.change("UPDATE cache SET age = 3600000, keeps_expired = 60000")
-        place.time.advance(by: .seconds(120))
-        #expect(try cache.removeExpired() == 0 && manager.maintain().expired == 0)
-        place.time.advance(by: .seconds(3500))
-        #expect(try manager.maintain().expired == 0)
-        #expect(try cache.removeExpired() == 1)
-    }
-
     // case 92, 138
     @Test func `a purge gives back rows, files and the space of the database`() throws {
         let manager = try place.manager()

@@ -12,10 +12,6 @@ struct StoreTests {
 
     private func logSize() throws -> Int { try place.folder("store.sqlite-wal").fileSize() }
 
-    private func isInMainFile(_ text: String) throws -> Bool {
-        try Data(contentsOf: url).range(of: Data(text.utf8)) != nil
-    }
-
     private let wide = String(repeating: "x", count: 3000)
 
     // case 290
@@ -117,17 +113,6 @@ struct StoreTests {
         }
     }
 
-    @Test func `nothing waits for its time while nobody reads`() throws {
-        let manager = try place.manager()
-        for row in 0..<10 { try manager.store().insertRow(named: "\(row)") }
-        #expect(place.time.pendingCount == 0)
-        for _ in 0..<2 { _ = try manager.store().rowCount() }
-        #expect(place.time.pendingCount == 1)
-        place.time.advance(by: .seconds(1))
-        #expect(place.time.pendingCount == 0)
-        #expect(try manager.store().isIdle)
-    }
-
     @Test func `a store that could not be opened again is opened by a later call`() throws {
         let deep = place.folder.url.appendingPathComponent("gone/store.sqlite")
         let manager = try CacheManager(url: deep)
@@ -143,46 +128,6 @@ struct StoreTests {
         try FileManager.default.removeItem(at: deep.deletingLastPathComponent())
         try store.insertRow(named: "b")
         #expect(try store.rowCount() == 1)
-    }
-
-    @Test func `a log that another process holds is not copied again and again`() throws {
-        let manager = try place.manager()
-        let store = try manager.store()
-        try store.insertRow(named: "first")
-        var other = try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 0))
-        try other.holdSnapshot()
-        var checkpoints = 0
-        for row in 0..<2000 {
-            try store.insertRow(named: "\(wide) \(row)")
-            checkpoints += place.time.pendingCount
-            place.time.advance(by: .microseconds(1))
-        }
-        #expect((1...30).contains(checkpoints))
-        try other.releaseSnapshot()
-        #expect(try store.checkpoint()?.isComplete == true)
-    }
-
-    @Test(arguments: [false, true])
-    func `a close leaves a short log, copied already or not, and one without writes leaves the files as they are`(
-        isCopied: Bool
-    ) throws {
-        let manager = try place.manager()
-        try manager.store().write { (connection) throws(SQLiteError) in
-            for row in 0..<500 { try connection.insertRow(named: "\(wide) \(row)") }
-        }
-        #expect(try logSize() > 500 * 4096)
-        // A log of this length has asked for being copied in the background, where time stands still.
-        #expect(try place.time.pendingCount == 1 && !isInMainFile("\(wide) 499"))
-        if isCopied {
-            place.time.advance(by: .zero)
-            #expect(try isInMainFile("\(wide) 499") && logSize() > 500 * 4096)
-        }
-        try manager.close()
-        // What its file has in any case, see `DatabaseRoom`.
-        #expect(try isInMainFile("\(wide) 499") && logSize() <= 192 << 10)
-        let before = try place.folder.contents()["store.sqlite"]
-        #expect(try CacheManager.rowCount(at: url) == 500)
-        #expect(try place.folder.contents()["store.sqlite"] == before)
     }
 
     @Test func `threads that read, write and checkpoint at once get what they are owed`() throws {

@@ -188,15 +188,4 @@ struct TierTests {
         #expect(cache.memory.count == 0)
         #expect(cache[1] == "dear")
     }
-
-    @Test func `limits that pinned entries exceed are told of once`() async throws {
-        let cache = try bench.numbers(.hours(1), CacheOptions(disk: DiskLimits(countLimit: 2)))
-        let stream = bench.manager.events
-        for number in 1...8 { try await cache.setValue("\(number)", forKey: number, pinned: true) }
-        #expect(try cache.count == 8)
-        try await bench.manager.close()
-        var count = 0
-        for await event in stream { if case .limitReached = event.kind { count += 1 } }
-        #expect(count == 1)
-    }
 }
