@@ -32,26 +32,6 @@ struct CacheReentrancyTests {
         }
     }
 
-    // cases 208, 274
-    @Test func `a log whose own writes fail is told once`() throws {
-        let home = Locked<Cache<Int, Int>?>(nil)
-        let told = Told<String>()
-        let reader = try place.manager {
-            $0.access = .readOnly
-            $0.log = { message in
-                told.add(message.text)
-                home.value?[0] = 1
-            }
-        }
-        _ = try cache()
-        let reading: Cache<Int, Int> = try reader.cache(named: "a", version: "1", maxAge: .hours(1))
-        home.change { $0 = reading }
-        defer { home.change { $0 = nil } }
-        for _ in 1...2 { reading[1] = 1 }
-        #expect(told.all.count == 2)
-        #expect(reading.statistics.failures == 4)
-    }
-
     // case 42
     @Test func `a value's deinit may use the store, whatever takes the value away`() throws {
         let numbers = try cache()

@@ -60,11 +60,4 @@ struct ForeignKeyTests {
         #expect(try manager.maintain().expired == Self.rest.count)
         #expect(try manager.store().entryCount() == 0)
     }
-
-    @Test func `it goes with a write once a pass has met it`() throws {
-        let (manager, cache) = try damaged("CAST(x'6BF8' AS TEXT)")
-        #expect(Array(cache.keys).count == Self.rest.count)
-        cache["new"] = Data()
-        try Waiting.until { try manager.store().entryCount() == Self.rest.count + 1 }
-    }
 }

@@ -89,19 +89,4 @@ struct ValuelessTests {
         // They are gone all the same.
         #expect(cache[999] == nil && cache.statistics.failures == 1)
     }
-
-    @Test(arguments: [
-        Queries.firstKeys, Queries.nextKeys, Queries.firstOfAllKeys, Queries.nextOfAllKeys, Queries.lastKey,
-    ])
-    func `a page of keys is read from the index alone, and in its order`(query: SQL) throws {
-        let plan = try manager.store().read { (connection) throws(SQLiteError) in
-            try connection.with(SQL("EXPLAIN QUERY PLAN " + query.text)) { (statement) throws(SQLiteError) in
-                var steps: [String] = []
-                while try statement.step() { steps.append(statement.text(3)) }
-                return steps
-            }
-        }
-        #expect(plan.count == 1)
-        #expect(plan.first?.hasPrefix("SEARCH entry USING COVERING INDEX entry_key (") == true, "\(plan)")
-    }
 }

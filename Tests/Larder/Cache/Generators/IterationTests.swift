@@ -43,26 +43,6 @@ struct IterationTests {
         #expect(generator.next() == nil)
     }
 
-    // case 269
-    @Test func `a pass of a task reads the files of a page with the page, where it does not hold up the pool`()
-        async throws
-    {
-        let bench = try Workbench()
-        let cache = try bench.numbers(.hours(1), CacheOptions(memory: .disabled, inlineLimit: 0))
-        try await cache.setValues((1...5).map { ($0, "\($0)") })
-        let files = try (2...4).map { try #require(try cache.fileURL(forKey: $0)) }
-        var seen: [String] = []
-        for try await (_, value) in cache.async {
-            seen.append(value)
-            if seen.count == 1 { for file in files { try FileManager.default.removeItem(at: file) } }
-        }
-        #expect(seen == ["1", "2", "3", "4", "5"])
-        seen = []
-        for try await (_, value) in cache.async { seen.append(value) }
-        #expect(seen == ["1", "5"])
-        #expect(cache.statistics.failures == 3)
-    }
-
     // case 178
     @Test(arguments: StoreKind.allCases)
     func `a loop that is left early leaves no statement`(kind: StoreKind) throws {

@@ -101,34 +101,6 @@ struct OvertakenReadTests {
         try expectWhole(given.all.first ?? nil)
         #expect(entry.value == given.all.first??.value && entry.extendedData == given.all.first??.extendedData)
     }
-
-    @Test(arguments: [false, true])
-    func `an entry that goes between row and file counts as one miss`(allowingExpired: Bool) throws {
-        try cache.setValue(Data(count: 100), forKey: 1)
-        cache.resetStatistics()
-        let cache = cache
-        // The second time comes after the row.
-        hook.set { call in if call == 2 { try cache.remove(1) } }
-        #expect(try cache.entry(forKey: 1, allowingExpired: allowingExpired) == nil)
-        hook.set(nil)
-        #expect(try cache.isEmpty)
-        #expect(cache.statistics.misses == 1 && cache.statistics.diskHits == 0)
-    }
-
-    @Test func `a task's pass goes on behind a page whose entries have all gone between row and file`() async throws {
-        // Each stands on a page of its own.
-        try await cache.setValues((1...4).map { ($0, Data(repeating: UInt8($0), count: 300_000)) })
-        let cache = cache
-        hook.set { call in if call == 1 { try cache.removeValues(forKeys: [1, 3]) } }
-        defer { hook.set(nil) }
-        var seen: [Int] = []
-        for try await (key, value) in cache.async {
-            #expect(value.first == UInt8(key))
-            seen.append(key)
-        }
-        #expect(seen == [2, 4])
-        #expect(cache.statistics.failures == 0)
-    }
 }
 
 extension EntryOrder {
