@@ -35,7 +35,9 @@ package final class ChildProcess {
 
     package var identifier: Int32 { process.processIdentifier }
 
-    /// The next line that the program prints; nil when it has ended. A program that prints nothing for too long is killed.
+    /// The next line that the program prints; nil when it has ended.
+    ///
+    /// A program that prints nothing for too long is killed.
     package func line() -> String? {
         while true {
             if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

@@ -4,8 +4,9 @@ import Foundation
 ///
 /// The pool is as wide as the system says that there are processors, whichever of them the program may use.
 package enum OneProcessor {
-    /// Whether this system lets us say so.
-    package static let isAvailable = Namespaces.allow(wrapper + ["sh", "-c", "test $(getconf _NPROCESSORS_CONF) = 1"])
+    /// Whether long tests run, and this system lets us say so.
+    package static let isAvailable =
+        LongTests.areEnabled && Namespaces.allow(wrapper + ["sh", "-c", "test $(getconf _NPROCESSORS_CONF) = 1"])
 
     /// What stands before a program's words.
     package static let wrapper = [

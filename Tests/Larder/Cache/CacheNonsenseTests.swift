@@ -102,7 +102,7 @@ struct CacheNonsenseTests {
     }
 
     // case 289
-    @Test(arguments: nonsense, Kind.allCases)
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: nonsense, Kind.allCases)
     func `whatever meets the row first, it harms no other`(row: (change: String, isServed: Bool), kind: Kind) throws {
         for isRead in kind == .inline ? [false, true] : [false] {
             let place = try StorePlace()

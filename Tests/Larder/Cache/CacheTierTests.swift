@@ -171,7 +171,7 @@ struct CacheTierTests {
                 }
             }
             group.addTask {
-                for round in 0..<1500 {
+                for round in 0..<200 {
                     let (old, new) = (Data([UInt8(round & 255), 0]), Data([UInt8(round & 255), 1]))
                     for key in 0..<4 { cache[key] = old }
                     switch kind {

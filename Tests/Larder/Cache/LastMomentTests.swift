@@ -106,7 +106,7 @@ struct LastMomentTests {
     }
 
     // case 141, 142, 145, 152, 153, 154, 157, 161
-    @Test(arguments: Age.allCases, Tier.allCases)
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: Age.allCases, Tier.allCases)
     func `at the last moment of its age everybody is served an entry, and nobody a millisecond later`(
         age: Age, tier: Tier
     ) async throws {

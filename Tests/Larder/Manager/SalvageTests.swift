@@ -72,7 +72,8 @@ struct SalvageTests {
         // Some leaves of the table of entries, and some of the indexes.
         let indexPages = (2...main.count / 4096).filter { main[($0 - 1) * 4096] == 10 }
         let chosen =
-            pages.keys.sorted().shuffled(using: &random).prefix(12) + indexPages.shuffled(using: &random).prefix(8)
+            pages.keys.sorted().shuffled(using: &random).prefix(LongTests.areEnabled ? 12 : 3)
+            + indexPages.shuffled(using: &random).prefix(LongTests.areEnabled ? 8 : 2)
         var lostOnce = false
         for page in chosen {
             for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }

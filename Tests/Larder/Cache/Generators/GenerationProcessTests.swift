@@ -39,7 +39,7 @@ struct GenerationProcessTests {
     /// What the other process says of an entry of one maker.
     private func words(_ size: Int, _ mark: Int) -> String { "\(size) [\(mark)] \(mark)" }
 
-    @Test(arguments: [10, 5000], Order.allCases)
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: [10, 5000], Order.allCases)
     func `one key made in two processes at once: the later result stands, whole, and each has its own`(
         size: Int, order: Order
     ) async throws {
