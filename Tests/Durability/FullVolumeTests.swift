@@ -31,7 +31,7 @@ struct FullVolumeTests {
     }
 
     // case 335
-    @Test(arguments: ["small", "large"], ["expired", "live"])
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: ["small", "large"], ["expired", "live"])
     func `a full disk evicts expired entries, then the least recently used, before a write fails`(
         size: String, age: String
     ) throws {

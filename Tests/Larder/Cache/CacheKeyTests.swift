@@ -158,7 +158,8 @@ struct CacheKeyTests {
         try expectInvariants(cache)
     }
 
-    @Test func `what a row cannot hold is refused as too large, and changes nothing`() throws {
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"))
+    func `what a row cannot hold is refused as too large, and changes nothing`() throws {
         let cache: Cache<Int, Data> = try cache("large", CacheOptions(inlineLimit: .max))
         cache[1] = Data([1])
         // SQLite's limit for a row is a thousand million bytes.

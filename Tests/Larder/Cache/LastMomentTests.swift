@@ -141,7 +141,8 @@ struct LastMomentTests {
         }
         let cache = try cache("maintained", age, tier, after: 0)
         #expect(try await manager.maintain().expired == 0)
-        place.time.set(place.time.now + 0.001)
+        // Maintenance may wait until other processes have written down what they read.
+        place.time.set(place.time.now + 11)
         #expect(try await manager.maintain().expired == 1)
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
     }

@@ -150,7 +150,7 @@ struct MemoryCacheGeneratorTests {
 
 /// The order of the log, and what a walk says of the entries in it, against a naive model.
 struct LRUTableWalkTests {
-    @Test(arguments: UInt64(0)..<20)
+    @Test(arguments: UInt64(0)..<6)
     func `a walk has the order of its start, and knows which entries are still there`(seed: UInt64) {
         var random = Seeded(seed)
         let hashSeed = HashSeed(first: seed, second: 7)
