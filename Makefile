@@ -49,7 +49,7 @@ tests:
 
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
 release: setup
-	@LARDER_LONG_TESTS=1 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
+	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
 # The second run of the main example finds the entries of the first.
 examples: setup
@@ -65,17 +65,17 @@ sanitize: sanitize-thread sanitize-address
 
 # The house rules read sources: a sanitizer finds nothing there.
 sanitize-thread: setup
-	@LARDER_TSAN=1 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread -- --skip HouseRulesTests
+	@LARDER_TSAN=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread -- --skip HouseRulesTests
 
 # Without fake stacks, which take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
+	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
 
 ## make torture   kills processes, cuts the power, flips bits, fills disks, shares stores, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup
 	swift build --build-tests
-	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; LARDER_LONG_TESTS=1 swift test --skip-build --filter DurabilityTests; done
+	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 swift test --skip-build --filter DurabilityTests; done
 
 ## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
 bench: setup
