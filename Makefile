@@ -6,13 +6,17 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 setup:
 	@.ci/setup
+
+# The long tests record system calls. Without it they are skipped, and named at the end.
+strace:
+	@command -v strace >/dev/null || .ci/setup strace || echo "strace is missing, and could not be installed."
 
 ## make demo      installs what is missing, builds, runs the main example twice: the second run finds what the first one left
 demo: setup
@@ -31,7 +35,6 @@ quick: setup
 ## make check     everything else, in parts that also run alone: release, sanitize-thread, sanitize-address, torture
 ##                (ROUNDS=2), fuzz, interop, bench-quick. Goes on after a failure, and ends with a table
 check: setup
-	@.ci/setup strace
 	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
 
 ## make format    formats every source
@@ -48,7 +51,7 @@ tests:
 	@.ci/tests
 
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
-release: setup
+release: setup strace
 	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
 # The second run of the main example finds the entries of the first.
@@ -73,9 +76,11 @@ sanitize-address: setup
 
 ## make torture   kills processes, cuts the power, flips bits, fills disks, shares stores, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
-torture: setup
-	swift build --build-tests
-	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 swift test --skip-build --filter DurabilityTests; done
+torture: setup strace
+	@for round in $$(seq $(ROUNDS)); do \
+		echo "round $$round of $(ROUNDS)"; \
+		LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter DurabilityTests; \
+	done
 
 ## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
 bench: setup

@@ -76,6 +76,7 @@ if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
 
 /// Set by `make quick`: the only test target of the build.
 if let tests = Context.environment["LARDER_TESTS"] {
+    precondition(package.targets.contains { $0.name == tests }, "There is no test target \(tests).")
     package.targets.removeAll { $0.type == .test && $0.name != tests }
 }
 

@@ -5,13 +5,13 @@ cd "$(dirname "$0")/../.."
 venv=.build/interop-venv
 
 if ! command -v python3 >/dev/null; then
-    echo "interop: skipped, there is no python3"
-    exit 0
+    echo "interop needs python3." >&2
+    exit 1
 fi
 if ! "$venv/bin/python" -c 'import cbor2' 2>/dev/null; then
     if ! { python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check 'cbor2>=5.6,<6'; }; then
-        echo "interop: skipped, cbor2 could not be installed (no pip, or no network)"
-        exit 0
+        echo "interop needs Python's cbor2, which could not be installed (no pip, or no network)." >&2
+        exit 1
     fi
 fi
 swift build --product larder-test-cbor

@@ -45,7 +45,14 @@ package final class ChildProcess {
                 return String(decoding: rest[..<end], as: UTF8.self)
             }
             var ready = pollfd(fd: output.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
-            if poll(&ready, 1, Int32(Waiting.limit.components.seconds) * 1000) == 0 { kill() }
+            switch poll(&ready, 1, Int32(Waiting.limit.components.seconds) * 1000) {
+            case 0:
+                // What it started may hold the pipe open, so nothing more is read.
+                kill()
+                return nil
+            case -1: continue
+            default: break
+            }
             let more = output.fileHandleForReading.availableData
             if more.isEmpty {
                 defer { rest = Data() }

@@ -46,7 +46,7 @@ package enum Waiting {
         while try !isSo() {
             guard ContinuousClock.now < end else { throw InVain(file, line) }
             looks += 1
-            if looks < 100 { await Task.yield() } else { try? await Task.sleep(for: .milliseconds(1)) }
+            if looks < 100 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }
         }
     }
 }
