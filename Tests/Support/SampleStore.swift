@@ -101,4 +101,11 @@ package struct SampleStore: Sendable {
         }
         return pages
     }
+
+    /// The number of a leaf of the table of entries, and the entries on it; of a main file that is whole and has no log.
+    package func leaf() throws -> (page: Int, entries: Set<Entry>) {
+        guard let leaf = try entriesByPage().filter({ $0.key > 8 && $0.value.count > 3 }).min(by: { $0.key < $1.key })
+        else { throw CocoaError(.fileReadCorruptFile) }
+        return (leaf.key, leaf.value)
+    }
 }

@@ -17,6 +17,11 @@ extension URL {
         try handle.close()
     }
 
+    /// Damages one page of a database, the first of which is number 1.
+    package func overwritePage(_ number: Int) throws {
+        try overwrite(at: (number - 1) * 4096, with: Data(repeating: 0x5A, count: 4096))
+    }
+
     /// Damages every page of a database behind its schema, which is all that an opening reads.
     package func overwritePagesBehindSchema() throws {
         let start = 4 * 4096

@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Stores that are opened, replaced or moved, and what memory learns of it.
+/// Stores that are opened, replaced or moved, and who learns of it.
 struct CacheReopeningTests {
     private let place: StorePlace
 
@@ -13,6 +13,66 @@ struct CacheReopeningTests {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
     }
 
+    enum Loss: CaseIterable { case moved, damaged }
+
+    enum Form: CaseIterable {
+        case set, setMany, remove, take, removeMany, extended, clear, generated, update, updateOther, transaction
+    }
+
+    /// Ways of writing that meet any damage at all.
+    private static let ways = Loss.allCases.flatMap { loss in
+        Form.allCases.filter { loss == .moved || $0 != .clear }.map { (loss, $0) }
+    }
+
+    /// Leaves a store whose entries fill some pages, without a log.
+    private func fill() throws {
+        let manager = try place.manager()
+        try cache(manager).setValues((0..<2000).map { ($0, String(repeating: "x", count: 200)) })
+        try manager.store().checkpoint()
+        try manager.close()
+        try place.url.removeLog()
+    }
+
+    private func lose(_ loss: Loss) throws {
+        switch loss {
+        case .moved: try FileManager.default.moveItem(at: place.url, to: place.folder("elsewhere"))
+        case .damaged: try place.url.overwritePagesBehindSchema()
+        }
+    }
+
+    private func write(_ form: Form, _ cache: Cache<Int, String>) throws {
+        switch form {
+        case .set: try cache.setValue("new", forKey: 1)
+        case .setMany: try cache.setValues([(1, "new"), (2, "new")])
+        case .remove: try cache.remove(1)
+        case .take: _ = try cache.removeValue(forKey: 1)
+        case .removeMany: try cache.removeValues(forKeys: [1, 2])
+        case .extended: try cache.setExtendedData(Data([1]), forKey: 1)
+        case .clear: try cache.removeAll()
+        case .generated: _ = try cache.value(forKey: 5000) { _ in "new" }
+        case .update: try cache.update(1) { $0 = "new" }
+        case .updateOther:
+            try cache.update(1) { _ = $0 }
+            try cache.update(3000) { $0 = "new" }
+        case .transaction:
+            try cache.manager.transaction { transaction in
+                _ = try transaction.value(forKey: 2, in: cache)
+                try transaction.setValue("new", forKey: 1, in: cache)
+            }
+        }
+    }
+
+    /// Writes on a thread of its own, which has to end, though maybe with the one error of a moved file; and then again.
+    private func expectEnd(_ form: Form, _ cache: Cache<Int, String>) throws {
+        do {
+            try SideThread { try write(form, cache) }.value()
+        } catch let error as CacheError {
+            #expect(error.code == .storageUnavailable)
+        }
+        try SideThread { try cache.setValue("later", forKey: -3) }.value()
+        #expect(try cache.value(forKey: -3) == "later")
+    }
+
     /// Something that is done the first time that it is asked for.
     private final class Once: Sendable {
         private let body = Locked<(@Sendable () throws -> Void)?>(nil)
@@ -20,12 +80,17 @@ struct CacheReopeningTests {
 
         func set(_ new: @escaping @Sendable () throws -> Void) { body.change { $0 = new } }
 
-        func run() {
-            let next = body.change { body in
+        /// What was not asked for, which is forgotten.
+        @discardableResult
+        func take() -> (@Sendable () throws -> Void)? {
+            body.change { body in
                 defer { body = nil }
                 return body
             }
-            guard let next else { return }
+        }
+
+        func run() {
+            guard let next = take() else { return }
             do {
                 try next()
                 outcomes.add("done")
@@ -40,6 +105,40 @@ struct CacheReopeningTests {
         private let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
         deinit { body() }
+    }
+
+    @Test(arguments: ways)
+    func `a log that is told of a loss may write to the new store`(loss: Loss, form: Form) throws {
+        try fill()
+        let told = Once()
+        let manager = try place.manager { $0.log = { _ in told.run() } }
+        let cache = try cache(manager)
+        told.set {
+            try cache.setValue("told", forKey: -1)
+            try cache.update(-2) { $0 = "told" }
+        }
+        try lose(loss)
+        try expectEnd(form, cache)
+        told.take()
+    }
+
+    @Test(arguments: ways)
+    func `a value that leaves memory because of a loss may write to the new store in its deinit`(
+        loss: Loss, form: Form
+    ) throws {
+        try fill()
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        let codec = ValueCodec<Ending>(identifier: "ending", encode: { _ in Data([1]) }, decode: { _ in Ending({}) })
+        let endings: Cache<Int, Ending> = try manager.cache(
+            named: "endings", version: "1", maxAge: .hours(1), options: CacheOptions().steady, codec: codec)
+        let ended = Once()
+        endings[1] = Ending { ended.run() }
+        try manager.store().checkpoint()
+        ended.set { try cache.setValue("ended", forKey: -1) }
+        try lose(loss)
+        try expectEnd(form, cache)
+        ended.take()
     }
 
     @Test func `a value that an opening lets go of may open a sub-cache in its deinit`() throws {

@@ -127,6 +127,24 @@ struct ReadOnlyTests {
         #expect(try reader.store().rowCount() == 3)
     }
 
+    @Test func `who only reads makes nothing anew when the last writer has gone`() throws {
+        let writer = try CacheManager(url: url)
+        try writer.store().insertRow(named: "a")
+        let reader = try open()
+        try writer.close()
+        for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
+        try Data(repeating: 120, count: 5000).write(to: url)
+        let before = try folder.contents()
+        for _ in 0..<3 {
+            // What it has read before may be given still, or the file's going is an error.
+            do {
+                _ = try reader.store().rowCount()
+                _ = try reader.store().isIdle
+            } catch {}
+        }
+        #expect(try folder.contents() == before)
+    }
+
     @Test func `where there is nothing, nothing is made`() throws {
         let missing = #expect(throws: CacheError.self) { try open() }
         #expect(missing?.code == .storageUnavailable)

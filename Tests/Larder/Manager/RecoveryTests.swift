@@ -146,6 +146,22 @@ struct RecoveryTests {
         #expect(try databasesSetAside().count == 1)
     }
 
+    @Test func `a damaged page that a write meets costs at most that write and the entries of the page`() throws {
+        let sample = try SampleStore(at: url, count: 300)
+        let (page, onPage) = try sample.leaf()
+        let written = try #require(onPage.min { ($0.name, $0.key) < ($1.name, $1.key) })
+        let manager = try CacheManager(url: url, configuration: SampleStore.configuration)
+        let cache = try SampleStore.cache(manager, written.name)
+        try url.overwritePage(page)
+        let value = SampleStore.value(written.name, written.key)
+        // The write that meets it may fail, once.
+        do { try cache.setValue(value, forKey: written.key) } catch {}
+        try cache.setValue(value, forKey: written.key)
+        let (missing, wrong) = try sample.check(manager)
+        #expect(wrong.isEmpty)
+        #expect(missing.isSubset(of: onPage.subtracting([written])))
+    }
+
     @Test func `a damaged page under the policy to fail is an error that changes nothing`() throws {
         try makeWithoutLog()
         let manager = try CacheManager(url: url, configuration: configuration(.fail))

@@ -133,6 +133,32 @@ struct SalvageTests {
         }
     }
 
+    @Test(arguments: [0xFFFF_FFF0, 0, 3] as [UInt32])
+    func `a wrong pointer in a table may cost entries, and its repair leaves no wrong one and a healthy store`(
+        pointer: UInt32
+    ) throws {
+        let sample = try SampleStore(at: url, count: 1000)
+        let whole = try folder.contents()
+        let main = try Data(contentsOf: url)
+        let interior = (2..<main.count / 4096).map { $0 * 4096 }.filter { main[$0] == 5 }
+        #expect(!interior.isEmpty)
+        for start in interior {
+            for name in try folder.names { try FileManager.default.removeItem(at: folder(name)) }
+            try folder.restore(whole)
+            // The last of its pointers, and the first.
+            let cell = Int(main[start + 12]) << 8 | Int(main[start + 13])
+            for offset in [8, cell] {
+                try url.overwrite(at: start + offset, with: withUnsafeBytes(of: pointer.bigEndian) { Data($0) })
+            }
+            let manager = try CacheManager(url: url, configuration: SampleStore.configuration)
+            _ = try manager.verify(repairing: true)
+            let (_, wrong) = try sample.check(manager)
+            #expect(wrong.isEmpty, "page \(start / 4096 + 1): \(wrong.count) wrong")
+            #expect(try manager.verify().problems == [], "page \(start / 4096 + 1)")
+            try manager.close()
+        }
+    }
+
     @Test func `the event of a recovery says how much was carried over and lost`() async throws {
         let sample = try SampleStore(at: url, count: 300)
         let pages = try sample.entriesByPage()
