@@ -134,8 +134,6 @@ struct DiskLimitTests {
             rounds.increment()
         }
         ended.wait()
-        // It went slice by slice: nobody waited for all of it.
-        #expect(number > 1)
         #expect(try cache.count == 1000 || cache.count == 1001)
         #expect((99_000...99_001).contains(removed.change { $0 }))
         #expect(try cache.value(forKey: 200_000) == number - 1)

@@ -173,4 +173,25 @@ struct LoadsTests {
         for result in [inTasks, inOneTask, mixed, aside, onThreads] { #expect(CacheError.isRecursion(result)) }
         #expect(cache.loads.isIdle)
     }
+
+    @Test func `threads that ask for each other's keys come to an end`() throws {
+        let (cache, runs, bothRun) = (cache, runs, LoadGate())
+        @Sendable func make(_ key: Int, askingFor next: Int) throws -> String {
+            try cache.syncValue(key) { _ in
+                runs.increment()
+                if runs.value == 2 { bothRun.open() }
+                bothRun.block()
+                // One of them may be told that it would wait for itself.
+                do {
+                    return try cache.syncValue(next) { _ in "made inside" }
+                } catch {
+                    guard CacheError.isRecursion(error) else { throw error }
+                    return "refused"
+                }
+            }
+        }
+        let threads = [SideThread { try make(1, askingFor: 2) }, SideThread { try make(2, askingFor: 1) }]
+        for thread in threads { #expect(try !thread.value().isEmpty) }
+        #expect(cache.loads.isIdle)
+    }
 }

@@ -78,4 +78,18 @@ struct MemoryCacheTimelyTests {
         time.advance(by: .seconds(11))
         #expect(seen.value == [0])
     }
+
+    @Test func `an eviction task that is released has no timer, and calls nothing more`() {
+        let cache = cache(.unlimited)
+        let calls = Counter()
+        cache[1] = 1
+        var task: EvictionTask? = cache.evict(every: .seconds(1)) { _, _ in calls.increment() > 100 }
+        time.advance(by: .seconds(1))
+        #expect(calls.value == 1 && time.pendingCount == 1)
+        #expect(task != nil)
+        task = nil
+        #expect(time.pendingCount == 0)
+        time.advance(by: .seconds(10))
+        #expect(calls.value == 1)
+    }
 }

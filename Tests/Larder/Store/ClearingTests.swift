@@ -29,6 +29,38 @@ struct ClearingTests {
         try expectInvariants(cache)
     }
 
+    @Test func `what is retired goes in the end, though the first attempts fail`() async throws {
+        let told = Told<CacheError.Code>()
+        var configuration = time.configuration
+        configuration.busyTimeout = .zero
+        configuration.log = { if let code = $0.error?.code { told.add(code) } }
+        let manager = try CacheManager(url: folder("store.sqlite"), configuration: configuration)
+        let cache: Cache<Int, Int> = try await manager.cache(named: "a", version: "1", maxAge: .unlimited)
+        try await cache.setValues((0..<1200).map { ($0, $0) })
+        var intruder = try Intruder(folder("store.sqlite"))
+        try await cache.removeAll()
+        try intruder.execute("BEGIN IMMEDIATE")
+        // Until an attempt has failed, of which the log may be told.
+        let rounds = Counter()
+        try await Waiting.until {
+            time.advance(by: .milliseconds(500))
+            return rounds.increment() == 1000 || !told.all.isEmpty
+        }
+        try intruder.execute("ROLLBACK")
+        let store = try manager.store()
+        try await Waiting.until {
+            time.advance(by: .seconds(1))
+            return try store.entryCount() == 0
+        }
+        // It is at rest, and begins anew.
+        try await cache.setValues((0..<10).map { ($0, $0) })
+        try await cache.removeAll()
+        try await Waiting.until {
+            time.advance(by: .seconds(1))
+            return try store.entryCount() == 0
+        }
+    }
+
     // case 94
     @Test func `a thousand clears among readers and writers fail nobody`() throws {
         let manager = try CacheManager(url: folder("store.sqlite"), configuration: time.configuration)

@@ -113,6 +113,20 @@ struct StoreTests {
         }
     }
 
+    @Test func `nothing waits for its time while nobody reads`() throws {
+        let manager = try place.manager()
+        for row in 0..<10 { try manager.store().insertRow(named: "\(row)") }
+        for _ in 0..<2 { _ = try manager.store().rowCount() }
+        // What still waits for its time comes to its end.
+        try Waiting.until {
+            place.time.advance(by: .seconds(60))
+            return place.time.pendingCount == 0
+        }
+        #expect(try manager.store().isIdle)
+        place.time.advance(by: .seconds(86_400))
+        #expect(place.time.pendingCount == 0)
+    }
+
     @Test func `a store that could not be opened again is opened by a later call`() throws {
         let deep = place.folder.url.appendingPathComponent("gone/store.sqlite")
         let manager = try CacheManager(url: deep)
