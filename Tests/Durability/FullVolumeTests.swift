@@ -30,6 +30,19 @@ struct FullVolumeTests {
         #expect(try child.finish().lines == ["full storageFull", "read true", "count true"])
     }
 
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: ["remove", "clear", "trim", "purge"])
+    func `a store on a volume that it has filled is read, can be emptied, and is written again`(way: String) throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            "larder-test-cache", ["empty", folder.url.path, way],
+            through: SmallVolume.wrapper(folder.url.path, kibibytes: 32 << 10, ballast: 0))
+        #expect(
+            try child.finish().lines == [
+                "full storageFull", "read true", "\(way) nothing true", "maintain nothing", "set nothing true",
+                "healthy true",
+            ])
+    }
+
     // case 335
     @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: ["small", "large"], ["expired", "live"])
     func `a full disk evicts expired entries, then the least recently used, before a write fails`(

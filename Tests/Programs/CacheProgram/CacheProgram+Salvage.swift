@@ -29,16 +29,15 @@ extension CacheProgram {
         try manager.close()
     }
 
-    /// Damages a store on a disk that has no room for a second one, opens it, makes room, and opens it again.
+    /// Damages a page of a store on a disk that has no room for a second one, reads it, makes room, and reads it again.
+    ///
+    /// Says at last how many entries have to be found, and how many are.
     static func salvageFull(_ folder: String) throws {
         let url = URL(fileURLWithPath: folder + "/store.sqlite")
-        _ = try SampleStore(at: url, count: 200)
-        try url.overwrite(at: 100, with: Data(repeating: 0x5A, count: 3996))
-        let names = {
-            try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "ballast" }.sorted()
-        }
+        let sample = try SampleStore(at: url, count: 200)
+        let (page, onPage) = try sample.leaf()
+        try url.overwritePage(page)
         let ballast = URL(fileURLWithPath: folder + "/ballast")
-        let (before, damaged) = (try names(), try Data(contentsOf: url))
         var size = 0
         while true {
             do {
@@ -49,14 +48,16 @@ extension CacheProgram {
             }
         }
         try ballast.cut(to: max(0, size - 16 * 4096))
-        do {
-            _ = try CacheManager(url: url, configuration: SampleStore.configuration)
-            say("opened")
-        } catch {
-            say(error.code)
-        }
-        say(try Data(contentsOf: url) == damaged, try names() == before)
+        let manager = try CacheManager(url: url, configuration: SampleStore.configuration)
+        let caches = try SampleStore.names.map { try SampleStore.cache(manager, $0) }
+        say("read", code { for cache in caches { for key in 0..<200 { _ = try cache.value(forKey: key) } } })
+        _ = code { try manager.close() }
+        let start = (page - 1) * 4096
+        let isDamaged = try Data(contentsOf: url)[start..<start + 4096].allSatisfy { $0 == 0x5A }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        say("kept", isDamaged, names.allSatisfy { !$0.contains(".salvage") && !$0.contains(".corrupt-") })
         try FileManager.default.removeItem(at: ballast)
+        say("found", sample.entries.count - onPage.count)
         try openDamaged(url.path, count: 200)
     }
 }

@@ -47,9 +47,11 @@ struct CacheProgram {
                 try await evictWhenFull(
                     arguments[1], isLarge: arguments[2] == "large", isExpired: arguments[3] == "expired")
             case "reopen-full": try reopenFull(arguments[1], durability: arguments[2])
+            case "empty": try empty(arguments[1], arguments[2])
             case "sink": try sink(arguments[1], floor: arguments.dropFirst(2).first.flatMap(Int64.init))
             case "hold-floor": try holdFloor(arguments[1], floor: Int64(arguments[2]) ?? 0)
             case "leave-log": try leaveLog(arguments[1])
+            case "open-damaged": try openDamaged(arguments[1], count: Int(arguments[2]) ?? 0)
             case "salvage-full": try salvageFull(arguments[1])
             case "save-and-wait": try saveAndWait(arguments[1])
             case "read-as-nobody": try readAsNobody(arguments[1])
