@@ -18,7 +18,7 @@ extension CacheProgram {
     }
 
     /// Opens a damaged store of `count` entries a cache, and says how many of them can be read.
-    private static func openDamaged(_ path: String, count: Int) throws {
+    static func openDamaged(_ path: String, count: Int) throws {
         let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: SampleStore.configuration)
         var found = 0
         for name in SampleStore.names {
