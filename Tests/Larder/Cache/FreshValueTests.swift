@@ -12,7 +12,7 @@ struct FreshValueTests {
     enum Sweep: CaseIterable { case removeExpired, inTask, maintenance, trimToCount, trimToSize, diskLimit }
 
     // case 165
-    @Test(arguments: Sweep.allCases, [Int.max, 0])
+    @Test(arguments: Sweep.allCases, LongTests.areEnabled ? [Int.max, 0] : [Int.max])
     func `what is written anew after the first slice of a sweep stays`(sweep: Sweep, inlineLimit: Int) async throws {
         let begun = Locked<(@Sendable () throws -> Void)?>(nil)
         // It holds the cache, and the cache's manager holds this.

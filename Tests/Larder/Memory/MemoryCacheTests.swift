@@ -144,12 +144,12 @@ struct MemoryCacheTests {
         cache.checkInvariants()
     }
 
-    @Test func `case 29: a million entries are released without recursion`() {
+    @Test func `case 29: many entries are released without recursion`() {
         var cache: MemoryCache<Int, Releasing>? = MemoryCache(clearsOnMemoryPressure: false)
         let released = Counter()
-        for key in 0..<1_000_000 { cache?[key] = Releasing { released.increment() } }
+        for key in 0..<200_000 { cache?[key] = Releasing { released.increment() } }
         cache = nil
-        #expect(released.value == 1_000_000)
+        #expect(released.value == 200_000)
     }
 
     @Test func `each table has a secret of its own`() {
