@@ -43,7 +43,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// does not decode is left out and reported; the others are loaded.
     ///
     /// - Parameters:
-    ///   - url: A file that ``save(to:)`` of a cache with the same types has written; else the call throws.
+    ///   - url: A file that `save(to:)` of a cache with the same types has written; else the call throws.
     ///   - skipped: Called with one sentence for each item that was left out because it cannot be read.
     @discardableResult
     public func load(from url: URL, skipped: ((String) -> Void)? = nil) throws(CacheError) -> Int {
