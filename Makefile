@@ -1,4 +1,4 @@
-# The workshop. Every target does its own set-up; `make help` lists them.
+# Every target does its own set-up. `make help` lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -6,10 +6,10 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
-	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
 
 setup:
 	@.ci/setup
@@ -18,26 +18,25 @@ setup:
 strace:
 	@command -v strace >/dev/null || .ci/setup strace || echo "strace is missing, and could not be installed."
 
-## make demo      installs what is missing, builds, runs the main example twice: the second run finds what the first one left
+## Try it: make demo              installs what is missing, builds, and runs the example twice
 demo: setup
 	swift run --package-path Examples QuickStart
 	@echo; echo "A second run:"
 	swift run --package-path Examples --skip-build QuickStart
 
-## make test      the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples
+## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples
 test: setup
 	@.ci/parts lint build tests examples
 
-## make quick     builds one test target and runs the tests that match SUITE, for example SUITE=CacheTests
+## Work on it: make quick SUITE=NAME  builds one test target and runs the tests that match NAME, for example CacheTests
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## make check     everything else, in parts that also run alone: release, sanitize-thread, sanitize-address, torture
-##                (ROUNDS=2), fuzz, interop, bench-quick. Goes on after a failure, and ends with a table
+## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, bench-quick
 check: setup
 	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
 
-## make format    formats every source
+## Work on it: make format            formats every source
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Migrations
 
@@ -54,16 +53,12 @@ tests:
 release: setup strace
 	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
-# The second run of the main example finds the entries of the first.
+# Their output is compared with the files in Examples/Expected. README alone has to be enough for a program.
 examples: setup
-	swift build --package-path Examples
-	folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; for found in "Nothing is there yet" "left 3 articles"; do \
-		TMPDIR=$$folder swift run --package-path Examples --skip-build QuickStart | tee "$$folder/said"; \
-		grep -q "$$found" "$$folder/said"; \
-	done
-	swift run --package-path Examples --skip-build Snippets
+	@.ci/examples
+	@.ci/readme
 
-## make sanitize  all tests under the thread and the address sanitizer
+## Work on it: make sanitize          all tests under the thread and the address sanitizer
 sanitize: sanitize-thread sanitize-address
 
 # The house rules read sources: a sanitizer finds nothing there.
@@ -74,7 +69,7 @@ sanitize-thread: setup
 sanitize-address: setup
 	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
 
-## make torture   kills processes, cuts the power, flips bits, fills disks, shares stores, ROUNDS times. SEED= repeats a run
+## Work on it: make torture           kills processes, cuts the power, flips bits, fills disks, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup strace
 	@for round in $$(seq $(ROUNDS)); do \
@@ -82,59 +77,67 @@ torture: setup strace
 		LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter DurabilityTests; \
 	done
 
-## make bench     the benchmarks, beside their yardsticks in the same run; OPTIONS="--quick --only NAME --json FILE"
+## Measure it: make bench             the benchmarks with their yardsticks. OPTIONS="--quick --only NAME --json FILE"
 bench: setup
 	swift run -c release --package-path Tests/Benchmarks bench $(OPTIONS)
 
 bench-quick: OPTIONS = --quick --rounds 1 --variants 2
 bench-quick: bench
 
-# What was accepted: `make bench OPTIONS="--json $(FIGURES)"` makes it anew, `make bench-charts` then draws it.
+# The accepted results. `make bench OPTIONS="--json $(FIGURES)"` replaces them, and `make bench-charts` then draws them.
 FIGURES := Tests/Benchmarks/Figures/figures.json
+README_FIGURES := Tests/Benchmarks/Figures/readme.json
 GUIDES := Sources/Larder/Documentation.docc/Guides
 
-## make bench-compare  runs the benchmarks, or takes those of NEW=FILE, and says what got better or worse than the accepted ones
+## Measure it: make bench-compare     a new run, or that of NEW=FILE, against the accepted figures
 NEW ?=
 bench-compare: setup
 	swift run -c release --package-path Tests/Benchmarks bench --compare $(FIGURES) $(NEW) $(OPTIONS)
 
-## make bench-charts   the charts and tables of the page Performance, from the accepted figures
+## Measure it: make bench-charts      draws the charts and tables of README and Performance from the accepted figures
 bench-charts: setup
 	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(GUIDES) --page $(GUIDES)/Performance.md
+	swift run -c release --package-path Tests/Benchmarks bench --charts $(README_FIGURES) --showcase Tests/Benchmarks/Figures/readme.svg --page README.md
 
-## make bench-peers    makes LMDB, Python's diskcache and Redis ready to be measured too, those that are installed
+## Measure it: make bench-readme      measures the five operations of README again, and draws them
+bench-readme: bench-peers
+	swift run -c release --package-path Tests/Benchmarks bench --rounds 5 --json $(README_FIGURES) \
+		--only memory-int-get-at-random --only peers-get --only peers-set --only large-replace --only large-get
+	$(MAKE) bench-charts
+
+## Measure it: make bench-peers       prepares LMDB, diskcache and Redis for the benchmarks, if they are installed
 bench-peers:
 	Tests/Benchmarks/Peers/prepare
 
-## make fuzz      the fuzzers, SECONDS_EACH each
+## Work on it: make fuzz              the fuzzers, SECONDS_EACH each
 SECONDS_EACH ?= 60
 fuzz: setup
 	Tests/Fuzz/run.sh memory $(SECONDS_EACH)
 	SECONDS_BOUND=$(SECONDS_EACH) Tests/Fuzz/CBORDecoderFuzz/run.sh
 
-## make interop   CBOR to and from Python's cbor2, COUNT values each way; SEED= repeats the Python half
+## Work on it: make interop           CBOR to and from Python's cbor2, COUNT values each way. SEED= repeats the Python half
 COUNT ?= 3000
 interop: setup
 	COUNT=$(COUNT) Tests/Interop/run.sh
 
-## make bench-page-size   what pages of 4, 8 and 16 KB and auto-vacuum cost, in plain SQLite
+## Measure it: make bench-page-size   pages of 4, 8 and 16 KB and auto-vacuum, in plain SQLite
 bench-page-size: setup
 	mkdir -p .build/page-size && rm -f .build/page-size/*.sqlite*
 	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/PageSize/page-size.c -o .build/page-size/page-size -lsqlite3
 	cd .build/page-size && ./page-size
 	rm -f .build/page-size/*.sqlite*
 
-## make bench-inline-limit  where a payload is better a file than a blob in its row, in plain SQLite
+## Measure it: make bench-inline-limit  the size at which a file is faster than a blob in its row, in plain SQLite
 bench-inline-limit: setup
 	rm -rf .build/inline-limit && mkdir -p .build/inline-limit
 	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/InlineLimit/inline-limit.c -o .build/inline-limit/inline-limit -lsqlite3
 	cd .build/inline-limit && ./inline-limit
 
-## make census    the lines, locks and unproven places that the house is measured by
+## Measure it: make census            the lines, locks and unproven places of the code
 census:
 	@.ci/census
 
-## make docs      writes the documentation to .build/docs as pages that open from disk. Warnings and broken links are errors
+## Work on it: make docs              the documentation as pages that open from disk. Warnings and broken links are errors
 docs: setup
 	rm -rf .build/symbol-graphs .build/docs-archive && mkdir -p .build/symbol-graphs
 	swift build --target Larder

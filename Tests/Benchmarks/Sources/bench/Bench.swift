@@ -92,7 +92,11 @@ enum Bench {
 
     private static func draw(_ file: String, _ options: Options) throws {
         let report = try Report(contentsOf: url(file))
-        try Charts(report).write(to: url(options.folder))
+        if let picture = options.showcase {
+            try Data(Showcase(report).svg.utf8).write(to: url(picture))
+        } else {
+            try Charts(report).write(to: url(options.folder))
+        }
         if let page = options.page { try Page(report).renew(url(page)) }
     }
 

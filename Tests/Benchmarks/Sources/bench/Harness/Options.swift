@@ -10,6 +10,8 @@ struct Options {
                               compares two files of figures, and runs nothing
         bench --charts FILE --into FOLDER [--page FILE]
                               draws a file's figures, and renews a page's tables
+        bench --charts FILE --showcase SVG [--page FILE]
+                              draws the five operations of README, and renews its table
         """
 
     /// Whether stores are a tenth as large, to see that everything runs; what is measured then is no number to keep.
@@ -31,6 +33,8 @@ struct Options {
     /// The figures to draw.
     var charts: String?
     var folder = "."
+    /// The picture of README, instead of the charts of the page Performance.
+    var showcase: String?
     var page: String?
 
     init(_ arguments: some Sequence<String>) throws {
@@ -62,6 +66,7 @@ struct Options {
                 old = try value(of: argument)
                 if let next = rest.first, !next.hasPrefix("--") { new = rest.popFirst() }
             case "--charts": charts = try value(of: argument)
+            case "--showcase": showcase = try value(of: argument)
             case "--into": folder = try value(of: argument)
             case "--page": page = try value(of: argument)
             default: throw Failure(message: "unknown argument \(argument)")

@@ -30,6 +30,7 @@ struct Page {
     }
 
     private func content(_ prefixes: [String]) -> String {
+        if prefixes == ["showcase"] { return Showcase(report).table }
         if prefixes == ["machine"] { return "\(report.machine.text), \(report.rounds) rounds." }
         let rows = report.rows.filter { row in
             row.point == nil && prefixes.contains { row.scenario.hasPrefix($0) }
