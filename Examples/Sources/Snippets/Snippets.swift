@@ -14,6 +14,7 @@ struct Snippets {
         try largeValues(folder, Data(repeating: 1, count: 100_000))
         try caches(folder)
         try await generators()
+        try readme(folder)
         print("snippets: done")
         try FileManager.default.removeItem(at: folder)
     }
@@ -75,6 +76,21 @@ struct Snippets {
     }
 
     private struct Article: Codable, Sendable { var title: String }
+
+    /// The first screen of README.
+    ///
+    /// Its store has a name, so it is in the folder for caches, and is deleted again.
+    private static func readme(_ folder: URL) throws {
+        setenv("XDG_CACHE_HOME", folder.path, 1)
+        let manager = try CacheManager(name: "MyApp")
+        let articles: Cache<Int, Article> = try manager.cache(named: "articles", version: "3", maxAge: .days(7))
+
+        articles[42] = Article(title: "On shelves")  // write: memory and disk
+        let title = articles[42]?.title  // read: nil if missing or expired
+        for (id, article) in articles { print(id, article.title) }  // loop: in the order of keys
+        guard title == "On shelves" else { throw Surprise() }
+        try manager.close()
+    }
 
     private static func caches(_ folder: URL) throws {
         let manager = try CacheManager(url: folder.appendingPathComponent("caches.sqlite"))
