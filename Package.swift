@@ -21,10 +21,13 @@ let package = Package(
             resources: [.embedInCode("0001_initial.sql")]),
         // A codec for any program; it knows nothing of the rest.
         .target(name: "LarderCBOR"),
+        // The store without types, which takes the place of the present one step by step.
+        .target(name: "LarderStore", dependencies: ["LarderSQLite"]),
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
-        .target(name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite"], path: "Tests/Support"),
+        .target(
+            name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests/Support"),
         // Programs that tests and scripts run: another process, another language.
         .executableTarget(name: "larder-test-keys", dependencies: ["Larder"], path: "Tests/Programs/KeyPrinter"),
         .executableTarget(
@@ -35,12 +38,19 @@ let package = Package(
         .executableTarget(
             name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
             path: "Tests/Programs/CacheProgram"),
+        .executableTarget(
+            name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
+            path: "Tests/Programs/RowsProgram"),
         // What another process does with a store, as it is told.
         .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(
             name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTestSupport"], path: "Tests/LarderCBOR"),
+        .testTarget(
+            name: "LarderStoreTests",
+            dependencies: ["LarderStore", "LarderSQLite", "LarderTestSupport", "larder-test-rows"],
+            path: "Tests/LarderStore"),
         .testTarget(
             name: "LarderTests",
             dependencies: [
@@ -73,6 +83,14 @@ if !sanitizesThreads { features.append("MemberImportVisibility") }
 var settings: [SwiftSetting] = features.map { .enableUpcomingFeature($0) }
 if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
 if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
+
+/// Set by `make bench-store`: a benchmark of what users cannot see, which their builds do not need.
+if Context.environment["LARDER_BENCH"] == "1" {
+    package.targets.append(
+        .executableTarget(
+            name: "larder-bench-store", dependencies: ["LarderStore", "LarderSQLite", "LarderCSQLite"],
+            path: "Tests/Benchmarks/Store"))
+}
 
 /// Set by `make quick`: the only test target of the build.
 if let tests = Context.environment["LARDER_TESTS"] {

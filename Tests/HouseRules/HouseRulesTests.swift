@@ -60,6 +60,9 @@ struct HouseRulesTests {
         #expect(SourceTree.places(layer, try Regex(#"import (Larder|Foundation)\b"#)) == [])
         let codec = sources.filter { $0.path.hasPrefix("Sources/LarderCBOR/") }
         #expect(SourceTree.places(codec, try Regex(#"import Larder(SQLite|CSQLite|Migrations)?\b(?!TSan)"#)) == [])
+        let store = sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }
+        #expect(
+            SourceTree.places(store, try Regex(#"import (Larder|LarderCBOR|LarderCSQLite|LarderMigrations)\b"#)) == [])
         let command = sources.filter { $0.path.hasPrefix("Sources/LarderCLI/") }
         #expect(SourceTree.places(command, try Regex(#"import Larder(SQLite|Migrations)\b"#)) == [])
     }
@@ -132,12 +135,20 @@ struct HouseRulesTests {
         return file.code.compactMap { $0.prefixMatch(of: declaration)?.output.1 }
     }
 
+    @Test func `the store without types has the folders of its design`() {
+        let folders = Set(
+            sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }.map { $0.path.split(separator: "/")[2] })
+        #expect(folders == ["Opening", "Rows", "Writing", "Support"])
+    }
+
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
         let queries = "Sources/Larder/Entries/Queries"
         try expect(
             #""\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|PRAGMA|BEGIN|COMMIT) "#,
-            onlyIn: ["Sources/LarderSQLite/", queries], of: sources)
-        try expect(#"\bSQL\($"#, onlyIn: ["Sources/Larder/Schema/", queries], of: sources)
+            onlyIn: ["Sources/LarderSQLite/", queries, "Sources/LarderStore/Rows/RowSQL.swift"], of: sources)
+        try expect(
+            #"\bSQL\($"#, onlyIn: ["Sources/Larder/Schema/", queries, "Sources/LarderStore/Rows/RowSQL.swift"],
+            of: sources)
         try expect(#"PRAGMA"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
     }
 
@@ -148,22 +159,25 @@ struct HouseRulesTests {
                 "Sources/Larder/Support/File", "Sources/Larder/Manager/CachesFolder.swift",
                 "Sources/Larder/Manager/Opening/FileProtection.swift",
                 "Sources/Larder/Snapshots/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
+                "Sources/LarderStore/Support/FileSystem.swift", "Sources/LarderStore/Support/LockFile.swift",
             ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(
             #"\bFileSystem\."#,
             onlyIn: [
                 "Sources/Larder/Support/File", "Sources/Larder/Blobs/", "Sources/Larder/Manager/Opening/",
-                "Sources/Larder/Support/BuildStamp.swift",
+                "Sources/Larder/Support/BuildStamp.swift", "Sources/LarderStore/Support/LockFile.swift",
+                "Sources/LarderStore/Opening/StoreFile.swift",
             ], of: sources)
     }
 
     @Test func `the clock is read in one place, and so is every interval`() throws {
         try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
-        try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
+        let storeTime = "Sources/LarderStore/Support/StoreTime.swift"
+        try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift", storeTime], of: sources)
         try expect(
-            #"asyncAfter|makeTimerSource|DispatchTime"#, onlyIn: ["Sources/Larder/Support/TimerThread.swift"],
-            of: sources)
+            #"asyncAfter|makeTimerSource|DispatchTime"#,
+            onlyIn: ["Sources/Larder/Support/TimerThread.swift", storeTime], of: sources)
         try expect(#"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
     }
 
@@ -199,6 +213,6 @@ struct HouseRulesTests {
     @Test func `every type that a rule names by its place is where the page says`() throws {
         let folders = try FileManager.default.contentsOfDirectory(
             atPath: SourceTree.root.appendingPathComponent("Sources").path)
-        #expect(Set(folders) == ["LarderCSQLite", "LarderSQLite", "LarderCBOR", "Larder", "LarderCLI"])
+        #expect(Set(folders) == ["LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder", "LarderCLI"])
     }
 }

@@ -1,0 +1,56 @@
+internal import LarderSQLite
+
+/// The opening of a store in a file.
+///
+/// The lock file is held from before the file is looked for until its first read is done, so that two processes never set
+/// up one store at the same time.
+struct StoreFile {
+    let path: String
+    let options: Store.Options
+
+    func open() throws(StoreError) -> sending WriterState {
+        let deadline = Deadline(in: options.busyTimeout)
+        let state = try StoreError.translating {
+            try FileSystem.makeFolders(FileSystem.folder(of: path))
+            return try LockFile(path: path + ".lock").withLock(until: deadline) { try openLocked(deadline) }
+        }
+        guard let state else {
+            throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.")
+        }
+        return state
+    }
+
+    private func openLocked(_ deadline: Deadline) throws -> WriterState {
+        switch try FileSystem.status(path)?.kind {
+        case nil: try FileSystem.makeFile(path)
+        case .file: break
+        case .folder: throw refusal("is a folder. Name a file in it.")
+        case .link: throw refusal("is a symbolic link. Name the file that it leads to.")
+        case .other: throw refusal("is not a regular file. Name another path.")
+        }
+        var connection = try connect(.writer, deadline)
+        if try connection.applicationID() != Schema.applicationID {
+            guard try connection.claimEmptyDatabase(applicationID: Schema.applicationID) else {
+                throw StoreError(.foreignFile, "\"\(path)\" is a database of another program. Name another path.")
+            }
+        }
+        try connection.giveForm()
+        guard try connection.enableLog() else { throw refusal("is on a disk without shared memory. Use a local disk.") }
+        let version = try connection.userVersion()
+        guard version <= Schema.current else {
+            throw StoreError(.newerSchema, "\"\(path)\" was written by a later release. Update the program.")
+        }
+        if version == 0 { try Schema.create(&connection) }
+        return try WriterState(connection, guardian: try connect(.guardian, deadline), isInMemory: false)
+    }
+
+    private func connect(_ role: Connection.Role, _ deadline: Deadline) throws(SQLiteError) -> Connection {
+        try Connection.open(
+            .file(path),
+            .init(
+                role: role, synchronous: options.durability == .powerLoss ? .full : .normal,
+                busyMilliseconds: role == .guardian ? 0 : Int32(clamping: deadline.remaining)))
+    }
+
+    private func refusal(_ reason: String) -> StoreError { StoreError(.storageUnavailable, "\"\(path)\" \(reason)") }
+}

@@ -1,0 +1,27 @@
+/// The rows of a cache under one id.
+///
+/// Purging a cache means switching to another generation.
+package struct Generation: Hashable, Sendable {
+    package let id: Int64
+    package let name: String
+    package let version: String
+    package let codec: String
+    package var ageRule: AgeRule
+}
+
+/// The declaration under which a cache is opened.
+package struct CacheDeclaration: Hashable, Sendable {
+    package let name: String
+    package let version: String
+    package let codec: String
+    package let ageRule: AgeRule
+
+    package init(name: String, version: String, codec: String, ageRule: AgeRule) {
+        (self.name, self.version, self.codec, self.ageRule) = (name, version, codec, ageRule)
+    }
+
+    /// Returns whether a handle with this declaration may use the generation.
+    func fits(_ generation: Generation) -> Bool {
+        generation.name == name && generation.codec == codec && generation.version.utf8.elementsEqual(version.utf8)
+    }
+}

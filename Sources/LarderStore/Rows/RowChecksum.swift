@@ -1,0 +1,39 @@
+internal import Foundation
+
+/// The checksum of a row, against damage and not against forgers.
+///
+/// It is the hash of the payload combined by XOR with the hash of the other columns, so that other attributes need no look
+/// at the payload. Stamps of accesses are outside it.
+///
+/// Safety: Bytes are read inside the call that lends them, and are not kept.
+enum RowChecksum {
+    /// Returns the hash of a payload, or of the bytes of a value file.
+    static func ofPayload(_ payload: Data) -> Int64 {
+        Int64(bitPattern: payload.withUnsafeBytes { Checksum.xxh3($0) })
+    }
+
+    /// Returns the hash of the other columns.
+    static func ofColumns(
+        cache: Int64, key: StoredKey, writtenAt: Int64, expiresAt: Int64?, meta: Data?
+    ) -> Int64 {
+        var hash = folded(UInt64(bitPattern: cache), into: 0x9E37_79B9_7F4A_7C15)
+        hash = folded(UInt64(bitPattern: writtenAt), into: hash)
+        // NULL is not the same as any number.
+        hash = folded(UInt64(bitPattern: expiresAt ?? 0), into: hash &+ (expiresAt == nil ? 0 : 1))
+        switch key {
+        case .integer(let number): hash = folded(UInt64(bitPattern: number), into: hash &+ 1)
+        case .text(let text):
+            var text = text
+            hash = folded(text.withUTF8 { Checksum.xxh3(UnsafeRawBufferPointer($0)) }, into: hash &+ 2)
+        case .blob(let bytes): hash = folded(bytes.withUnsafeBytes { Checksum.xxh3($0) }, into: hash &+ 3)
+        }
+        if let meta { hash = folded(meta.withUnsafeBytes { Checksum.xxh3($0) }, into: hash) }
+        return Int64(bitPattern: hash)
+    }
+
+    /// Folds a number in by a multiplication of 64 by 64 bits.
+    private static func folded(_ number: UInt64, into hash: UInt64) -> UInt64 {
+        let product = (hash ^ number).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
+        return (product.high ^ product.low) &+ (hash << 23 | hash >> 41) &+ 0xA076_1D64_78BD_642F
+    }
+}

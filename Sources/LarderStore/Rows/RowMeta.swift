@@ -1,0 +1,75 @@
+package import Foundation
+
+/// The attributes that most entries do not have, packed into one column.
+package struct RowMeta: Hashable, Sendable {
+    package var isPinned = false
+    /// The sliding age of the entry alone, in milliseconds.
+    package var slidingAge: Int64?
+    package var cost: Int64?
+    package var extendedData: Data?
+    package var tags: [String] = []
+
+    package init() {}
+
+    var isEmpty: Bool { !isPinned && slidingAge == nil && cost == nil && extendedData == nil && tags.isEmpty }
+
+    /// The packed form: a byte that says what follows, then each as a length or number of 8 bytes and its bytes.
+    var packed: Data? {
+        if isEmpty { return nil }
+        var bytes = Data([
+            (isPinned ? 1 : 0) | (slidingAge == nil ? 0 : 2) | (cost == nil ? 0 : 4) | (extendedData == nil ? 0 : 8)
+                | (tags.isEmpty ? 0 : 16)
+        ])
+        func append(_ number: Int64) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
+        func append(_ part: Data) {
+            append(Int64(part.count))
+            bytes.append(part)
+        }
+        if let slidingAge { append(slidingAge) }
+        if let cost { append(cost) }
+        if let extendedData { append(extendedData) }
+        if !tags.isEmpty {
+            append(Int64(tags.count))
+            for tag in tags { append(Data(tag.utf8)) }
+        }
+        return bytes
+    }
+
+    /// Creates the attributes from their packed form; nil if the form is damaged.
+    init?(packed: Data?) {
+        guard let packed else { return }
+        var rest = packed[...]
+        guard let flags = rest.popFirst() else { return nil }
+        func number() -> Int64? {
+            guard rest.count >= 8 else { return nil }
+            defer { rest = rest.dropFirst(8) }
+            return rest.prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
+        }
+        func part() -> Data? {
+            guard let count = number(), count >= 0, count <= rest.count else { return nil }
+            defer { rest = rest.dropFirst(Int(count)) }
+            return Data(rest.prefix(Int(count)))
+        }
+        isPinned = flags & 1 != 0
+        if flags & 2 != 0 {
+            guard let age = number() else { return nil }
+            slidingAge = age
+        }
+        if flags & 4 != 0 {
+            guard let number = number() else { return nil }
+            cost = number
+        }
+        if flags & 8 != 0 {
+            guard let data = part() else { return nil }
+            extendedData = data
+        }
+        if flags & 16 != 0 {
+            guard let count = number(), count > 0 else { return nil }
+            for _ in 0..<count {
+                guard let tag = part() else { return nil }
+                tags.append(String(decoding: tag, as: UTF8.self))
+            }
+        }
+        if !rest.isEmpty || flags > 31 { return nil }
+    }
+}

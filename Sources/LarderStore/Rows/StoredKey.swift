@@ -1,0 +1,32 @@
+package import Foundation
+internal import LarderSQLite
+
+/// A key as a row has it.
+///
+/// Texts are in NFC, which is the caller's work.
+package enum StoredKey: Hashable, Sendable {
+    case text(String)
+    case integer(Int64)
+    /// Any other key, in canonical CBOR.
+    case blob(Data)
+}
+
+extension Statement {
+    /// Binds a copy of a key.
+    func bind(_ key: StoredKey, at index: Int32) throws(SQLiteError) {
+        switch key {
+        case .integer(let number): try bind(number, at: index)
+        case .text(let text): try bind(text, at: index)
+        case .blob(let bytes): try bind(Array(bytes), at: index)
+        }
+    }
+
+    /// Binds a copy of bytes, or NULL.
+    func bind(_ bytes: Data?, at index: Int32) throws(SQLiteError) {
+        guard let bytes else { return try bindNull(at: index) }
+        try bind(Array(bytes), at: index)
+    }
+
+    /// Returns a copy of a blob.
+    func data(_ column: Int32) -> Data { withBytes(column) { Data($0) } }
+}

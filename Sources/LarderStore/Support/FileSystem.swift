@@ -1,0 +1,105 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+
+/// A call of the file system that failed.
+package struct FileError: Error, Sendable, CustomStringConvertible {
+    package let number: Int32
+    package let call: String
+    package let path: String
+
+    package var description: String { "\(call) \(path): \(String(cString: strerror(number)))" }
+
+    /// A Boolean value that indicates whether the disk is full, or the user's share of it.
+    package var isAboutRoom: Bool { number == ENOSPC || number == EDQUOT }
+}
+
+/// The identity of a file: the same as long as the file is not replaced at its path.
+package struct FileIdentity: Hashable, Sendable {
+    let device: UInt64
+    let inode: UInt64
+}
+
+/// The file system calls of a store.
+///
+/// New files and folders are for their owner alone.
+package enum FileSystem {
+    package enum Kind: Sendable { case file, folder, link, other }
+
+    package struct Status: Sendable {
+        package let kind: Kind
+        package let size: Int64
+        package let identity: FileIdentity
+    }
+
+    /// Returns the status of what is at `path`, without following a symbolic link; nil if there is nothing.
+    package static func status(_ path: String) throws(FileError) -> Status? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("lstat", path)
+        }
+        let kind: Kind =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .file
+            case S_IFDIR: .folder
+            case S_IFLNK: .link
+            default: .other
+            }
+        return Status(kind: kind, size: Int64(status.st_size), identity: FileIdentity(status))
+    }
+
+    /// Creates the folder at `path` and the missing ones above it, and syncs each new one in its parent.
+    package static func makeFolders(_ path: String) throws(FileError) {
+        let parent = folder(of: path)
+        if mkdir(path, 0o700) != 0 {
+            switch errno {
+            case EEXIST: return
+            case ENOENT where parent != path:
+                try makeFolders(parent)
+                // Another process can have created it in the meantime.
+                if mkdir(path, 0o700) != 0 && errno != EEXIST { throw failure("mkdir", path) }
+            default: throw failure("mkdir", path)
+            }
+        }
+        try sync(parent)
+    }
+
+    /// Creates an empty file.
+    ///
+    /// Does nothing if something is at the path.
+    package static func makeFile(_ path: String) throws(FileError) {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        if descriptor < 0 && errno != EEXIST { throw failure("create", path) }
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Writes the names in a folder to the disk.
+    package static func sync(_ folder: String) throws(FileError) {
+        let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", folder) }
+        defer { close(descriptor) }
+        // EINVAL: the file system of the folder cannot sync it.
+        if fsync(descriptor) != 0 && errno != EINVAL { throw failure("fsync", folder) }
+    }
+
+    /// Returns the folder that holds `path`.
+    package static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    static func failure(_ call: String, _ path: String) -> FileError {
+        FileError(number: errno, call: call, path: path)
+    }
+}
+
+extension FileIdentity {
+    init(_ status: stat) {
+        self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+    }
+}

@@ -1,0 +1,48 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+
+/// The file whose lock keeps two processes from setting up or repairing one store at the same time.
+package struct LockFile: Sendable {
+    package let path: String
+
+    package init(path: String) {
+        self.path = path
+    }
+
+    /// Runs `body` while this thread holds the lock, of all threads of all processes.
+    ///
+    /// The kernel releases the lock if the process ends. The file is never deleted: a lock of a deleted file excludes
+    /// nobody that comes later.
+    ///
+    /// - Returns: The result of `body`, or nil if another process held the lock until the deadline.
+    package func withLock<R>(until deadline: Deadline, _ body: () throws -> R) throws -> R? {
+        while true {
+            let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
+            // Ends the lock as well.
+            defer { close(descriptor) }
+            guard try lock(descriptor, until: deadline) else { return nil }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("fstat", path) }
+            if try FileSystem.status(path)?.identity == FileIdentity(status) { return try body() }
+        }
+    }
+
+    /// A blocking `flock` has no time limit, so this looks again after 1, 2, 4, then 8 milliseconds.
+    private func lock(_ descriptor: Int32, until deadline: Deadline) throws(FileError) -> Bool {
+        var pause: Int32 = 1
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else { throw FileSystem.failure("flock", path) }
+            let remaining = deadline.remaining
+            guard remaining > 0 else { return false }
+            poll(nil, 0, min(pause, Int32(clamping: remaining)))
+            pause = min(pause * 2, 8)
+        }
+        return true
+    }
+}

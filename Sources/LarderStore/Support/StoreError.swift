@@ -1,0 +1,85 @@
+internal import LarderSQLite
+
+/// A failure of the store.
+///
+/// The typed side gives it the names of the cache and the key.
+package struct StoreError: Error, Sendable, CustomStringConvertible {
+    package enum Code: Sendable {
+        /// The disk is out of reach: permission, a missing folder, a moved file, a device that fails.
+        case storageUnavailable
+        /// The disk is full.
+        case storageFull
+        /// Another process held the store until the deadline.
+        case busy
+        /// The database is damaged.
+        case corrupt
+        /// The file is another program's.
+        case foreignFile
+        /// The file is of a later release.
+        case newerSchema
+        /// No live cache has the name, the version and the codec of the handle.
+        case superseded
+        /// The body of an update or a transaction called the store's writer.
+        case reentrant
+        /// The store was closed.
+        case closed
+        /// The entry is larger than SQLite allows.
+        case tooLarge
+    }
+
+    package let code: Code
+    package let message: String
+    package let sqliteCode: Int32?
+
+    package init(_ code: Code, _ message: String, sqliteCode: Int32? = nil) {
+        self.code = code
+        self.message = message
+        self.sqliteCode = sqliteCode
+    }
+
+    package var description: String { message }
+
+    static let closed = StoreError(.closed, "The store was closed.")
+    static let superseded = StoreError(
+        .superseded, "The cache was opened under another version, or removed. Open it again.")
+    static let reentrant = StoreError(
+        .reentrant,
+        "The body of an update or a transaction called the store's writer. Use what the body is given, or call later.")
+    static let busy = StoreError(.busy, "Another process or a long transaction holds the store. Try again.")
+}
+
+extension StoreError {
+    init(_ error: SQLiteError) {
+        let (code, remedy): (Code, String) =
+            switch error.code {
+            case _ where error.isAboutRoom: (.storageFull, "The disk is full. Free some of it.")
+            case _ where error.isCorruption: (.corrupt, "The database is damaged.")
+            case .busy, .locked: (.busy, Self.busy.message)
+            case .tooBig: (.tooLarge, "The entry is larger than SQLite allows. Store a reference to it instead.")
+            default: (.storageUnavailable, "The database is out of reach. Check the disk and the permissions.")
+            }
+        self.init(code, "\(remedy) (SQLite: \(error.message))", sqliteCode: error.code.rawValue)
+    }
+
+    init(_ error: FileError) {
+        self.init(
+            error.isAboutRoom ? .storageFull : .storageUnavailable,
+            error.isAboutRoom ? "The disk is full. Free some of it. (\(error))" : "The disk is out of reach. (\(error))"
+        )
+    }
+
+    /// The failure of any call inside the store.
+    init(any error: any Error) {
+        switch error {
+        case let error as StoreError: self = error
+        case let error as SQLiteError: self.init(error)
+        case let error as FileError: self.init(error)
+        default: self.init(.storageUnavailable, "\(error)")
+        }
+    }
+
+    /// Runs `body`, and throws its failure as one of the store.
+    static func translating<R>(_ body: () throws -> R) throws(StoreError) -> R {
+        do { return try body() } catch { throw StoreError(any: error) }
+    }
+}

@@ -1,0 +1,87 @@
+package import Foundation
+
+/// An entry that is to be written.
+///
+/// Creating it hashes the payload, so create it before the write waits for its turn.
+package struct EntryWrite: Sendable {
+    package let key: StoredKey
+    package let payload: Data
+    let payloadChecksum: Int64
+    package let writtenAt: Int64
+    package let expiresAt: Int64?
+    /// The attributes.
+    ///
+    /// If `keepsPin` is true, the pin of an older entry counts instead of theirs.
+    package let meta: RowMeta
+    package let keepsPin: Bool
+
+    /// - Parameters:
+    ///   - expiresAt: The end of the entry alone; nil if the rule of the cache holds, `.max` for no end.
+    ///   - keepsPin: A Boolean value that indicates whether the pin of an older entry stays, whatever `meta` says.
+    package init(
+        key: StoredKey, payload: Data, writtenAt: Int64, expiresAt: Int64? = nil, meta: RowMeta = RowMeta(),
+        keepsPin: Bool = false
+    ) {
+        self.key = key
+        self.payload = payload
+        payloadChecksum = RowChecksum.ofPayload(payload)
+        self.writtenAt = writtenAt
+        self.expiresAt = expiresAt
+        self.meta = meta
+        self.keepsPin = keepsPin
+    }
+}
+
+/// The condition under which entries are written; asked in the transaction of the write.
+package enum PutCondition: Sendable {
+    case always
+    /// None of the keys has an entry.
+    case absent
+    /// The only key has this very row.
+    case unchanged(id: Int64, revision: Int64)
+    /// The closure returns true. It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock.
+    case check(@Sendable () -> Bool)
+}
+
+/// A change of attributes, which reads no payload.
+package enum AttributeChange: Sendable {
+    case extendedData(Data?)
+    case pin(Bool)
+    /// Restarts the age at a moment, with an own end or the rule of the cache.
+    case touch(at: Int64, expiresAt: Int64?)
+}
+
+/// The changes that a request can make to the rows of one cache.
+package enum RowOperation: Sendable {
+    case put([EntryWrite], if: PutCondition)
+    case remove([StoredKey])
+    /// Removes an entry and returns it.
+    case take(StoredKey)
+    case change(StoredKey, AttributeChange)
+    /// Removes all entries by a switch to another generation.
+    case clear
+}
+
+/// The result of a request.
+package struct Outcome: Sendable {
+    /// What has happened to one key.
+    package struct RowChange: Sendable {
+        package let key: StoredKey
+        package let id: Int64
+        /// The revision of the new row; nil if the row was removed.
+        package let revision: Int64?
+    }
+
+    /// The rows that were written or removed, in order.
+    ///
+    /// A clear lists none.
+    package var rows: [RowChange] = []
+    /// The totals of the rows that a clear removed; nil for other requests.
+    package var cleared: Totals?
+    /// The entry that a request took.
+    package var taken: StoredRow?
+    /// The generation of the rows after the request.
+    package var generation: Int64 = 0
+    /// What the request adds to the totals.
+    package var difference = Totals()
+}

@@ -1,0 +1,61 @@
+/// A change that waits for the writer, and its result.
+///
+/// Safety: `result` is written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
+/// `continuation`, `deadline` and `isCancelled` are used under the queue's lock until the request is taken out of the queue, and then by
+/// the thread that took it.
+final class Request: @unchecked Sendable {
+    enum Work: Sendable {
+        case rows(RowOperation, CacheDeclaration)
+        /// A chore of the store itself: opening, upkeep.
+        case block(@Sendable (WriterState) throws -> Void)
+    }
+
+    let work: Work
+    /// Set when the request comes into the queue.
+    var deadline = Deadline(in: 0)
+    private let apply: CacheRows.Apply?
+
+    private(set) var result: Result<Outcome, StoreError>?
+    /// The task that waits; nil for a synchronous call.
+    var continuation: CheckedContinuation<Outcome, any Error>?
+    var isCancelled = false
+
+    init(_ work: Work, apply: CacheRows.Apply?) {
+        (self.work, self.apply) = (work, apply)
+    }
+
+    var isDone: Bool { result != nil }
+
+    /// Does the work in the open transaction.
+    ///
+    /// It records nothing here, so it can be done again.
+    func perform(_ state: WriterState) throws -> Outcome {
+        switch work {
+        case .rows(let operation, let declaration): return try state.perform(operation, on: declaration)
+        case .block(let block):
+            try block(state)
+            return Outcome()
+        }
+    }
+
+    /// Returns whether the request is of a handle whose cache another one has taken.
+    func isSuperseded(_ state: WriterState) -> Bool {
+        guard case .rows(_, let declaration) = work else { return false }
+        return state.generation(of: declaration) == nil
+    }
+
+    /// Called after the commit, in the order of commits.
+    func end(_ result: Result<Outcome, StoreError>) {
+        if case .success(let outcome) = result { apply?(outcome) }
+        self.result = result
+    }
+
+    func fail(_ error: StoreError) { result = .failure(error) }
+
+    /// Lets the waiting task go on, outside all locks.
+    ///
+    /// A request without a result was cancelled.
+    func resume() {
+        continuation?.resume(with: result.map { $0.mapError { $0 } } ?? .failure(CancellationError()))
+    }
+}

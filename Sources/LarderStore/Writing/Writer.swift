@@ -1,0 +1,253 @@
+internal import Dispatch
+internal import LarderSQLite
+internal import Synchronization
+
+/// The one writer of a store: requests that come while another one is committed share the next transaction.
+///
+/// The thread that holds the lock drains the queue for all that wait (flat combining). The request of a task runs on the
+/// task's thread if the lock is free, or else on a serial queue. Lock order: the writer, then the queue.
+final class Writer: Sendable {
+    private struct Queue {
+        /// In the order of their deadlines.
+        var waiting: [Request] = []
+        var isClosed = false
+        /// A Boolean value that indicates whether the serial queue was asked to drain and has not begun.
+        var isDrainScheduled = false
+    }
+
+    /// The maximum number of requests that share a transaction.
+    private static let batchLimit = 512
+
+    private let queue = Mutex(Queue())
+    private let lock: WriterLock<WriterState?>
+    private let serialQueue = DispatchQueue(label: "larder.writer")
+    /// The milliseconds that a request waits for other processes and for long bodies.
+    private let busyTimeout: Int64
+    /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
+    private let syncsCommits: Bool
+
+    init(_ state: sending WriterState, busyTimeout: Int64, syncsCommits: Bool) {
+        lock = WriterLock(state)
+        (self.busyTimeout, self.syncsCommits) = (busyTimeout, syncsCommits)
+    }
+
+    var waitingCount: Int { queue.withLock { $0.waiting.count } }
+    var isClosed: Bool { queue.withLock { $0.isClosed } }
+
+    // MARK: Requests
+
+    /// Runs a request and returns when it is committed.
+    @discardableResult
+    func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) throws(StoreError) -> Outcome {
+        try lock.refuseOwner()
+        let request = Request(work, apply: apply)
+        guard append(request) else { throw .closed }
+        var finished: [Request] = []
+        try lock.withLock { state in while !request.isDone { finished += drain(state) } }
+        finish(finished)
+        guard let result = request.result else { throw .closed }
+        return try result.get()
+    }
+
+    /// Runs a request of a task.
+    ///
+    /// A task that is cancelled while its request is in the queue throws, and nothing has changed.
+    @discardableResult
+    func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
+        try Task.checkCancellation()
+        let request = Request(work, apply: apply)
+        if try !syncsCommits && runOnCallersThread(request), let result = request.result { return try result.get() }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                request.continuation = continuation
+                if append(request) {
+                    scheduleDrain()
+                } else {
+                    request.fail(.closed)
+                    request.resume()
+                }
+            }
+        } onCancel: {
+            let withdrawn = queue.withLock { queue -> Request? in
+                request.isCancelled = true
+                return queue.waiting.firstIndex { $0 === request }.map { queue.waiting.remove(at: $0) }
+            }
+            withdrawn?.resume()
+        }
+    }
+
+    /// Runs a request on this thread if the lock is free, no other request waits and the log need not be copied.
+    ///
+    /// Returns false if another process writes: it must not be waited for here.
+    private func runOnCallersThread(_ request: Request) throws(StoreError) -> Bool {
+        let isDone = try lock.tryLock { state in
+            guard let state, !state.isLogLong, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
+                return false
+            }
+            do { try state.begin(until: Deadline(in: 0)) } catch { return false }
+            execute([request], state)
+            return true
+        }
+        return isDone ?? false
+    }
+
+    /// Puts a request into the queue, and returns false if the store is closed.
+    ///
+    /// A task that was cancelled goes on at once.
+    private func append(_ request: Request) -> Bool {
+        let (isClosed, isCancelled) = queue.withLock { queue in
+            request.deadline = Deadline(in: busyTimeout)
+            if !queue.isClosed && !request.isCancelled { queue.waiting.append(request) }
+            return (queue.isClosed, request.isCancelled)
+        }
+        if isCancelled && !isClosed { request.resume() }
+        return !isClosed
+    }
+
+    /// Asks the serial queue to drain, unless it was asked and has not begun.
+    private func scheduleDrain() {
+        let asks = queue.withLock { queue in
+            defer { queue.isDrainScheduled = true }
+            return !queue.isDrainScheduled
+        }
+        guard asks else { return }
+        serialQueue.async { [self] in
+            // No body runs on this thread now, so the lock is never refused.
+            if case .success(let requests) = Result(catching: { try lock.withLock { drain($0) } }) { finish(requests) }
+        }
+    }
+
+    /// Resumes the tasks of requests, outside the lock, and schedules a drain for requests that came in the meantime.
+    private func finish(_ finished: [Request]) {
+        for request in finished { request.resume() }
+        if waitingCount > 0 { scheduleDrain() }
+    }
+
+    // MARK: Draining
+
+    /// Runs one batch of the waiting requests, and returns it.
+    private func drain(_ state: WriterState?) -> [Request] {
+        guard let state else { return fail(.closed) { $0.count } }
+        state.copyLogIfLong()
+        guard let deadline = firstDeadline() else { return [] }
+        do {
+            try state.begin(until: deadline)
+        } catch {
+            guard .busy ~= error.code else { return fail(StoreError(error)) { $0.count } }
+            return fail(.busy) { waiting in waiting.prefix { $0.deadline <= deadline }.count }
+        }
+        let batch = take { min($0.count, Self.batchLimit) }
+        execute(batch, state)
+        return batch
+    }
+
+    /// Runs requests in the open transaction, and each alone if one of them fails.
+    private func execute(_ batch: [Request], _ state: WriterState) {
+        var results: [Result<Outcome, StoreError>] = []
+        do {
+            for request in batch {
+                // A superseded handle is refused before it changes anything, which does not concern the others.
+                results.append(
+                    request.isSuperseded(state) ? .failure(.superseded) : .success(try request.perform(state)))
+            }
+            try state.commit()
+        } catch {
+            state.rollBack()
+            if batch.count == 1 { return batch[0].fail(StoreError(any: error)) }
+            for request in batch {
+                do {
+                    try state.begin(until: request.deadline)
+                    execute([request], state)
+                } catch {
+                    request.fail(StoreError(error))
+                }
+            }
+            return
+        }
+        for (request, result) in zip(batch, results) { request.end(result) }
+    }
+
+    private func firstDeadline() -> Deadline? {
+        queue.withLock { queue in
+            if queue.waiting.isEmpty { queue.isDrainScheduled = false }
+            return queue.waiting.first?.deadline
+        }
+    }
+
+    private func take(_ count: ([Request]) -> Int) -> [Request] {
+        queue.withLock { queue in
+            queue.isDrainScheduled = false
+            let taken = Array(queue.waiting.prefix(count(queue.waiting)))
+            queue.waiting.removeFirst(taken.count)
+            return taken
+        }
+    }
+
+    private func fail(_ error: StoreError, _ count: ([Request]) -> Int) -> [Request] {
+        let failed = take(count)
+        for request in failed { request.fail(error) }
+        return failed
+    }
+
+    // MARK: Bodies, reads, closing
+
+    /// Runs `body` in a transaction of its own, on this thread.
+    ///
+    /// The waiting requests run before, and their tasks go on.
+    func exclusive<R>(_ body: (WriterState) throws -> R) throws -> R {
+        try lock.refuseOwner()
+        if isClosed { throw StoreError.closed }
+        let deadline = Deadline(in: busyTimeout)
+        finish(try lock.withLock { drain($0) })
+        return try lock.withLock { state in
+            Result {
+                guard let state, !isClosed else { throw StoreError.closed }
+                return try state.transaction(until: deadline, body)
+            }
+        }.get()
+    }
+
+    /// Runs a body of a task on the serial queue.
+    ///
+    /// A body that has not begun when the task is cancelled never runs.
+    func exclusive<R: Sendable>(_ body: @escaping @Sendable (WriterState) throws -> R) async throws -> R {
+        let isCancelled = Atomic(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                serialQueue.async { [self] in
+                    let result = Result {
+                        try exclusive { state in
+                            if isCancelled.load(ordering: .acquiring) { throw CancellationError() }
+                            return try body(state)
+                        }
+                    }
+                    continuation.resume(with: result)
+                }
+            }
+        } onCancel: {
+            isCancelled.store(true, ordering: .releasing)
+        }
+    }
+
+    /// Reads over the writer's connection.
+    func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        try lock.withLock { state in
+            Result { () throws(StoreError) in
+                guard let state else { throw .closed }
+                return try StoreError.translating { try state.read(body) }
+            }
+        }.get()
+    }
+
+    /// Refuses new requests, runs those that wait, and closes the connections.
+    func close() throws(StoreError) {
+        try lock.refuseOwner()
+        queue.withLock { $0.isClosed = true }
+        let finished = try lock.withLock { state in
+            let drained = drain(state)
+            defer { state = nil }
+            return drained + fail(.closed) { $0.count }
+        }
+        finish(finished)
+    }
+}

@@ -1,0 +1,71 @@
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Darwin)
+internal import Darwin
+#endif
+
+/// The writer's lock: a POSIX mutex that knows its owner.
+///
+/// `Synchronization.Mutex` hands itself to its longest waiter on Linux, and the switches of threads cost more than they save:
+/// four threads that write take 1.8 times as long instead of 1.4.
+///
+/// Safety: the state is reached only while the mutex is held. The mutex stays at its address until it is destroyed.
+final class WriterLock<State>: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private var state: State
+    /// The thread that holds the mutex; 0 if none does.
+    private let owner = Atomic<UInt>(0)
+
+    init(_ state: State) {
+        self.state = state
+        mutex = .allocate(capacity: 1)
+        mutex.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// Runs `body` while the mutex is held.
+    ///
+    /// - Throws: `.reentrant` if this thread holds it already: `body` is the caller.
+    func withLock<R>(_ body: (inout State) -> R) throws(StoreError) -> R {
+        try refuseOwner()
+        pthread_mutex_lock(mutex)
+        return locked(body)
+    }
+
+    /// Runs `body` if no thread holds the mutex, or else returns nil.
+    func tryLock<R>(_ body: (inout State) -> R) throws(StoreError) -> R? {
+        try refuseOwner()
+        return pthread_mutex_trylock(mutex) == 0 ? locked(body) : nil
+    }
+
+    private func locked<R>(_ body: (inout State) -> R) -> R {
+        owner.store(Self.thread, ordering: .relaxed)
+        defer {
+            owner.store(0, ordering: .relaxed)
+            pthread_mutex_unlock(mutex)
+        }
+        return body(&state)
+    }
+
+    /// Throws `.reentrant` if this thread holds the mutex.
+    func refuseOwner() throws(StoreError) {
+        if owner.load(ordering: .relaxed) == Self.thread { throw .reentrant }
+    }
+
+    private static var thread: UInt {
+        #if canImport(Darwin)
+        UInt(bitPattern: pthread_self())
+        #else
+        UInt(pthread_self())
+        #endif
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import LarderStore
+import LarderTestSupport
+import Testing
+
+struct GroundTests {
+    // MARK: Attributes and ages
+
+    @Test func `packed attributes come back, and damaged ones do not`() throws {
+        let store = try Store.inMemory()
+        let rows = try store.open(.a)
+        var meta = RowMeta()
+        for step in 0..<32 {
+            meta.isPinned = step & 1 != 0
+            meta.slidingAge = step & 2 != 0 ? -5 : nil
+            meta.cost = step & 4 != 0 ? .max : nil
+            meta.extendedData = step & 8 != 0 ? Data([0, 1, 255]) : nil
+            meta.tags = step & 16 != 0 ? ["", "a", "é"] : []
+            try rows.run(.put([EntryWrite(1, "x", meta: meta)], if: .always))
+            #expect(try rows.row(.integer(1))?.facts.meta == meta)
+        }
+    }
+
+    @Test func `an entry as old as its age is served, an older one is not`() {
+        func isExpired(_ rule: AgeRule, written: Int64 = 100, accessed: Int64 = 100, _ now: Int64) -> Bool {
+            rule.isExpired(writtenAt: written, accessedAt: accessed, now: now)
+        }
+        #expect(!isExpired(.unlimited, .max))
+        #expect(!isExpired(.sinceWrite(10), 110) && isExpired(.sinceWrite(10), 111))
+        #expect(!isExpired(.sinceAccess(10), accessed: 105, 115) && isExpired(.sinceAccess(10), accessed: 105, 116))
+        #expect(!isExpired(.until(200), 200) && isExpired(.until(200), 201))
+        #expect(isExpired(.sinceWrite(0), 100) && isExpired(.sinceWrite(-1), 100))
+        // A write in the future counts as now.
+        #expect(!isExpired(.sinceWrite(10), written: 500, 100))
+        #expect(isExpired(.sinceWrite(10), written: .min, .max))
+        #expect(!isExpired(.sinceWrite(.max), written: 0, .max))
+    }
+
+    @Test func `an entry's own end comes before the rule of the cache`() throws {
+        let store = try Store.inMemory()
+        let rows = try store.open(.a)
+        var sliding = RowMeta()
+        sliding.slidingAge = 10
+        try rows.run(
+            .put(
+                [
+                    EntryWrite(key: .integer(1), payload: Data(), writtenAt: 0, expiresAt: 50),
+                    EntryWrite(key: .integer(2), payload: Data(), writtenAt: 0, expiresAt: .max),
+                    EntryWrite(key: .integer(3), payload: Data(), writtenAt: 0, meta: sliding),
+                    EntryWrite(key: .integer(4), payload: Data(), writtenAt: 0),
+                ], if: .always))
+        func isExpired(_ key: Int64, _ now: Int64, accessedAt: Int64? = nil) throws -> Bool {
+            try #require(try rows.row(.integer(key))).facts
+                .isExpired(by: .sinceWrite(20), accessedAt: accessedAt, now: now)
+        }
+        #expect(try !isExpired(1, 50) && isExpired(1, 51))
+        #expect(try !isExpired(2, .max))
+        #expect(try !isExpired(3, 10) && isExpired(3, 11) && !isExpired(3, 18, accessedAt: 8))
+        #expect(try !isExpired(4, 20) && isExpired(4, 21))
+    }
+
+    // MARK: Time and locks
+
+    @Test func `a wake-up comes, and a cancelled one does not`() throws {
+        let (calls, time) = (Counter(), StoreTime.system)
+        let cancelled = time.wake(3_600_000) { calls.increment() }
+        cancelled.cancel()
+        _ = time.wake(0) { calls.increment() }
+        try Waiting.until { calls.value == 1 }
+        #expect(abs(time.now() - Int64(Date().timeIntervalSince1970 * 1000)) < 60_000)
+    }
+
+    @Test func `the lock file is held by one thread at a time, and waited for until the deadline`() throws {
+        let folder = try TemporaryFolder()
+        let file = LockFile(path: folder("lock").path)
+        let inner = try file.withLock(until: Deadline(in: 0)) {
+            try SideThread { try file.withLock(until: Deadline(in: 20)) { 1 } }.value()
+        }
+        #expect(inner == .some(nil))
+        // A process that another test starts has a copy of the descriptor until it becomes another program.
+        #expect(try file.withLock(until: Deadline(in: 60_000)) { 2 } == 2)
+    }
+
+    @Test func `a lock file that is deleted while it is held excludes nobody that comes later`() throws {
+        let folder = try TemporaryFolder()
+        let file = LockFile(path: folder("lock").path)
+        let inner = try file.withLock(until: Deadline(in: 0)) {
+            try FileManager.default.removeItem(at: folder("lock"))
+            return try SideThread { try file.withLock(until: Deadline(in: 60_000)) { 1 } }.value()
+        }
+        #expect(inner == .some(1))
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import LarderStore
+import LarderTestSupport
+import Testing
+
+struct KilledWriterTests {
+    /// The changes are a function of the seed, so the parent knows what the program had acknowledged when it was killed.
+    @Test func `whatever moment a process dies at, all that it acknowledged is there and nothing is half done`() throws
+    {
+        let place = try StorePlace()
+        var random = Seeded()
+        var (done, model) = (0, RowsModel(seed: random.seed))
+        for round in 0..<(LongTests.areEnabled ? 200 : 20) {
+            let child = try ChildProcess("larder-test-rows", ["\(random.seed)", "\(done)", place.path])
+            var acknowledged = 0
+            for _ in 0..<Int.random(in: 1...40, using: &random) {
+                let line = try #require(child.line())
+                acknowledged = try #require(Int(line))
+            }
+            child.kill()
+            while let line = child.line() { acknowledged = Int(line) ?? acknowledged }
+            model.advance(to: acknowledged)
+            let store = try place.open()
+            let rows = try store.open(.rows)
+            // The change after the last acknowledged one may be there too.
+            if try state(of: rows) != model.entries {
+                model.advance(to: acknowledged + 1)
+                #expect(try state(of: rows) == model.entries, "round \(round), seed \(random.seed)")
+            }
+            done = model.count
+            #expect(try rows.totals().count == model.entries.count)
+            try store.close()
+        }
+        #expect(done > 20)
+    }
+
+    private func state(of rows: CacheRows) throws -> [Int64: String] {
+        var found: [Int64: String] = [:]
+        for key in 0..<RowsModel.keys { found[key] = try rows.text(key) }
+        return found
+    }
+}

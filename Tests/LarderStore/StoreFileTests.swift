@@ -1,0 +1,76 @@
+import Foundation
+import LarderSQLite
+import LarderStore
+import LarderTestSupport
+import Testing
+
+struct StoreFileTests {
+    private let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    private func code(of path: String) -> StoreError.Code? {
+        #expect(throws: StoreError.self) { try Store.open(path) }?.code
+    }
+
+    @Test func `entries are there again after the store was closed`() throws {
+        let store = try place.open()
+        try store.open(.a).put(1, "one")
+        try store.close()
+        let again = try place.open()
+        #expect(try again.open(.a).text(1) == "one")
+        #expect(try again.open(.a).totals() == Totals(count: 1, size: 3))
+    }
+
+    @Test func `missing folders are made, for their owner alone`() throws {
+        let path = place.folder("deep/er/store.sqlite").path
+        try Store.open(path).close()
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        let folder = try FileManager.default.attributesOfItem(atPath: place.folder("deep/er").path)
+        #expect((folder[.posixPermissions] as? NSNumber)?.intValue == 0o700)
+    }
+
+    @Test func `what is no store is refused, and stays as it is`() throws {
+        let folder = place.folder("folder").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        #expect(code(of: folder) == .storageUnavailable)
+        let link = place.folder("link").path
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: place.path)
+        #expect(code(of: link) == .storageUnavailable)
+
+        try FileSystem.makeFile(place.path)
+        var foreign = try place.otherConnection()
+        try foreign.execute("CREATE TABLE t (x); PRAGMA application_id = 7")
+        #expect(code(of: place.path) == .foreignFile)
+        try foreign.execute("PRAGMA application_id = 0")
+        #expect(code(of: place.path) == .foreignFile)
+        #expect(try foreign.texts("SELECT name FROM sqlite_schema") == ["t"])
+    }
+
+    @Test func `a store of a later release is refused`() throws {
+        try place.open().close()
+        var other = try place.otherConnection()
+        try other.execute("PRAGMA user_version = 2")
+        #expect(code(of: place.path) == .newerSchema)
+    }
+
+    @Test func `eight threads open a new file at the same moment`() throws {
+        let stores = try (0..<8).map { _ in SideThread { try place.open() } }.map { try $0.value() }
+        for (index, store) in stores.enumerated() { try store.open(.a).put(Int64(index), "x") }
+        #expect(try stores[0].open(.a).totals().count == 8)
+    }
+
+    @Test func `the log is copied when it is long`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        let text = String(repeating: "x", count: 2000)
+        for round in 0..<40 {
+            try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }, if: .always))
+        }
+        let log = try FileManager.default.attributesOfItem(atPath: place.path + "-wal")[.size] as? Int ?? 0
+        // A thousand pages, and one transaction more.
+        #expect(log < 8 << 20, "\(log)")
+        #expect(try rows.totals().count == 4000)
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import LarderSQLite
+import LarderStore
+import LarderTestSupport
+
+/// A store in a folder of its own.
+struct StorePlace {
+    let folder: TemporaryFolder
+    var path: String { folder("store.sqlite").path }
+
+    init() throws { folder = try TemporaryFolder() }
+
+    func open(busyTimeout: Int64 = 60_000) throws -> Store {
+        var options = Store.Options()
+        options.busyTimeout = busyTimeout
+        return try Store.open(path, options)
+    }
+
+    /// A connection of the kind that another process has.
+    func otherConnection() throws -> Connection {
+        try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 10_000))
+    }
+}
+
+extension CacheDeclaration {
+    static let a = CacheDeclaration(name: "a", version: "1", codec: "data", ageRule: .unlimited)
+}
+
+/// Runs `body` over every kind of store.
+func withStores(_ body: (Store) throws -> Void) throws {
+    let place = try StorePlace()
+    for store in [try Store.inMemory(), try place.open()] {
+        try body(store)
+        try store.close()
+    }
+}
+
+extension EntryWrite {
+    init(_ key: Int64, _ text: String, at moment: Int64 = 1000, meta: RowMeta = RowMeta(), keepsPin: Bool = false) {
+        self.init(
+            key: .integer(key), payload: Data(text.utf8), writtenAt: moment, meta: meta, keepsPin: keepsPin)
+    }
+}
+
+extension CacheRows {
+    func put(_ key: Int64, _ text: String) throws { try run(.put([EntryWrite(key, text)], if: .always)) }
+    func put(_ key: Int64, _ text: String) async throws { try await run(.put([EntryWrite(key, text)], if: .always)) }
+    func text(_ key: Int64) throws -> String? {
+        try row(.integer(key)).map { String(decoding: $0.payload, as: UTF8.self) }
+    }
+}
