@@ -60,6 +60,19 @@ struct WriterTests {
         }
     }
 
+    @Test func `more requests than a batch holds are all done, though no other call comes`() async throws {
+        let store = try Store.inMemory()
+        let rows = try await store.open(.a)
+        let body = try SlowBody(store)
+        let tasks = (0..<1300).map { key in Task { try await rows.put(Int64(key), "x") } }
+        try await expectWaiting(1300, store)
+        let thread = SideThread { try rows.put(5000, "x") }
+        try body.finish()
+        try thread.value()
+        for task in tasks { try await task.value }
+        #expect(try rows.totals().count == 1301)
+    }
+
     @Test func `requests of one batch see each other: what is put after a clear is in the new generation`() async throws
     {
         let store = try Store.inMemory()
