@@ -32,7 +32,6 @@ struct CacheProgram {
                     URL(fileURLWithPath: arguments[1]), rounds: Int(arguments[2]) ?? 1, reads: arguments[3] == "true")
                 try mixture.run()
                 say("mixed")
-            case "bound": try bound(arguments[1])
             case "pass": try await pass(arguments[1])
             case "count": try count(arguments[1], threads: 6)
             case "hit": try hit(arguments[1])
