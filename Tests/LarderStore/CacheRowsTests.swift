@@ -28,7 +28,7 @@ struct CacheRowsTests {
         StoredKey.text(""), .text("a\0b"), .text("é"), .integer(.min), .integer(.max), .blob(Data()),
         .blob(Data([0, 255])),
     ])
-    func `a key of every kind is its own`(key: StoredKey) throws {
+    func `keys of different kinds never share an entry`(key: StoredKey) throws {
         try withStores { store in
             let rows = try store.open(.a)
             for other in [StoredKey.text("1"), .integer(1), .blob(Data("1".utf8))] {
@@ -40,7 +40,7 @@ struct CacheRowsTests {
         }
     }
 
-    @Test func `what one request writes is written together, the last entry of a key last`() throws {
+    @Test func `of two entries with one key in a request the last is kept`() throws {
         try withStores { store in
             let rows = try store.open(.a)
             let outcome = try rows.run(
@@ -51,7 +51,7 @@ struct CacheRowsTests {
         }
     }
 
-    @Test func `a condition that does not hold leaves everything as it is`() throws {
+    @Test func `a put whose condition does not hold changes nothing`() throws {
         try withStores { store in
             let rows = try store.open(.a)
             try rows.put(1, "one")
@@ -169,7 +169,7 @@ struct CacheRowsTests {
         CacheDeclaration(name: "a", version: "2", codec: "data", ageRule: .unlimited),
         CacheDeclaration(name: "a", version: "1", codec: "cbor", ageRule: .unlimited),
     ])
-    func `under another version or codec nothing is left, and the older handle is superseded`(
+    func `an open under another version or codec deletes all entries, and supersedes the older handle`(
         declaration: CacheDeclaration
     ) throws {
         try withStores { store in
@@ -185,7 +185,7 @@ struct CacheRowsTests {
         }
     }
 
-    @Test func `another age rule supersedes nobody`() throws {
+    @Test func `a handle with another age rule supersedes no handle`() throws {
         try withStores { store in
             let rows = try store.open(.a)
             try rows.put(1, "one")

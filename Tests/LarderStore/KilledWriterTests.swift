@@ -5,13 +5,13 @@ import Testing
 
 struct KilledWriterTests {
     /// The changes are a function of the seed, so the parent knows what the program had acknowledged when it was killed.
-    @Test func `whatever moment a process dies at, all that it acknowledged is there and nothing is half done`() throws
+    @Test func `a process that is killed at any moment leaves all acknowledged changes, and none by half`() throws
     {
         let place = try StorePlace()
         var random = Seeded()
         var (done, model) = (0, RowsModel(seed: random.seed))
         for round in 0..<(LongTests.areEnabled ? 200 : 20) {
-            let child = try ChildProcess("larder-test-rows", ["\(random.seed)", "\(done)", place.path])
+            let child = try ChildProcess("larder-test-rows", ["change", "\(random.seed)", "\(done)", place.path])
             var acknowledged = 0
             for _ in 0..<Int.random(in: 1...40, using: &random) {
                 let line = try #require(child.line())
@@ -32,6 +32,19 @@ struct KilledWriterTests {
             try store.close()
         }
         #expect(done > 20)
+    }
+
+    /// A file may have 300 KB in the program, so the COMMIT of a batch fails, and of its requests the large one.
+    @Test func `a COMMIT that fails is a failure of the request that is too large, and of no other`() throws {
+        let place = try StorePlace()
+        let lines = try ChildProcess(
+            "larder-test-rows", ["exceed", place.path],
+            through: ["bash", "-c", "trap '' XFSZ; ulimit -f 300; exec \"$@\"", "bash"]
+        ).finish().lines
+        #expect(lines == ["small true large false", "after true"])
+        let rows = try place.open().open(.rows)
+        #expect(try rows.row(.integer(1)) != nil && rows.row(.integer(2)) == nil && rows.row(.integer(3)) != nil)
+        #expect(try rows.totals() == Totals(count: 2, size: 200))
     }
 
     private func state(of rows: CacheRows) throws -> [Int64: String] {

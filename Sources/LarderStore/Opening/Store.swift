@@ -35,7 +35,7 @@ package final class Store: Sendable {
         Store(path: path, try StoreFile(path: path, options: options).open(), options)
     }
 
-    /// Opens a store in memory, which nobody else sees.
+    /// Opens a store in memory, for this object alone.
     package static func inMemory(_ options: Options = Options()) throws(StoreError) -> Store {
         let state = try StoreError.translating {
             var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))

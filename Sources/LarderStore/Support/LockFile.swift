@@ -16,8 +16,8 @@ package struct LockFile: Sendable {
 
     /// Runs `body` while this thread holds the lock, of all threads of all processes.
     ///
-    /// The kernel releases the lock if the process ends. The file is never deleted: a lock of a deleted file excludes
-    /// nobody that comes later.
+    /// The kernel releases the lock if the process ends. The file is never deleted: a process that comes later does
+    /// not see the lock of a deleted file.
     ///
     /// - Returns: The result of `body`, or nil if another process held the lock until the deadline.
     package func withLock<R>(until deadline: Deadline, _ body: () throws -> R) throws -> R? {

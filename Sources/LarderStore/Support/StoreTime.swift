@@ -68,13 +68,13 @@ package final class WakeUp: Sendable {
     }
 }
 
-/// A moment after which a call gives up, by a clock that nobody sets.
+/// A moment after which a call gives up, by a clock that is never set.
 package struct Deadline: Sendable, Comparable {
     private let nanoseconds: UInt64
 
     /// The moment in a number of milliseconds from now.
     package init(in milliseconds: Int64) {
-        // Far more than anybody waits, and no overflow.
+        // Longer than any caller waits, and no overflow.
         let wait = UInt64(min(max(0, milliseconds), 1 << 40)) * 1_000_000
         nanoseconds = DispatchTime.now().uptimeNanoseconds + wait
     }

@@ -11,8 +11,14 @@ final class Writer: Sendable {
         /// In the order of their deadlines.
         var waiting: [Request] = []
         var isClosed = false
-        /// A Boolean value that indicates whether the serial queue was asked to drain and has not begun.
+        /// A Boolean value that indicates whether the serial queue was asked to drain and has taken no batch since.
         var isDrainScheduled = false
+
+        /// Returns whether the caller has to ask the serial queue.
+        mutating func scheduleDrain() -> Bool {
+            defer { isDrainScheduled = true }
+            return !isDrainScheduled
+        }
     }
 
     /// The maximum number of requests that share a transaction.
@@ -44,7 +50,7 @@ final class Writer: Sendable {
         guard append(request) else { throw .closed }
         var finished: [Request] = []
         try lock.withLock { state in while !request.isDone { finished += drain(state) } }
-        finish(finished)
+        for request in finished { request.resume() }
         guard let result = request.result else { throw .closed }
         return try result.get()
     }
@@ -60,12 +66,9 @@ final class Writer: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 request.continuation = continuation
-                if append(request) {
-                    scheduleDrain()
-                } else {
-                    request.fail(.closed)
-                    request.resume()
-                }
+                guard !append(request) else { return }
+                request.fail(.closed)
+                request.resume()
             }
         } onCancel: {
             let withdrawn = queue.withLock { queue -> Request? in
@@ -93,34 +96,26 @@ final class Writer: Sendable {
 
     /// Puts a request into the queue, and returns false if the store is closed.
     ///
-    /// A task that was cancelled goes on at once.
+    /// For the request of a task the serial queue is asked to drain. A task that was cancelled goes on at once.
     private func append(_ request: Request) -> Bool {
-        let (isClosed, isCancelled) = queue.withLock { queue in
+        let (isClosed, isCancelled, asks) = queue.withLock { queue in
             request.deadline = Deadline(in: busyTimeout)
-            if !queue.isClosed && !request.isCancelled { queue.waiting.append(request) }
-            return (queue.isClosed, request.isCancelled)
+            let isRefused = queue.isClosed || request.isCancelled
+            if !isRefused { queue.waiting.append(request) }
+            let asks = !isRefused && request.continuation != nil && queue.scheduleDrain()
+            return (queue.isClosed, request.isCancelled, asks)
         }
+        if asks { drainOnSerialQueue() }
         if isCancelled && !isClosed { request.resume() }
         return !isClosed
     }
 
-    /// Asks the serial queue to drain, unless it was asked and has not begun.
-    private func scheduleDrain() {
-        let asks = queue.withLock { queue in
-            defer { queue.isDrainScheduled = true }
-            return !queue.isDrainScheduled
-        }
-        guard asks else { return }
+    private func drainOnSerialQueue() {
         serialQueue.async { [self] in
             // No body runs on this thread now, so the lock is never refused.
-            if case .success(let requests) = Result(catching: { try lock.withLock { drain($0) } }) { finish(requests) }
+            guard case .success(let finished) = Result(catching: { try lock.withLock { drain($0) } }) else { return }
+            for request in finished { request.resume() }
         }
-    }
-
-    /// Resumes the tasks of requests, outside the lock, and schedules a drain for requests that came in the meantime.
-    private func finish(_ finished: [Request]) {
-        for request in finished { request.resume() }
-        if waitingCount > 0 { scheduleDrain() }
     }
 
     // MARK: Draining
@@ -129,7 +124,7 @@ final class Writer: Sendable {
     private func drain(_ state: WriterState?) -> [Request] {
         guard let state else { return fail(.closed) { $0.count } }
         state.copyLogIfLong()
-        guard let deadline = firstDeadline() else { return [] }
+        guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
         do {
             try state.begin(until: deadline)
         } catch {
@@ -167,20 +162,16 @@ final class Writer: Sendable {
         for (request, result) in zip(batch, results) { request.end(result) }
     }
 
-    private func firstDeadline() -> Deadline? {
-        queue.withLock { queue in
-            if queue.waiting.isEmpty { queue.isDrainScheduled = false }
-            return queue.waiting.first?.deadline
-        }
-    }
-
+    /// Takes requests out of the queue, and asks the serial queue to run what is left.
     private func take(_ count: ([Request]) -> Int) -> [Request] {
-        queue.withLock { queue in
-            queue.isDrainScheduled = false
+        let (taken, asks) = queue.withLock { queue in
             let taken = Array(queue.waiting.prefix(count(queue.waiting)))
             queue.waiting.removeFirst(taken.count)
-            return taken
+            queue.isDrainScheduled = false
+            return (taken, !queue.waiting.isEmpty && queue.scheduleDrain())
         }
+        if asks { drainOnSerialQueue() }
+        return taken
     }
 
     private func fail(_ error: StoreError, _ count: ([Request]) -> Int) -> [Request] {
@@ -192,13 +183,10 @@ final class Writer: Sendable {
     // MARK: Bodies, reads, closing
 
     /// Runs `body` in a transaction of its own, on this thread.
-    ///
-    /// The waiting requests run before, and their tasks go on.
     func exclusive<R>(_ body: (WriterState) throws -> R) throws -> R {
         try lock.refuseOwner()
         if isClosed { throw StoreError.closed }
         let deadline = Deadline(in: busyTimeout)
-        finish(try lock.withLock { drain($0) })
         return try lock.withLock { state in
             Result {
                 guard let state, !isClosed else { throw StoreError.closed }
@@ -248,6 +236,6 @@ final class Writer: Sendable {
             defer { state = nil }
             return drained + fail(.closed) { $0.count }
         }
-        finish(finished)
+        for request in finished { request.resume() }
     }
 }

@@ -62,10 +62,10 @@ final class WriterLock<State>: @unchecked Sendable {
     }
 
     private static var thread: UInt {
-        #if canImport(Darwin)
-        UInt(bitPattern: pthread_self())
-        #else
+        #if canImport(Glibc)
         UInt(pthread_self())
+        #else
+        UInt(bitPattern: pthread_self())
         #endif
     }
 }

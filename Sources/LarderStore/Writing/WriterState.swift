@@ -8,7 +8,7 @@ package final class WriterState {
     /// Holds the write lock while the log is copied.
     private var guardian: Connection
     private let counter: CommitCounter?
-    /// Without a counter, in memory nobody else commits, and a file has to be looked at in each transaction.
+    /// Without a counter, in memory there is no other connection, and a file has to be looked at in each transaction.
     private let isInMemory: Bool
 
     /// The live generations by name.

@@ -14,7 +14,7 @@ enum StoreBench {
         let rounds = CommandLine.arguments.count > 1 ? Int(CommandLine.arguments[1]) ?? 7 : 7
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("larder-bench-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        defer { do { try FileManager.default.removeItem(at: folder) } catch { print(error) } }
         let bench = try Subjects(folder)
         print("scenario".padding(toLength: 32, withPad: " ", startingAt: 0) + "   raw us  store us   ratio   goal")
         // A second argument chooses scenarios by the beginning of their names.
