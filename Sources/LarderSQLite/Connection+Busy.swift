@@ -10,6 +10,11 @@ extension Connection {
         depth += 1
     }
 
+    /// Copies the log of another connection, while this one holds the write lock.
+    package mutating func guardCheckpoint(of other: inout Connection) throws(SQLiteError) {
+        _ = try other.checkpoint(guardedBy: &self)
+    }
+
     /// The row id of the last row that was inserted.
     package var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 }

@@ -81,7 +81,7 @@ extension Connection {
     }
 
     /// Throws if the transaction that the caller believes to be in is gone: statements would commit one by one.
-    func requireTransaction() throws(SQLiteError) {
+    package func requireTransaction() throws(SQLiteError) {
         guard depth > 0 else { return }
         if let lostTransaction { throw lostTransaction }
         guard isInAutocommit else { return }

@@ -138,7 +138,7 @@ struct HouseRulesTests {
     @Test func `the store without types has the folders of its design`() {
         let folders = Set(
             sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }.map { $0.path.split(separator: "/")[2] })
-        #expect(folders == ["Opening", "Rows", "Writing", "Support"])
+        #expect(folders == ["Opening", "Rows", "Writing", "Reading", "Support"])
     }
 
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {

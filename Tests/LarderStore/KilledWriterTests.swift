@@ -5,8 +5,7 @@ import Testing
 
 struct KilledWriterTests {
     /// The changes are a function of the seed, so the parent knows what the program had acknowledged when it was killed.
-    @Test func `a process that is killed at any moment leaves all acknowledged changes, and none by half`() throws
-    {
+    @Test func `a process that is killed at any moment leaves all acknowledged changes, and none by half`() throws {
         let place = try StorePlace()
         var random = Seeded()
         var (done, model) = (0, RowsModel(seed: random.seed))

@@ -49,3 +49,14 @@ extension CacheRows {
         try row(.integer(key)).map { String(decoding: $0.payload, as: UTF8.self) }
     }
 }
+
+extension Connection {
+    /// Returns how SQLite runs a statement.
+    mutating func plan(_ sql: String) throws -> String {
+        try with(SQL("EXPLAIN QUERY PLAN " + sql)) { row throws(SQLiteError) in
+            var lines: [String] = []
+            while try row.step() { lines.append(row.text(3)) }
+            return lines.joined(separator: "; ")
+        }
+    }
+}

@@ -186,8 +186,7 @@ struct WriterTests {
             let rows = try store.open(.a)
             let calls: [() throws -> Void] = [
                 { try rows.put(1, "x") }, { try rows.run(.clear) }, { _ = try store.open(.a) },
-                { try store.transaction { _ in } }, { _ = try rows.text(1) }, { try store.close() },
-                { try store.perform { _ in } },
+                { try store.transaction { _ in } }, { try store.close() }, { try store.perform { _ in } },
             ]
             for call in calls {
                 let error = #expect(throws: StoreError.self) { try store.transaction { _ in try call() } }
@@ -195,6 +194,10 @@ struct WriterTests {
             }
             try rows.put(1, "works")
             #expect(try rows.text(1) == "works")
+            // In memory there is one connection.
+            guard store.path == nil else { return }
+            let error = #expect(throws: StoreError.self) { try store.transaction { _ in _ = try rows.text(1) } }
+            #expect(error?.code == .reentrant)
         }
     }
 

@@ -21,11 +21,17 @@ package final class Store: Sendable {
     /// The file of the database; nil in memory.
     package let path: String?
     package let time: StoreTime
-    private let writer: Writer
+    /// Notices the commits of other stores.
+    package let watch: CommitWatch
+    let writer: Writer
+    /// The connections that read; nil in memory.
+    let readers: Readers?
+    let knownTotals: KnownTotals
 
     private init(path: String?, _ state: sending WriterState, _ options: Options) {
         self.path = path
         time = options.time
+        (watch, readers, knownTotals) = (state.watch, state.readers, state.knownTotals)
         writer = Writer(
             state, busyTimeout: options.busyTimeout, syncsCommits: path != nil && options.durability == .powerLoss)
     }
@@ -40,11 +46,12 @@ package final class Store: Sendable {
         let state = try StoreError.translating {
             var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
             try Schema.create(&connection)
-            let guardian = try Connection.open(.memory, .init(role: .guardian, busyMilliseconds: 0))
-            return try WriterState(connection, guardian: guardian, isInMemory: true)
+            return try WriterState(connection, guardian: nil, nil)
         }
         return Store(path: nil, state, options)
     }
+
+    deinit { readers?.close() }
 
     // MARK: Caches
 
@@ -53,13 +60,13 @@ package final class Store: Sendable {
     /// If the store has it under another version or codec, its rows are retired.
     package func open(_ declaration: CacheDeclaration) throws(StoreError) -> CacheRows {
         try writer.run(.block(opening(declaration)))
-        return CacheRows(declaration, writer: writer)
+        return CacheRows(declaration, store: self)
     }
 
     /// Opens a cache for a task.
     package func open(_ declaration: CacheDeclaration) async throws -> CacheRows {
         try await writer.run(.block(opening(declaration)))
-        return CacheRows(declaration, writer: writer)
+        return CacheRows(declaration, store: self)
     }
 
     private func opening(_ declaration: CacheDeclaration) -> @Sendable (WriterState) throws -> Void {

@@ -41,7 +41,19 @@ struct StoreFile {
             throw StoreError(.newerSchema, "\"\(path)\" was written by a later release. Update the program.")
         }
         if version == 0 { try Schema.create(&connection) }
-        return try WriterState(connection, guardian: try connect(.guardian, deadline), isInMemory: false)
+        guard let identity = try FileSystem.status(path)?.identity else { throw refusal("was moved. Try again.") }
+        return try WriterState(connection, guardian: try connect(.guardian, deadline), (self, identity))
+    }
+
+    /// Opens a connection that reads the same file as the writer.
+    func openReader(_ identity: FileIdentity) throws -> Connection {
+        var connection = try connect(.reader, Deadline(in: options.busyTimeout))
+        // The first read opens the log.
+        _ = try connection.userVersion()
+        guard try FileSystem.status(path)?.identity == identity else {
+            throw refusal("was moved or deleted. Open the store again.")
+        }
+        return connection
     }
 
     private func connect(_ role: Connection.Role, _ deadline: Deadline) throws(SQLiteError) -> Connection {

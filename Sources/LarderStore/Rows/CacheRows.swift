@@ -1,16 +1,21 @@
+internal import Synchronization
+
 /// The rows of one cache: what a handle on the cache asks of the store.
 ///
 /// It names the cache by its declaration, so a clear does not concern it. Once no live cache has the declaration it is
 /// *superseded*: reads find nothing, and writes throw.
 package final class CacheRows: Sendable {
     package let declaration: CacheDeclaration
-    private let writer: Writer
+    /// Another one for each object.
+    let number = CacheRows.count.add(1, ordering: .relaxed).newValue
+    private static let count = Atomic(0)
+    let store: Store
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
     package typealias Apply = @Sendable (Outcome) -> Void
 
-    init(_ declaration: CacheDeclaration, writer: Writer) {
-        (self.declaration, self.writer) = (declaration, writer)
+    init(_ declaration: CacheDeclaration, store: Store) {
+        (self.declaration, self.store) = (declaration, store)
     }
 
     // MARK: Writing
@@ -18,7 +23,7 @@ package final class CacheRows: Sendable {
     /// Runs an operation and returns when it is committed.
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
-        try writer.run(.rows(operation, declaration), apply: apply)
+        try store.writer.run(.rows(operation, declaration), apply: apply)
     }
 
     /// Runs an operation for a task.
@@ -26,27 +31,6 @@ package final class CacheRows: Sendable {
     /// A task that is cancelled while the operation waits throws `CancellationError`.
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
-        try await writer.run(.rows(operation, declaration), apply: apply)
-    }
-
-    // MARK: Reading
-
-    /// Returns the entry of a key, expired or not; nil if there is none or its row is damaged.
-    package func row(_ key: StoredKey) throws(StoreError) -> StoredRow? {
-        try writer.read { state in try state.row(key, of: self.declaration) }
-    }
-
-    /// Returns the number of rows and their bytes, expired ones included.
-    package func totals() throws(StoreError) -> Totals {
-        try writer.read { state in
-            try state.generation(of: self.declaration).map { generation in
-                try state.totals(of: generation.id)
-            } ?? Totals()
-        }
-    }
-
-    /// Returns whether no live cache has the declaration.
-    package func isSuperseded() throws(StoreError) -> Bool {
-        try writer.read { state in state.generation(of: self.declaration) == nil }
+        try await store.writer.run(.rows(operation, declaration), apply: apply)
     }
 }

@@ -22,6 +22,6 @@ package struct CacheDeclaration: Hashable, Sendable {
 
     /// Returns whether a handle with this declaration may use the generation.
     func fits(_ generation: Generation) -> Bool {
-        generation.name == name && generation.codec == codec && generation.version.utf8.elementsEqual(version.utf8)
+        generation.name == name && generation.codec == codec && generation.version == version
     }
 }

@@ -1,4 +1,4 @@
-internal import LarderSQLite
+package import LarderSQLite
 
 /// Every statement over rows and generations.
 extension SQL {
@@ -8,6 +8,31 @@ extension SQL {
 
     static let findRow = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
     static let readRow = SQL("SELECT \(facts), payload FROM entry WHERE cache = ?1 AND key = ?2")
+
+    // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
+    static let keyPages = pages("key")
+    static let factPages = pages("\(facts), key")
+    static let rowPages = pages("\(facts), payload, key")
+    /// The statements of pages, which tests explain: keys, facts, rows.
+    package static var pageTexts: [String] { (keyPages + factPages + rowPages).map(\.text) }
+    private static func pages(_ columns: String) -> [SQL] {
+        ["key >= ?3 ORDER BY key", "key > ?3 ORDER BY key", "key < ?3 ORDER BY key DESC", "true ORDER BY key DESC"].map
+        {
+            SQL("SELECT \(columns) FROM entry WHERE cache = ?1 AND \($0) LIMIT ?2")
+        }
+    }
+
+    // What a `RowList` has of each row, one for each `RowOrder`.
+    static let lists = [
+        SQL("SELECT id, key, written_at FROM entry WHERE cache = ?1"),
+        SQL(
+            """
+            SELECT entry.id, key, max(written_at, coalesce(accessed_at, written_at))
+            FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1
+            """),
+        SQL("SELECT id, key, coalesce(size, length(payload)), meta FROM entry WHERE cache = ?1"),
+    ]
+    static let listedRow = SQL("SELECT \(facts), payload, key FROM entry WHERE id = ?1 AND cache = ?2")
 
     static let insertRow = SQL(
         """

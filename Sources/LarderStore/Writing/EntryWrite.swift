@@ -82,6 +82,8 @@ package struct Outcome: Sendable {
     package var taken: StoredRow?
     /// The generation of the rows after the request.
     package var generation: Int64 = 0
+    /// The epoch in which is true what the request has written.
+    package var epoch: UInt32 = 0
     /// What the request adds to the totals.
     package var difference = Totals()
 }

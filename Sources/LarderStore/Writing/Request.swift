@@ -45,9 +45,13 @@ final class Request: @unchecked Sendable {
     }
 
     /// Called after the commit, in the order of commits.
-    func end(_ result: Result<Outcome, StoreError>) {
-        if case .success(let outcome) = result { apply?(outcome) }
-        self.result = result
+    func end(_ result: Result<Outcome, StoreError>, _ epoch: UInt32) {
+        self.result = result.map { outcome in
+            var outcome = outcome
+            outcome.epoch = epoch
+            apply?(outcome)
+            return outcome
+        }
     }
 
     func fail(_ error: StoreError) { result = .failure(error) }

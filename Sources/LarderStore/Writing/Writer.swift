@@ -45,8 +45,10 @@ final class Writer: Sendable {
     /// Runs a request and returns when it is committed.
     @discardableResult
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) throws(StoreError) -> Outcome {
-        try lock.refuseOwner()
         let request = Request(work, apply: apply)
+        if try runAlone(request, waits: true), let result = request.result {
+            return try result.get()
+        }
         guard append(request) else { throw .closed }
         var finished: [Request] = []
         try lock.withLock { state in while !request.isDone { finished += drain(state) } }
@@ -62,7 +64,9 @@ final class Writer: Sendable {
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
         try Task.checkCancellation()
         let request = Request(work, apply: apply)
-        if try !syncsCommits && runOnCallersThread(request), let result = request.result { return try result.get() }
+        if !syncsCommits, try runAlone(request, waits: false), let result = request.result {
+            return try result.get()
+        }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 request.continuation = continuation
@@ -79,15 +83,21 @@ final class Writer: Sendable {
         }
     }
 
-    /// Runs a request on this thread if the lock is free, no other request waits and the log need not be copied.
+    /// Runs a request on this thread if the lock is free and no other request waits.
     ///
-    /// Returns false if another process writes: it must not be waited for here.
-    private func runOnCallersThread(_ request: Request) throws(StoreError) -> Bool {
+    /// - Parameter waits: A Boolean value that indicates whether another process may be waited for. If not, returns false
+    ///   while one writes.
+    private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         let isDone = try lock.tryLock { state in
-            guard let state, !state.isLogLong, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
+            guard let state, !state.isCopyOverdue, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
                 return false
             }
-            do { try state.begin(until: Deadline(in: 0)) } catch { return false }
+            do {
+                try state.begin(until: Deadline(in: waits ? busyTimeout : 0))
+            } catch {
+                if waits { request.fail(StoreError(any: error)) }
+                return waits
+            }
             execute([request], state)
             return true
         }
@@ -113,8 +123,7 @@ final class Writer: Sendable {
     private func drainOnSerialQueue() {
         serialQueue.async { [self] in
             // No body runs on this thread now, so the lock is never refused.
-            guard case .success(let finished) = Result(catching: { try lock.withLock { drain($0) } }) else { return }
-            for request in finished { request.resume() }
+            do { for request in try lock.withLock({ drain($0) }) { request.resume() } } catch {}
         }
     }
 
@@ -123,7 +132,7 @@ final class Writer: Sendable {
     /// Runs one batch of the waiting requests, and returns it.
     private func drain(_ state: WriterState?) -> [Request] {
         guard let state else { return fail(.closed) { $0.count } }
-        state.copyLogIfLong()
+        if state.isCopyOverdue { state.copyLog() }
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
         do {
             try state.begin(until: deadline)
@@ -139,13 +148,14 @@ final class Writer: Sendable {
     /// Runs requests in the open transaction, and each alone if one of them fails.
     private func execute(_ batch: [Request], _ state: WriterState) {
         var results: [Result<Outcome, StoreError>] = []
+        let epoch: UInt32
         do {
             for request in batch {
                 // A superseded handle is refused before it changes anything, which does not concern the others.
                 results.append(
                     request.isSuperseded(state) ? .failure(.superseded) : .success(try request.perform(state)))
             }
-            try state.commit()
+            epoch = try state.commit()
         } catch {
             state.rollBack()
             if batch.count == 1 { return batch[0].fail(StoreError(any: error)) }
@@ -159,7 +169,17 @@ final class Writer: Sendable {
             }
             return
         }
-        for (request, result) in zip(batch, results) { request.end(result) }
+        for (request, result) in zip(batch, results) { request.end(result, epoch) }
+        scheduleCopy(state)
+    }
+
+    /// Asks the serial queue to copy the log if it is long.
+    private func scheduleCopy(_ state: WriterState) {
+        guard state.isCopyDue, !state.isCopyScheduled else { return }
+        state.isCopyScheduled = true
+        serialQueue.async { [self] in
+            do { try read { $0.copyLogIfDue() } } catch {}
+        }
     }
 
     /// Takes requests out of the queue, and asks the serial queue to run what is left.
@@ -190,6 +210,7 @@ final class Writer: Sendable {
         return try lock.withLock { state in
             Result {
                 guard let state, !isClosed else { throw StoreError.closed }
+                defer { scheduleCopy(state) }
                 return try state.transaction(until: deadline, body)
             }
         }.get()
@@ -217,22 +238,29 @@ final class Writer: Sendable {
         }
     }
 
-    /// Reads over the writer's connection.
+    /// Reads over the writer's connection, and waits for it.
     func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        try lock.withLock { state in
-            Result { () throws(StoreError) in
-                guard let state else { throw .closed }
-                return try StoreError.translating { try state.read(body) }
-            }
-        }.get()
+        try lock.withLock { state throws(StoreError) in try Self.read(state, body) }
     }
 
-    /// Refuses new requests, runs those that wait, and closes the connections.
+    /// Reads over the writer's connection, or returns nil if a thread has its lock.
+    func tryRead<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R? {
+        if lock.isOwned { return nil }
+        return try lock.tryLock { state throws(StoreError) in try Self.read(state, body) }
+    }
+
+    private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        guard let state else { throw .closed }
+        return try StoreError.translating { try body(state) }
+    }
+
+    /// Refuses new requests, runs a batch of those that wait, and closes the connections.
     func close() throws(StoreError) {
         try lock.refuseOwner()
         queue.withLock { $0.isClosed = true }
         let finished = try lock.withLock { state in
             let drained = drain(state)
+            state?.close()
             defer { state = nil }
             return drained + fail(.closed) { $0.count }
         }

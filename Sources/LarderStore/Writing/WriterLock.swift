@@ -35,37 +35,32 @@ final class WriterLock<State>: @unchecked Sendable {
     /// Runs `body` while the mutex is held.
     ///
     /// - Throws: `.reentrant` if this thread holds it already: `body` is the caller.
-    func withLock<R>(_ body: (inout State) -> R) throws(StoreError) -> R {
+    func withLock<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R {
         try refuseOwner()
         pthread_mutex_lock(mutex)
-        return locked(body)
+        return try locked(body)
     }
 
     /// Runs `body` if no thread holds the mutex, or else returns nil.
-    func tryLock<R>(_ body: (inout State) -> R) throws(StoreError) -> R? {
+    func tryLock<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R? {
         try refuseOwner()
-        return pthread_mutex_trylock(mutex) == 0 ? locked(body) : nil
+        return pthread_mutex_trylock(mutex) == 0 ? try locked(body) : nil
     }
 
-    private func locked<R>(_ body: (inout State) -> R) -> R {
-        owner.store(Self.thread, ordering: .relaxed)
+    private func locked<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R {
+        owner.store(ThisThread.number, ordering: .relaxed)
         defer {
             owner.store(0, ordering: .relaxed)
             pthread_mutex_unlock(mutex)
         }
-        return body(&state)
+        return try body(&state)
     }
 
     /// Throws `.reentrant` if this thread holds the mutex.
     func refuseOwner() throws(StoreError) {
-        if owner.load(ordering: .relaxed) == Self.thread { throw .reentrant }
+        if isOwned { throw .reentrant }
     }
 
-    private static var thread: UInt {
-        #if canImport(Glibc)
-        UInt(pthread_self())
-        #else
-        UInt(bitPattern: pthread_self())
-        #endif
-    }
+    /// A Boolean value that indicates whether this thread holds the mutex.
+    var isOwned: Bool { owner.load(ordering: .relaxed) == ThisThread.number }
 }

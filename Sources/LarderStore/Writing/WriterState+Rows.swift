@@ -21,7 +21,7 @@ extension WriterState {
         case .remove(let keys):
             for key in keys { try remove(key, in: generation.id, &outcome) }
         case .take(let key):
-            outcome.taken = try row(key, in: generation.id)
+            outcome.taken = try connection.row(key, in: generation.id)
             try remove(key, in: generation.id, &outcome)
         case .change(let key, let change):
             try self.change(key, change, in: generation.id, &outcome)
@@ -29,27 +29,14 @@ extension WriterState {
             outcome.cleared = try totals(of: generation.id)
             outcome.generation = try clear(generation).id
         }
-        if outcome.cleared == nil { add(outcome.difference, to: generation.id) }
+        if outcome.cleared == nil { add(outcome.difference, to: generation) }
         return outcome
     }
 
     /// Returns the entry of a key; nil if there is none, or if its checksum does not fit.
     package func row(_ key: StoredKey, of declaration: CacheDeclaration) throws(StoreError) -> StoredRow? {
         guard let generation = generation(of: declaration) else { return nil }
-        do { return try row(key, in: generation.id) } catch { throw StoreError(error) }
-    }
-
-    private func row(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> StoredRow? {
-        try connection.with(.readRow) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
-            try row.bind(key, at: 2)
-            guard try row.step() else { return nil }
-            let (facts, payload) = (row.facts(), row.data(8))
-            let columns = RowChecksum.ofColumns(
-                cache: cache, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: row.packedMeta)
-            guard row.int64(7) == columns ^ RowChecksum.ofPayload(payload) else { return nil }
-            return StoredRow(facts: facts, payload: payload)
-        }
+        do { return try connection.row(key, in: generation.id) } catch { throw StoreError(error) }
     }
 
     private func holds(_ condition: PutCondition, _ entries: [EntryWrite], in cache: Int64) throws(SQLiteError) -> Bool
@@ -58,26 +45,18 @@ extension WriterState {
         case .always: return true
         case .check(let isMet): return isMet()
         case .absent:
-            for entry in entries where try find(entry.key, in: cache) != nil { return false }
+            for entry in entries where try connection.find(entry.key, in: cache) != nil { return false }
             return true
         case .unchanged(let id, let revision):
-            guard entries.count == 1, let old = try find(entries[0].key, in: cache) else { return false }
+            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache) else { return false }
             return old.facts.id == id && old.facts.revision == revision
         }
     }
 
     // MARK: One row
 
-    private func find(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
-        try connection.with(.findRow) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
-            try row.bind(key, at: 2)
-            return try row.step() ? (row.facts(), row.int64(7)) : nil
-        }
-    }
-
     private func put(_ entry: EntryWrite, in cache: Int64, _ outcome: inout Outcome) throws(SQLiteError) {
-        let old = try find(entry.key, in: cache)?.facts
+        let old = try connection.find(entry.key, in: cache)?.facts
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let packed = meta.packed
@@ -112,7 +91,7 @@ extension WriterState {
     }
 
     private func remove(_ key: StoredKey, in cache: Int64, _ outcome: inout Outcome) throws(SQLiteError) {
-        guard let old = try find(key, in: cache)?.facts else { return }
+        guard let old = try connection.find(key, in: cache)?.facts else { return }
         for statement in [SQL.deleteRow, .deleteUse] {
             try connection.run(statement) { row throws(SQLiteError) in try row.bind(old.id, at: 1) }
         }
@@ -123,7 +102,7 @@ extension WriterState {
     private func change(
         _ key: StoredKey, _ change: AttributeChange, in cache: Int64, _ outcome: inout Outcome
     ) throws(SQLiteError) {
-        guard let (old, checksum) = try find(key, in: cache) else { return }
+        guard let (old, checksum) = try connection.find(key, in: cache) else { return }
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
         case .extendedData(let data): meta.extendedData = data
@@ -163,18 +142,4 @@ extension WriterState {
             }
         }
     }
-}
-
-extension Statement {
-    /// The facts of a row.
-    ///
-    /// Damaged attributes count as none, and do not fit the checksum.
-    fileprivate func facts() -> RowFacts {
-        RowFacts(
-            id: int64(0), revision: int64(1), writtenAt: int64(2), expiresAt: type(of: 3) == .null ? nil : int64(3),
-            payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
-            meta: RowMeta(packed: packedMeta) ?? RowMeta())
-    }
-
-    fileprivate var packedMeta: Data? { type(of: 6) == .null ? nil : data(6) }
 }

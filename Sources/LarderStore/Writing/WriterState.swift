@@ -6,37 +6,47 @@ internal import LarderSQLite
 package final class WriterState {
     var connection: Connection
     /// Holds the write lock while the log is copied.
-    private var guardian: Connection
-    private let counter: CommitCounter?
-    /// Without a counter, in memory there is no other connection, and a file has to be looked at in each transaction.
-    private let isInMemory: Bool
+    private var guardian: Connection?
+    let watch: CommitWatch
+    /// The connections that read; nil in memory.
+    let readers: Readers?
+    let knownTotals = KnownTotals()
 
     /// The live generations by name.
-    private(set) var generations: [String: Generation] = [:]
+    var generations: [String: Generation] = [:]
     /// The totals of generations that were counted, by id.
-    private var totals: [Int64: Totals] = [:]
+    var totals: [Int64: Totals] = [:]
 
-    /// The number of commits in the log's index as of our last look; nil if the generations have to be looked up again.
-    private var knownCommits: UInt32?
-    /// A Boolean value that indicates whether the log had ``checkpointPages`` pages after the last commit.
-    private(set) var isLogLong = false
-    private static let checkpointPages = 1000
+    /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
+    private var epoch: UInt32 = 0
+    /// The names of the caches whose totals the open transaction has changed.
+    private var counted: Set<String> = []
+    /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
+    var switchesGeneration = false
+
+    /// The length of the log at which it is copied next, and after the last commit.
+    private var (copyPages, logPages) = (WriterState.checkpointPages, 0)
+    static let checkpointPages = 1000
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
-    private var reclaimCursor = (generation: Int64(0), id: Int64(0))
+    var reclaimCursor = (generation: Int64(0), id: Int64(0))
     private var isWriting = false
     /// A failure inside a request that a body caught: half of the request may be done, so nothing is committed.
     private var failure: (any Error)?
     private var changesAtBegin = 0
     private var random = UInt64.random(in: 0 ... .max)
 
-    init(_ connection: consuming Connection, guardian: consuming Connection, isInMemory: Bool) throws(SQLiteError) {
+    /// - Parameter file: The file, and its identity; nil in memory.
+    init(
+        _ connection: consuming Connection, guardian: consuming Connection?, _ file: (StoreFile, FileIdentity)?
+    ) throws(SQLiteError) {
         var connection = connection
         // The counter needs the log's index, which a first read opens.
         _ = try connection.userVersion()
-        counter = CommitCounter(of: connection)
+        let counter = CommitCounter(of: connection)
+        watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
+        readers = file.map { [watch] in Readers($0, $1, watch, counter) }
         self.connection = connection
         self.guardian = guardian
-        self.isInMemory = isInMemory
     }
 
     // MARK: Transactions
@@ -50,6 +60,7 @@ package final class WriterState {
         isWriting = true
         failure = nil
         changesAtBegin = connection.totalChanges
+        (switchesGeneration, counted) = (false, [])
         do {
             try lookUpGenerations()
         } catch {
@@ -62,16 +73,33 @@ package final class WriterState {
     ///
     /// A transaction that has changed nothing is rolled back: an empty COMMIT is not counted in the log's index, so the
     /// next commit of another process would pass for ours.
-    func commit() throws {
+    ///
+    /// - Returns: The epoch in which is true what was committed.
+    @discardableResult
+    func commit() throws -> UInt32 {
         if let failure { throw failure }
         isWriting = false
-        // A transaction that SQLite has rolled back throws here.
-        guard connection.totalChanges != changesAtBegin || connection.isInAutocommit else {
-            return connection.abandonWriting()
+        // Throws if SQLite has rolled the transaction back.
+        try connection.requireTransaction()
+        guard connection.totalChanges != changesAtBegin else {
+            connection.abandonWriting()
+            return epoch
         }
-        try connection.finishWriting { _ in }
-        if counter != nil { knownCommits = knownCommits.map { $0 &+ 1 } }
-        isLogLong = connection.logPages >= Self.checkpointPages
+        let epoch = watch.beginCommit()
+        do {
+            try connection.finishWriting { _ in }
+        } catch {
+            _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
+            throw error
+        }
+        // Nothing is known if another store has committed since.
+        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
+        if switchesGeneration { counted = Set(generations.keys) }
+        publishTotals(self.epoch)
+        // The log has begun again.
+        if connection.logPages < logPages { copyPages = Self.checkpointPages }
+        logPages = connection.logPages
+        return epoch
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -79,7 +107,7 @@ package final class WriterState {
         try StoreError.translating { try begin(until: deadline) }
         do {
             let result = try body(self)
-            try StoreError.translating { try commit() }
+            _ = try StoreError.translating { try commit() }
             return result
         } catch {
             rollBack()
@@ -105,151 +133,63 @@ package final class WriterState {
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
-        knownCommits = nil
+        epoch = 0
+        counted = []
         reclaimCursor = (0, 0)
     }
 
-    /// Copies the log into the main file if it was long after the last commit.
+    // MARK: The log
+
+    /// A Boolean value that indicates whether the log is to be copied into the main file.
+    var isCopyDue: Bool { logPages >= copyPages }
+    /// A Boolean value that indicates whether the log is so long that a write has to copy it first.
+    var isCopyOverdue: Bool { logPages >= copyPages + Self.checkpointPages }
+    /// A Boolean value that indicates whether the serial queue was asked to copy the log.
+    var isCopyScheduled = false
+
+    /// Copies the log into the main file.
     ///
-    /// A failure is tried again after the next one.
-    func copyLogIfLong() {
-        guard isLogLong else { return }
-        isLogLong = false
-        do { _ = try connection.checkpoint(guardedBy: &guardian) } catch {}
+    /// If that fails or another process reads from the log, it is tried again when the log has grown as much.
+    func copyLog() {
+        copyPages = logPages + Self.checkpointPages
+        readers?.release()
+        do { _ = try guardian?.guardCheckpoint(of: &connection) } catch {}
+        // A read transaction that began in the meantime keeps the log from beginning again.
+        readers?.release()
     }
 
-    /// Runs `body` over one snapshot.
-    func read<R>(_ body: (WriterState) throws -> R) throws -> R {
-        try connection.beginReading()
-        defer { connection.abandonWriting() }
+    /// Copies the log if no write has done so since the serial queue was asked.
+    func copyLogIfDue() {
+        isCopyScheduled = false
+        if isCopyDue { copyLog() }
+    }
+
+    /// Closes the connections that read, and leaves no frame in the log if no other connection has the file open.
+    func close() {
+        readers?.close()
+        copyLog()
+        guardian = nil
+        do { _ = try connection.emptyLog(keeping: 0) } catch {}
+    }
+
+    // MARK: Reading
+
+    /// Runs `body` with the live generation of a cache, or returns nil if the cache is superseded.
+    func read<R>(
+        _ cache: CacheDeclaration, _ body: @Sendable (inout Connection, Generation) throws(SQLiteError) -> R?
+    ) throws(SQLiteError) -> R? {
         try lookUpGenerations()
-        return try body(self)
+        guard let generation = generation(of: cache) else { return nil }
+        return try body(&connection, generation)
     }
 
-    /// Looks up the generations and forgets the totals if another connection has committed.
-    ///
-    /// Called in a transaction.
+    /// Looks up the generations and forgets the totals if another store has committed.
     private func lookUpGenerations() throws(SQLiteError) {
-        let commits = counter?.stamp().changes ?? 0
-        guard commits != knownCommits || (counter == nil && !isInMemory) else { return }
+        let now = watch.epoch()
+        guard now != epoch else { return }
         totals = [:]
-        generations = try connection.with(.liveGenerations) { row throws(SQLiteError) in
-            var found: [String: Generation] = [:]
-            while try row.step() {
-                let generation = Generation(
-                    id: row.int64(0), name: row.text(1), version: row.text(2), codec: row.text(3),
-                    ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                found[generation.name] = generation
-            }
-            return found
-        }
-        knownCommits = commits
-    }
-
-    // MARK: Generations
-
-    /// Returns the live generation of a declaration; nil if the handle is superseded.
-    func generation(of declaration: CacheDeclaration) -> Generation? {
-        guard let generation = generations[declaration.name], declaration.fits(generation) else { return nil }
-        return generation
-    }
-
-    /// Opens a cache: under another version or codec its rows are retired.
-    package func open(_ declaration: CacheDeclaration, at now: Int64) throws {
-        let rule = declaration.ageRule.stored
-        if var generation = generation(of: declaration) {
-            try connection.run(.updateGeneration) { statement throws(SQLiteError) in
-                try statement.bind(generation.id, at: 1)
-                try statement.bind(rule.kind, at: 2)
-                try statement.bind(rule.milliseconds, at: 3)
-                try statement.bind(now, at: 4)
-            }
-            generation.ageRule = declaration.ageRule
-            generations[generation.name] = generation
-            return
-        }
-        if let old = generations[declaration.name] { try retire(old) }
-        let generation = Generation(
-            id: newID(), name: declaration.name, version: declaration.version, codec: declaration.codec,
-            ageRule: declaration.ageRule)
-        try connection.run(.insertGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-            try statement.bind(generation.name, at: 2)
-            try statement.bind(generation.version, at: 3)
-            try statement.bind(generation.codec, at: 4)
-            try statement.bind(rule.kind, at: 5)
-            try statement.bind(rule.milliseconds, at: 6)
-            try statement.bind(now, at: 7)
-        }
-        generations[generation.name] = generation
-        totals[generation.id] = Totals()
-    }
-
-    /// Switches to another generation under the same version.
-    func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
-        let next = Generation(
-            id: newID(), name: generation.name, version: generation.version, codec: generation.codec,
-            ageRule: generation.ageRule)
-        try retire(generation)
-        try connection.run(.copyGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-            try statement.bind(next.id, at: 2)
-        }
-        generations[next.name] = next
-        totals[next.id] = Totals()
-        return next
-    }
-
-    private func retire(_ generation: Generation) throws(SQLiteError) {
-        try connection.run(.retireGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-        }
-        generations[generation.name] = nil
-        totals[generation.id] = nil
-    }
-
-    /// Deletes rows of retired generations, and the generations that have none left.
-    ///
-    /// It goes through the table in the order of ids, 10,000 at a time: neighbours are on one page.
-    ///
-    /// - Returns: The number of deleted rows, at most `limit`, and whether no retired generation is left.
-    package func reclaim(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
-        let retired = try number(.retiredGeneration)
-        guard let retired else { return (0, true) }
-        if reclaimCursor.generation != retired { reclaimCursor = (retired, .min) }
-        var deleted = 0
-        for _ in 0..<10 where deleted < limit {
-            // Ids without a row are skipped, however many.
-            guard let first = try number(.nextID, reclaimCursor.id) else {
-                try connection.run(.deleteGeneration) { statement throws(SQLiteError) in
-                    try statement.bind(retired, at: 1)
-                }
-                break
-            }
-            let (sum, isPastEnd) = first.addingReportingOverflow(9_999)
-            let last = isPastEnd ? .max : sum
-            for sql in [SQL.deleteRetiredUses, .deleteRetiredRows] {
-                try connection.run(sql) { statement throws(SQLiteError) in
-                    try statement.bind(retired, at: 1)
-                    try statement.bind(first, at: 2)
-                    try statement.bind(last, at: 3)
-                    try statement.bind(Int64(limit - deleted), at: 4)
-                }
-            }
-            deleted += connection.changes
-            reclaimCursor.id = deleted < limit ? last &+ 1 : first
-            if isPastEnd && deleted < limit { break }
-        }
-        return (deleted, false)
-    }
-
-    /// Returns the first number of a statement with at most one parameter; nil for no row or NULL.
-    private func number(_ sql: SQL, _ parameter: Int64? = nil) throws(SQLiteError) -> Int64? {
-        try connection.with(sql) { row throws(SQLiteError) in
-            if let parameter { try row.bind(parameter, at: 1) }
-            guard try row.step(), row.type(of: 0) == .integer else { return nil }
-            return row.int64(0)
-        }
+        generations = try connection.liveGenerations()
+        epoch = now
     }
 
     // MARK: Totals
@@ -257,24 +197,40 @@ package final class WriterState {
     /// Returns the totals of a generation, and counts them if they are not known.
     func totals(of generation: Int64) throws(SQLiteError) -> Totals {
         if let known = totals[generation] { return known }
-        var counted = try connection.with(.countRows) { row throws(SQLiteError) in
-            try row.bind(generation, at: 1)
-            return try row.step() ? Totals(count: row.int64(0), size: row.int64(1)) : Totals()
-        }
-        counted.size += try connection.with(.listMeta) { row throws(SQLiteError) in
-            try row.bind(generation, at: 1)
-            var size: Int64 = 0
-            while try row.step() { size += Int64(RowMeta(packed: row.data(0))?.extendedData?.count ?? 0) }
-            return size
-        }
+        let counted = try connection.totals(of: generation)
         totals[generation] = counted
         return counted
     }
 
     /// Adds what the open transaction has changed.
     ///
-    /// A rollback forgets all totals.
-    func add(_ difference: Totals, to generation: Int64) { totals[generation]? += difference }
+    /// A rollback forgets all totals. Those that are not known are published too, because readers may know them.
+    func add(_ difference: Totals, to generation: Generation) {
+        guard difference != Totals() else { return }
+        totals[generation.id]? += difference
+        counted.insert(generation.name)
+    }
+
+    /// Counts the rows of a cache if its totals are not known, and publishes them.
+    func publishTotals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals? {
+        // In one transaction, because it takes two statements.
+        try connection.beginReading()
+        defer { connection.abandonWriting() }
+        try lookUpGenerations()
+        guard let generation = generation(of: cache) else { return nil }
+        let totals = try totals(of: generation.id)
+        counted.insert(generation.name)
+        publishTotals(epoch)
+        return totals
+    }
+
+    private func publishTotals(_ epoch: UInt32) {
+        for name in counted {
+            guard let generation = generations[name] else { continue }
+            knownTotals.set(totals[generation.id], of: generation, epoch)
+        }
+        counted = []
+    }
 
     // MARK: Numbers
 
@@ -285,7 +241,4 @@ package final class WriterState {
         bits = (bits ^ bits >> 27) &* 0x94D0_49BB_1331_11EB
         return Int64(bitPattern: bits ^ bits >> 31)
     }
-
-    /// Returns a random id above 0, of four bytes: it is in every row and in its index.
-    private func newID() -> Int64 { max(1, newRevision() & 0x7FFF_FFFF) }
 }

@@ -6,12 +6,14 @@ final class Raw {
     private var handle: OpaquePointer?
     private var statements: [String: OpaquePointer] = [:]
 
-    init(_ path: String) {
+    init(_ path: String, isNew: Bool = true) {
         precondition(sqlite3_open(path, &handle) == SQLITE_OK)
         run(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = 0; PRAGMA cache_size = -8192"
         )
-        run("CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, value BLOB)")
+        if isNew {
+            run("CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, value BLOB)")
+        }
     }
 
     deinit {
@@ -22,12 +24,7 @@ final class Raw {
     func run(_ sql: String) { precondition(sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK) }
 
     private func step(_ sql: String, _ bind: (OpaquePointer) -> Void = { _ in }) {
-        if statements[sql] == nil {
-            var statement: OpaquePointer?
-            precondition(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
-            statements[sql] = statement
-        }
-        guard let statement = statements[sql] else { return }
+        let statement = prepared(sql)
         bind(statement)
         precondition(sqlite3_step(statement) == SQLITE_DONE)
         sqlite3_reset(statement)
@@ -53,6 +50,47 @@ final class Raw {
     func removeSlice() -> Int {
         step("DELETE FROM entry WHERE key IN (SELECT key FROM entry ORDER BY key LIMIT 500)")
         return Int(sqlite3_changes(handle))
+    }
+
+    /// Returns a copy of a value, as a program needs it.
+    func get(_ key: Int64) -> Data? {
+        var value: Data?
+        rows("SELECT value FROM entry WHERE key = ?1", { sqlite3_bind_int64($0, 1, key) }) { value = Self.blob($0, 0) }
+        return value
+    }
+
+    /// Copies all keys and, if asked to, all values in the order of keys.
+    func scan(values: Bool) -> Int {
+        var count = 0
+        rows(values ? "SELECT key, value FROM entry ORDER BY key" : "SELECT key FROM entry ORDER BY key") { row in
+            if values {
+                count += Self.blob(row, 1).isEmpty ? 0 : 1
+            } else {
+                count += sqlite3_column_int64(row, 0) > 0 ? 1 : 0
+            }
+        }
+        return count
+    }
+
+    private static func blob(_ row: OpaquePointer, _ column: Int32) -> Data {
+        Data(bytes: sqlite3_column_blob(row, column), count: Int(sqlite3_column_bytes(row, column)))
+    }
+
+    private func rows(
+        _ sql: String, _ bind: (OpaquePointer) -> Void = { _ in }, _ body: (OpaquePointer) -> Void
+    ) {
+        let statement = prepared(sql)
+        bind(statement)
+        while sqlite3_step(statement) == SQLITE_ROW { body(statement) }
+        sqlite3_reset(statement)
+    }
+
+    private func prepared(_ sql: String) -> OpaquePointer {
+        if let statement = statements[sql] { return statement }
+        var statement: OpaquePointer?
+        precondition(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
+        statements[sql] = statement
+        return statement!
     }
 
     func transaction(_ body: () -> Void) {

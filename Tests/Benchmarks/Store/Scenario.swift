@@ -14,7 +14,7 @@ struct Scenario: Sendable {
     let raw: @Sendable (Subjects) async throws -> Void
     let store: @Sendable (Subjects) async throws -> Void
 
-    static let all: [Scenario] = [
+    static let writes: [Scenario] = [
         Scenario(
             name: "put, new key", keys: 4000, goal: 1.15,
             raw: { bench in for key in bench.newKeys { bench.raw.set(key, bench.value()) } },
@@ -111,6 +111,76 @@ struct Scenario: Sendable {
                     }
                 }
             })
+    }
+}
+
+extension Scenario {
+    static let all = writes + reads
+
+    private static let reads: [Scenario] = [
+        get("get, at random", goal: 0.66) { $0.readKeys }, get("get, 2,000 hot rows", goal: 0.46) { $0.hotKeys },
+        get("get, miss", goal: 0.3) { $0.newKeys },
+        Scenario(
+            name: "get, two threads (raw: one)", keys: 20_000, goal: 0.5,
+            raw: { bench in for key in bench.readKeys { _ = bench.raw.get(key) } },
+            store: { bench in
+                DispatchQueue.concurrentPerform(iterations: 2) { half in
+                    do { try getEach(bench.readKeys[half * 10_000..<half * 10_000 + 10_000], bench) } catch {
+                        preconditionFailure("\(error)")
+                    }
+                }
+            }),
+        Scenario(
+            name: "get, after each commit", keys: 4000, goal: 0.5,
+            raw: { bench in
+                for key in bench.oldKeys {
+                    bench.raw.set(key, bench.value())
+                    bench.measure { _ = bench.rawReader.get(key) }
+                }
+            },
+            store: { bench in
+                for key in bench.oldKeys {
+                    try bench.rows.run(.put([bench.write(key)], if: .always))
+                    try bench.measure { try getEach([key], bench) }
+                }
+            }),
+        Scenario(
+            name: "scan of values", keys: StoreBench.count, goal: 1.2,
+            raw: { bench in precondition(bench.raw.scan(values: true) >= StoreBench.count) },
+            store: { bench in
+                let count = try pages { try bench.rows.rows(after: $0) }
+                precondition(count >= StoreBench.count)
+            }),
+        Scenario(
+            name: "scan of keys", keys: StoreBench.count, goal: 1.2,
+            raw: { bench in precondition(bench.raw.scan(values: false) >= StoreBench.count) },
+            store: { bench in
+                let count = try pages { try bench.rows.keys(after: $0) }
+                precondition(count >= StoreBench.count)
+            }),
+    ]
+
+    private static func get(
+        _ name: String, goal: Double, _ keys: @escaping @Sendable (Subjects) -> [Int64]
+    ) -> Scenario {
+        Scenario(
+            name: name, keys: 20_000, goal: goal,
+            raw: { bench in for key in keys(bench) { _ = bench.raw.get(key) } },
+            store: { bench in try getEach(keys(bench)[...], bench) })
+    }
+
+    private static func getEach(_ keys: ArraySlice<Int64>, _ bench: Subjects) throws {
+        for key in keys { _ = try bench.rows.row(.integer(key)) }
+    }
+
+    private static func pages<Row>(_ next: (StoredKey?) throws -> Page<Row>) throws -> Int {
+        var (count, last): (Int, StoredKey?) = (0, nil)
+        repeat {
+            let page = try next(last)
+            count += page.rows.count
+            last = page.next
+        } while last != nil
+        return count
     }
 }
 

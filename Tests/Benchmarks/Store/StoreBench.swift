@@ -19,13 +19,17 @@ enum StoreBench {
         print("scenario".padding(toLength: 32, withPad: " ", startingAt: 0) + "   raw us  store us   ratio   goal")
         // A second argument chooses scenarios by the beginning of their names.
         let chosen = CommandLine.arguments.dropFirst(2).first ?? ""
+        // A third argument leaves the other subject out, for a profile.
+        let only = CommandLine.arguments.dropFirst(3).first
         for scenario in Scenario.all where scenario.name.hasPrefix(chosen) {
             var samples: [(raw: Double, store: Double)] = []
             for _ in 0..<rounds {
                 bench.prepare(scenario.keys)
                 if scenario.addsKeys { try bench.addNewKeys() }
-                let raw = try await time(scenario.keys) { try await scenario.raw(bench) }
-                let store = try await time(scenario.keys) { try await scenario.store(bench) }
+                let raw = try await time(scenario.keys, bench) { if only != "store" { try await scenario.raw(bench) } }
+                let store = try await time(scenario.keys, bench) {
+                    if only != "raw" { try await scenario.store(bench) }
+                }
                 samples.append((raw, store))
                 if scenario.empties { try bench.fill() } else { try bench.settle() }
             }
@@ -38,10 +42,15 @@ enum StoreBench {
         }
     }
 
-    private static func time(_ operations: Int, _ body: @Sendable () async throws -> Void) async throws -> Double {
+    /// Returns the microseconds of an operation: of the parts that the body measures, or of all of it.
+    private static func time(
+        _ operations: Int, _ bench: Subjects, _ body: @Sendable () async throws -> Void
+    ) async throws -> Double {
+        bench.measured = 0
         let start = DispatchTime.now().uptimeNanoseconds
         try await body()
-        return Double(DispatchTime.now().uptimeNanoseconds - start) / 1000 / Double(operations)
+        let all = DispatchTime.now().uptimeNanoseconds - start
+        return Double(bench.measured > 0 ? bench.measured : all) / 1000 / Double(operations)
     }
 
     private static func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
@@ -51,6 +60,8 @@ enum StoreBench {
 final class Subjects: @unchecked Sendable {
     // Safety: a sample is prepared by one thread, and only read by those that it starts.
     let raw: Raw
+    /// A second connection, which only reads.
+    let rawReader: Raw
     let store: Store
     let rows: CacheRows
     private var generator = SystemRandomNumberGenerator()
@@ -59,9 +70,20 @@ final class Subjects: @unchecked Sendable {
     private var present: [Int64] = []
     private(set) var newKeys: [Int64] = []
     private(set) var oldKeys: [Int64] = []
+    private(set) var readKeys: [Int64] = []
+    private(set) var hotKeys: [Int64] = []
+    /// The nanoseconds of the parts that were measured alone.
+    var measured: UInt64 = 0
+
+    func measure(_ body: () throws -> Void) rethrows {
+        let start = DispatchTime.now().uptimeNanoseconds
+        try body()
+        measured += DispatchTime.now().uptimeNanoseconds - start
+    }
 
     init(_ folder: URL) throws {
         raw = Raw(folder.appendingPathComponent("raw.sqlite").path)
+        rawReader = Raw(folder.appendingPathComponent("raw.sqlite").path, isNew: false)
         store = try Store.open(folder.appendingPathComponent("store.sqlite").path)
         rows = try store.open(CacheDeclaration(name: "a", version: "1", codec: "data", ageRule: .unlimited))
         try fill()
@@ -98,6 +120,9 @@ final class Subjects: @unchecked Sendable {
     func prepare(_ count: Int) {
         newKeys = (0..<count).map { _ in newKey() }
         oldKeys = (0..<count).map { _ in present.randomElement(using: &generator) ?? 0 }
+        readKeys = (0..<20_000).map { _ in present.randomElement(using: &generator) ?? 0 }
+        let few = (0..<2000).map { _ in present.randomElement(using: &generator) ?? 0 }
+        hotKeys = (0..<20_000).map { _ in few.randomElement(using: &generator) ?? 0 }
     }
 
     /// Removes what a sample has added.

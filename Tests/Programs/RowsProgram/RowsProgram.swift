@@ -11,6 +11,8 @@ struct RowsProgram {
         case "change" where arguments.count == 5:
             try change(seed: UInt64(arguments[2]) ?? 0, done: Int(arguments[3]) ?? 0, arguments[4])
         case "exceed" where arguments.count == 3: try await exceed(arguments[2])
+        case "share" where arguments.count == 6:
+            try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
         default: exit(2)
         }
     }
@@ -25,6 +27,41 @@ struct RowsProgram {
             print(model.count)
             fflush(nil)
         }
+    }
+
+    /// Counts up in an entry of its own, and reads those of the other programs and an entry that is cleared again and again.
+    ///
+    /// Number `i` of the shared ones is what program `i` has put for certain, and number 9 the clears that have returned.
+    private static func share(_ path: String, _ counts: String, index: Int, rounds: Int) throws {
+        let shared = try SharedNumbers(counts)
+        let store = try Store.open(path)
+        let rows = try store.open(.rows)
+        let cleared = try store.open(
+            CacheDeclaration(name: "cleared", version: "1", codec: "data", ageRule: .unlimited))
+        func number(_ rows: CacheRows, _ key: Int) throws -> Int? {
+            try rows.row(.integer(Int64(key))).flatMap { Int(String(decoding: $0.payload, as: UTF8.self)) }
+        }
+        func put(_ rows: CacheRows, _ key: Int, _ number: Int) throws {
+            let entry = EntryWrite(key: .integer(Int64(key)), payload: Data("\(number)".utf8), writtenAt: 0)
+            try rows.run(.put([entry], if: .always))
+        }
+        for round in 1...max(1, rounds) {
+            try put(rows, index, round)
+            shared[index] = round
+            if index == 0 {
+                try put(cleared, 1, round)
+                try cleared.run(.clear)
+                shared[9] = round
+            }
+            for other in 0..<4 {
+                let least = shared[other]
+                let found = try number(rows, other) ?? 0
+                if found < least { print("read", found, "of", other, "after", least) }
+                let (clears, left) = (shared[9], try number(cleared, 1))
+                if let left, left <= clears { print("read", left, "after clear", clears) }
+            }
+        }
+        print("done")
     }
 
     /// Puts a small and a large entry in one batch, of which the large one exceeds the size that a file may have.

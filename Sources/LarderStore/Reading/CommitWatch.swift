@@ -1,0 +1,103 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// Notices commits of other stores by a look at memory.
+///
+/// It looks at the header of the log's index, which all processes share, and knows which of its changes are commits of its
+/// own store. Each commit of another store begins an *epoch*: what was looked up in an older one has to be looked up
+/// again. A commit of our own that switches a generation begins an epoch too.
+///
+/// Safety: the address is that of an aligned word of the counter's mapping, which lives as long as the counter.
+package final class CommitWatch: Sendable {
+    private let counter: CommitCounter?
+    /// A Boolean value that indicates whether other stores can commit unseen: then every look begins an epoch.
+    private let isBlind: Bool
+    /// The checksum of the header that belongs to the epoch.
+    private let known: Atomic<UInt64>
+    private let current = Atomic<UInt32>(0)
+    /// What our own commit makes of the counter, while one runs; guards every change of the epoch.
+    private let ownCommit = Mutex<UInt32?>(nil)
+
+    /// The last epoch of any watch.
+    ///
+    /// No two watches have an epoch in common, because nothing that is true of one file says anything of another.
+    private static let last = Atomic<UInt32>(0)
+
+    /// Without a counter no other store can commit, as in memory, or the watch is blind.
+    init(_ counter: CommitCounter?, isBlind: Bool) {
+        (self.counter, self.isBlind) = (counter, isBlind)
+        known = Atomic(0)
+        begin(checksum)
+    }
+
+    /// Returns the epoch of now: what is read after this call is at least as new.
+    package func epoch() -> UInt32 {
+        if isBlind || checksum != known.load(ordering: .acquiring) { settle() }
+        return current.load(ordering: .acquiring)
+    }
+
+    /// Called with the write lock of the database, immediately before COMMIT.
+    ///
+    /// - Returns: The epoch in which is true what this commit writes.
+    func beginCommit() -> UInt32 {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            if isBlind || checksum != known.load(ordering: .relaxed) { begin(checksum) }
+            own = changes &+ 1
+            return current.load(ordering: .relaxed)
+        }
+    }
+
+    /// Called after the commit, or after it failed.
+    ///
+    /// - Returns: The epoch in which the writer's knowledge is true; nil if another store has committed.
+    func endCommit(isCommitted: Bool, switchesGeneration: Bool) -> UInt32? {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            let isOurs = own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
+            own = nil
+            if switchesGeneration || !isOurs {
+                begin(checksum)
+            } else {
+                known.store(checksum, ordering: .releasing)
+            }
+            return isOurs ? current.load(ordering: .relaxed) : nil
+        }
+    }
+
+    /// Finds out which store has changed the header.
+    private func settle() {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            if !isBlind && checksum == known.load(ordering: .relaxed) { return }
+            // Our own commit, or the log that is begun again for it: what is known holds until the commit has ended.
+            if !isBlind, let own, changes == own || changes == own &- 1 { return }
+            begin(checksum)
+        }
+    }
+
+    private func begin(_ checksum: UInt64) {
+        var next = UInt32(0)
+        // 0 stands for no epoch.
+        while next == 0 { next = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
+        current.store(next, ordering: .releasing)
+        known.store(checksum, ordering: .releasing)
+    }
+
+    private var checksum: UInt64 {
+        guard let counter, let word = UnsafePointer<Atomic<UInt64>>(bitPattern: counter.addressOfChecksum) else {
+            return 0
+        }
+        return word.pointee.load(ordering: .acquiring)
+    }
+
+    /// Returns the checksum with the number of commits that belongs to it.
+    private func look() -> (checksum: UInt64, changes: UInt32) {
+        guard let counter else { return (0, 0) }
+        while true {
+            let before = checksum
+            let changes = counter.stamp().changes
+            if checksum == before { return (before, changes) }
+        }
+    }
+}

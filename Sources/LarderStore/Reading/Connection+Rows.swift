@@ -1,0 +1,75 @@
+internal import Foundation
+package import LarderSQLite
+
+extension Connection {
+    /// Returns the row of a key; nil if there is none, or if its checksum does not fit.
+    package mutating func row(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> StoredRow? {
+        try with(.readRow) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            try row.bind(key, at: 2)
+            return try row.step() ? row.storedRow(key, in: cache) : nil
+        }
+    }
+
+    /// Returns the facts of a row, which no checksum protects, and its checksum.
+    mutating func find(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
+        try with(.findRow) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            try row.bind(key, at: 2)
+            return try row.step() ? (row.facts(), row.int64(7)) : nil
+        }
+    }
+
+    /// Returns the live generations by name.
+    mutating func liveGenerations() throws(SQLiteError) -> [String: Generation] {
+        try with(.liveGenerations) { row throws(SQLiteError) in
+            var found: [String: Generation] = [:]
+            while try row.step() {
+                let generation = Generation(
+                    id: row.int64(0), name: row.text(1), version: row.text(2), codec: row.text(3),
+                    ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
+                found[generation.name] = generation
+            }
+            return found
+        }
+    }
+
+    /// Counts the rows of a cache and their bytes, in a transaction of the caller.
+    mutating func totals(of cache: Int64) throws(SQLiteError) -> Totals {
+        var counted = try with(.countRows) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            return try row.step() ? Totals(count: row.int64(0), size: row.int64(1)) : Totals()
+        }
+        counted.size += try with(.listMeta) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            var size: Int64 = 0
+            while try row.step() { size += Int64(RowMeta(packed: row.data(0))?.extendedData?.count ?? 0) }
+            return size
+        }
+        return counted
+    }
+}
+
+/// The columns of a row, in the order of ``SQL``'s `facts`.
+extension Statement {
+    /// The facts of a row.
+    ///
+    /// Damaged attributes count as none, and do not fit the checksum.
+    func facts() -> RowFacts {
+        RowFacts(
+            id: int64(0), revision: int64(1), writtenAt: int64(2), expiresAt: type(of: 3) == .null ? nil : int64(3),
+            payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
+            meta: RowMeta(packed: packedMeta) ?? RowMeta())
+    }
+
+    /// The facts and the payload of a row; nil if they do not fit its checksum.
+    func storedRow(_ key: StoredKey, in cache: Int64) -> StoredRow? {
+        let (facts, payload) = (facts(), data(8))
+        let columns = RowChecksum.ofColumns(
+            cache: cache, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
+        guard int64(7) == columns ^ RowChecksum.ofPayload(payload) else { return nil }
+        return StoredRow(facts: facts, payload: payload)
+    }
+
+    private var packedMeta: Data? { type(of: 6) == .null ? nil : data(6) }
+}

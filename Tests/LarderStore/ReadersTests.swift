@@ -1,0 +1,204 @@
+import Foundation
+import LarderSQLite
+import LarderStore
+import LarderTestSupport
+import Testing
+
+struct ReadersTests {
+    private let place: StorePlace
+
+    init() throws { place = try StorePlace() }
+
+    /// Reads until a slot keeps its transaction open.
+    private func readOften(_ rows: CacheRows) throws {
+        for _ in 0..<20 { _ = try rows.text(1) }
+    }
+
+    private func logSize() throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: place.path + "-wal")[.size] as? Int ?? 0
+    }
+
+    // MARK: Other stores
+
+    @Test func `a store sees each write of another store on its path at once`() throws {
+        let (store, other) = (try place.open(), try place.open())
+        let (rows, otherRows) = (try store.open(.a), try other.open(.a))
+        for round in 0..<50 {
+            try rows.put(1, "a\(round)")
+            #expect(try otherRows.text(1) == "a\(round)")
+            try readOften(otherRows)
+            try otherRows.put(1, "b\(round)")
+            #expect(try rows.text(1) == "b\(round)" && rows.rows([.integer(1)]).count == 1)
+            try readOften(rows)
+            try otherRows.run(.clear)
+            #expect(try rows.text(1) == nil && rows.keys().rows == [] && rows.totals() == Totals())
+        }
+        _ = try other.open(CacheDeclaration(name: "a", version: "2", codec: "data", ageRule: .unlimited))
+        #expect(try rows.isSuperseded() && rows.keys().rows == [])
+    }
+
+    @Test func `a commit of another store begins an epoch, one of our own does not, and a clear does`() throws {
+        let (store, other) = (try place.open(), try place.open())
+        let (rows, otherRows) = (try store.open(.a), try other.open(.a))
+        try rows.put(1, "x")
+        var epoch = store.watch.epoch()
+        try rows.put(1, "y")
+        try rows.run(.remove([.integer(77)]))
+        #expect(throws: StoreError.self) { try store.perform { _ in throw CancellationError() } }
+        #expect(store.watch.epoch() == epoch)
+        for change in [RowOperation.put([EntryWrite(2, "x")], if: .always), .remove([.integer(2)]), .clear] {
+            try otherRows.run(change)
+            #expect(store.watch.epoch() != epoch)
+            epoch = store.watch.epoch()
+            // Nothing is committed, so the next change of the other store must not count as ours.
+            try rows.run(.remove([.integer(77)]))
+            #expect(throws: StoreError.self) { try store.perform { _ in throw CancellationError() } }
+            #expect(store.watch.epoch() == epoch)
+        }
+        try rows.run(.clear)
+        #expect(store.watch.epoch() != epoch)
+    }
+
+    @Test func `a clear of another store between a look-up and its read hides nothing from the next read`() throws {
+        let (store, other) = (try place.open(), try place.open())
+        let (rows, otherRows) = (try store.open(.a), try other.open(.a))
+        try rows.put(1, "old")
+        try readOften(rows)
+        let epoch = store.watch.epoch()
+        let seen = try rows.read { connection, generation throws(SQLiteError) in
+            do {
+                try otherRows.run(.clear)
+                try otherRows.put(1, "new")
+            } catch { Issue.record(error) }
+            return try connection.row(.integer(1), in: generation.id)?.payload
+        }
+        // The read began before the clear.
+        #expect(seen == Data("old".utf8))
+        #expect(store.watch.epoch() != epoch)
+        #expect(try rows.text(1) == "new" && rows.totals() == Totals(count: 1, size: 3))
+    }
+
+    @Test func `what is applied carries the epoch of its commit, though another store commits before`() throws {
+        let (store, other) = (try place.open(), try place.open())
+        let (rows, otherRows) = (try store.open(.a), try other.open(.a))
+        let epochs = Locked<[UInt32]>([])
+        try rows.run(.put([EntryWrite(1, "ours")], if: .always)) { outcome in
+            do { try otherRows.put(1, "theirs") } catch { Issue.record(error) }
+            epochs.change { $0 = [outcome.epoch, store.watch.epoch()] }
+        }
+        #expect(epochs.value.count == 2 && epochs.value[0] != epochs.value[1])
+        #expect(try rows.text(1) == "theirs" && rows.totals() == Totals(count: 1, size: 6))
+    }
+
+    /// The programs share numbers in memory, so that each knows what had returned in another one before it reads.
+    @Test func `four processes write and read one file, and no read is older than a write that had returned`() throws {
+        let (counts, rounds) = (place.folder("counts").path, LongTests.areEnabled ? 5000 : 300)
+        #expect(FileManager.default.createFile(atPath: counts, contents: Data(count: 4096)))
+        try place.open().close()
+        let children = try (0..<4).map {
+            try ChildProcess("larder-test-rows", ["share", place.path, counts, "\($0)", "\(rounds)"])
+        }
+        for child in children { #expect(try child.finish().lines == ["done"]) }
+        let rows = try place.open().open(.rows)
+        for index in 0..<4 { #expect(try rows.text(Int64(index)) == "\(rounds)") }
+    }
+
+    // MARK: Transactions of reads
+
+    @Test func `while a body writes, other reads see the state before, and one in memory waits`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        try rows.put(1, "before")
+        try store.transaction { state in
+            _ = try state.perform(.put([EntryWrite(1, "after")], if: .always), on: .a)
+            #expect(try rows.text(1) == "before" && rows.totals() == Totals(count: 1, size: 6))
+            #expect(try SideThread { try rows.text(1) }.value() == "before")
+        }
+        #expect(try rows.text(1) == "after")
+    }
+
+    @Test func `reads write no byte`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        try rows.run(.put((0..<1000).map { EntryWrite($0, "x") }, if: .always))
+        func bytes() throws -> [Data] {
+            try ["", "-wal"].map { try Data(contentsOf: URL(fileURLWithPath: place.path + $0)) }
+        }
+        let before = try bytes()
+        for key in 0..<2000 { _ = try rows.row(.integer(Int64(key))) }
+        _ = try (rows.rows(), rows.list(.size), rows.totals())
+        #expect(try bytes() == before)
+    }
+
+    @Test func `a read transaction is released a second after it began`() throws {
+        let wakes = Locked<[(Int64, @Sendable () -> Void)]>([])
+        var options = Store.Options()
+        options.time = StoreTime(now: { 0 }) { milliseconds, action in
+            wakes.change { $0.append((milliseconds, action)) }
+            return WakeUp()
+        }
+        let store = try Store.open(place.path, options)
+        let rows = try store.open(.a)
+        try rows.put(1, "x")
+        try readOften(rows)
+        #expect(wakes.value.map(\.0) == [1000])
+        var other = try place.otherConnection()
+        try other.execute("PRAGMA busy_timeout = 0")
+        #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "1")
+        wakes.value.first?.1()
+        #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "0")
+        try readOften(rows)
+        #expect(wakes.value.count == 2)
+    }
+
+    @Test func `a reader that opens another file than the writer's is refused`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        try rows.put(1, "x")
+        let moved = place.folder("moved.sqlite").path
+        for suffix in ["", "-wal", "-shm"] {
+            try FileManager.default.moveItem(atPath: place.path + suffix, toPath: moved + suffix)
+        }
+        let other = try place.open()
+        try other.open(.a).put(1, "another")
+        let error = #expect(throws: StoreError.self) { _ = try rows.keys() }
+        #expect(error?.code == .storageUnavailable)
+    }
+
+    // MARK: The log
+
+    @Test func `the log keeps its bound beside a reader that never pauses`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        let text = String(repeating: "x", count: 2000)
+        let isDone = Locked(false)
+        let reader = SideThread {
+            while !isDone.value {
+                _ = try rows.row(.integer(Int64.random(in: 0..<12_000)))
+                _ = try rows.rows(after: .integer(Int64.random(in: 0..<12_000)), limit: 20)
+            }
+        }
+        var longest = 0
+        for round in 0..<120 {
+            try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }, if: .always))
+            longest = try max(longest, logSize())
+        }
+        isDone.change { $0 = true }
+        try reader.value()
+        // A thousand pages until it is copied, a thousand until a write copies it, and a transaction. All rows have 6,000.
+        #expect(longest < 2300 * 4120, "\(longest)")
+        #expect(try rows.totals().count == 12_000)
+    }
+
+    @Test func `closing leaves no frame in the log, unless another store has the file open`() throws {
+        let (store, other) = (try place.open(), try place.open())
+        try store.open(.a).put(1, "one")
+        _ = try other.open(.a).text(1)
+        try store.close()
+        #expect(try logSize() > 0)
+        #expect(try other.open(.a).text(1) == "one")
+        try other.close()
+        #expect(try logSize() == 0)
+        #expect(try place.open().open(.a).text(1) == "one")
+    }
+}
