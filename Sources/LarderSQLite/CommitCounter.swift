@@ -47,6 +47,9 @@ package final class CommitCounter: Sendable {
         LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))
     }
 
+    /// The number of frames in the log.
+    package var frames: Int { Int(log().frames) }
+
     /// The number of frames in the log that are not in the main file yet.
     package var uncopiedFrames: Int {
         let log = log()

@@ -34,7 +34,7 @@ struct UnprovenCodeTests {
             atMost: [
                 "Sources/Larder/Memory/BackgroundWatcher.swift": 1, "Sources/Larder/Memory/LRUTable.swift": 1,
                 "Sources/Larder/Store/WriteRequest.swift": 1, "Sources/LarderCBOR/CBORStatePool.swift": 1,
-                "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Writing/WriterLock.swift": 1,
+                "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Support/OwnedLock.swift": 1,
             ])
         try expect(#"nonisolated\(unsafe\)"#, atMost: ["Sources/Larder/Memory/PressureSource.swift": 1])
     }

@@ -36,7 +36,7 @@ struct ChecksumTests {
             (2048, 0x956F_98BE_A321_0C05),
             (5000, 0xE69C_7C10_FE60_1E8D),
         ] as [(Int, UInt64)])
-    func `it agrees with the reference`(length: Int, expected: UInt64) {
+    func `the checksum agrees with the reference`(length: Int, expected: UInt64) {
         Self.bytes[..<length].withUnsafeBytes { bytes in
             #expect(Checksum.xxh3(bytes) == expected)
         }

@@ -60,17 +60,4 @@ struct StoreFileTests {
         for (index, store) in stores.enumerated() { try store.open(.a).put(Int64(index), "x") }
         #expect(try stores[0].open(.a).totals().count == 8)
     }
-
-    @Test func `the log is copied when it is long`() throws {
-        let store = try place.open()
-        let rows = try store.open(.a)
-        let text = String(repeating: "x", count: 2000)
-        for round in 0..<120 {
-            try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }, if: .always))
-        }
-        let log = try FileManager.default.attributesOfItem(atPath: place.path + "-wal")[.size] as? Int ?? 0
-        // A thousand pages, and one transaction more. All rows together have six thousand.
-        #expect(log < 1400 * 4120, "\(log)")
-        #expect(try rows.totals().count == 12_000)
-    }
 }

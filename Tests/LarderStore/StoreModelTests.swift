@@ -79,11 +79,21 @@ struct StoreModelTests {
             default: break
             }
             models[name] = model
+            if step % 25 == 0 { try expectListing(rows[name], model, "step \(step)") }
             try expect(rows[name], model, key, "step \(step)")
         }
         for (name, model) in models {
             for key in 0..<42 { try expect(rows[name], model, Int64(key), "end of \(name)") }
         }
+    }
+
+    private func expectListing(_ rows: CacheRows?, _ model: [Int64: Entry], _ comment: Comment) throws {
+        guard let rows else { return }
+        let sorted = model.keys.sorted().map(StoredKey.integer)
+        #expect(try rows.keys().rows == sorted, comment)
+        #expect(try rows.rows(KeyRange(isDescending: true)).rows.map(\.facts.key) == sorted.reversed(), comment)
+        let bySize = try rows.rows(rows.list(.size), 0..<sorted.count)
+        #expect(bySize.map(\.facts.size) == model.values.map(\.size).sorted(), comment)
     }
 
     private func expect(_ rows: CacheRows?, _ model: [Int64: Entry], _ key: Int64, _ comment: Comment) throws {

@@ -73,8 +73,7 @@ struct WriterTests {
         #expect(try rows.totals().count == 1301)
     }
 
-    @Test func `requests of one batch see each other: what is put after a clear is in the new generation`() async throws
-    {
+    @Test func `an entry that is put after a clear of its batch is in the new generation`() async throws {
         let store = try Store.inMemory()
         let rows = try await store.open(.a)
         let body = try SlowBody(store)
@@ -265,6 +264,23 @@ struct WriterTests {
         #expect(try rows.totals() == Totals(count: 1, size: 5))
     }
 
+    @Test func `a failure of SQLite in a body is an error of the store, also if the body catches it`() throws {
+        let place = try StorePlace()
+        let store = try place.open()
+        let rows = try store.open(.a)
+        try rows.put(1, "one")
+        var other = try place.otherConnection()
+        try other.execute("ALTER TABLE cache RENAME COLUMN opened_at TO gone")
+        let next = CacheDeclaration(name: "a", version: "2", codec: "data", ageRule: .unlimited)
+        #expect(throws: StoreError.self) { try store.transaction { try $0.open(next, at: 0) } }
+        #expect(throws: StoreError.self) {
+            try store.transaction { state in do { try state.open(next, at: 0) } catch {} }
+        }
+        // The old generation is not retired.
+        #expect(try rows.text(1) == "one" && !rows.isSuperseded())
+        try rows.put(2, "two")
+    }
+
     // MARK: Cancellation, values, closing
 
     @Test func `a cancelled write that waits throws and changes nothing, and the others go on`() async throws {
@@ -329,6 +345,7 @@ struct WriterTests {
         try await waiting
         try store.close()
         expectClosed { _ = try rows.text(1) }
+        expectClosed { _ = try rows.totals() }
     }
 
     private func expectClosed(_ call: () throws -> Void) {
@@ -347,7 +364,8 @@ struct WriterTests {
         try other.execute("BEGIN IMMEDIATE")
         let error = #expect(throws: StoreError.self) { try hastyRows.put(1, "x") }
         #expect(error?.code == .busy)
-        await #expect(throws: StoreError.self) { try await hastyRows.put(1, "x") }
+        let another = await #expect(throws: StoreError.self) { try await hastyRows.put(1, "x") }
+        #expect(another?.code == .busy)
         let waiting = Task { try await rows.put(2, "two") }
         try await expectWaiting(1, patient)
         try other.execute("COMMIT")

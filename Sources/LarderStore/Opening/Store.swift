@@ -26,12 +26,11 @@ package final class Store: Sendable {
     let writer: Writer
     /// The connections that read; nil in memory.
     let readers: Readers?
-    let knownTotals: KnownTotals
 
     private init(path: String?, _ state: sending WriterState, _ options: Options) {
         self.path = path
         time = options.time
-        (watch, readers, knownTotals) = (state.watch, state.readers, state.knownTotals)
+        (watch, readers) = (state.watch, state.readers)
         writer = Writer(
             state, busyTimeout: options.busyTimeout, syncsCommits: path != nil && options.durability == .powerLoss)
     }
@@ -72,7 +71,7 @@ package final class Store: Sendable {
     private func opening(_ declaration: CacheDeclaration) -> @Sendable (WriterState) throws -> Void {
         let now = time.now()
         return { state in
-            // What is open already writes nothing.
+            // If the cache is open with the same rule, nothing is written.
             if state.generation(of: declaration)?.ageRule != declaration.ageRule {
                 try state.open(declaration, at: now)
             }

@@ -15,12 +15,14 @@ package final class CommitWatch: Sendable {
     /// The checksum of the header that belongs to the epoch.
     private let known: Atomic<UInt64>
     private let current = Atomic<UInt32>(0)
-    /// What our own commit makes of the counter, while one runs; guards every change of the epoch.
+    /// The commit count after the store's own running commit.
+    ///
+    /// Its lock guards the epoch.
     private let ownCommit = Mutex<UInt32?>(nil)
 
     /// The last epoch of any watch.
     ///
-    /// No two watches have an epoch in common, because nothing that is true of one file says anything of another.
+    /// Epochs of two watches never match, because each watch belongs to another file.
     private static let last = Atomic<UInt32>(0)
 
     /// Without a counter no other store can commit, as in memory, or the watch is blind.
@@ -30,15 +32,20 @@ package final class CommitWatch: Sendable {
         begin(checksum)
     }
 
+    /// An epoch in which nothing is known.
+    package static let noEpoch: UInt32 = 0
+
     /// Returns the epoch of now: what is read after this call is at least as new.
+    ///
+    /// While a commit of our own ends, it returns ``noEpoch``.
     package func epoch() -> UInt32 {
-        if isBlind || checksum != known.load(ordering: .acquiring) { settle() }
+        if isBlind || checksum != known.load(ordering: .acquiring) { return settle() }
         return current.load(ordering: .acquiring)
     }
 
     /// Called with the write lock of the database, immediately before COMMIT.
     ///
-    /// - Returns: The epoch in which is true what this commit writes.
+    /// - Returns: The epoch in which the written rows are valid.
     func beginCommit() -> UInt32 {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
@@ -66,20 +73,22 @@ package final class CommitWatch: Sendable {
     }
 
     /// Finds out which store has changed the header.
-    private func settle() {
+    private func settle() -> UInt32 {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
-            if !isBlind && checksum == known.load(ordering: .relaxed) { return }
-            // Our own commit, or the log that is begun again for it: what is known holds until the commit has ended.
-            if !isBlind, let own, changes == own || changes == own &- 1 { return }
-            begin(checksum)
+            if isBlind || checksum != known.load(ordering: .relaxed) {
+                // This is our own commit, unless it has failed and another store has committed since.
+                if !isBlind, changes == own { return Self.noEpoch }
+                // The log begins again for our own commit.
+                if isBlind || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
+            }
+            return current.load(ordering: .relaxed)
         }
     }
 
     private func begin(_ checksum: UInt64) {
-        var next = UInt32(0)
-        // 0 stands for no epoch.
-        while next == 0 { next = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
+        var next = Self.noEpoch
+        while next == Self.noEpoch { next = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
         current.store(next, ordering: .releasing)
         known.store(checksum, ordering: .releasing)
     }

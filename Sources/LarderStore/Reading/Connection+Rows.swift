@@ -16,7 +16,7 @@ extension Connection {
         try with(.findRow) { row throws(SQLiteError) in
             try row.bind(cache, at: 1)
             try row.bind(key, at: 2)
-            return try row.step() ? (row.facts(), row.int64(7)) : nil
+            return try row.step() ? (row.facts(key), row.int64(7)) : nil
         }
     }
 
@@ -34,19 +34,17 @@ extension Connection {
         }
     }
 
-    /// Counts the rows of a cache and their bytes, in a transaction of the caller.
+    /// Counts the rows of a cache and their bytes.
     mutating func totals(of cache: Int64) throws(SQLiteError) -> Totals {
-        var counted = try with(.countRows) { row throws(SQLiteError) in
+        try with(.countRows) { row throws(SQLiteError) in
             try row.bind(cache, at: 1)
-            return try row.step() ? Totals(count: row.int64(0), size: row.int64(1)) : Totals()
+            var totals = Totals()
+            while try row.step() {
+                let meta = row.type(of: 2) == .null ? nil : RowMeta(packed: row.data(2))
+                totals += Totals(count: row.int64(0), size: row.int64(1) + Int64(meta?.extendedData?.count ?? 0))
+            }
+            return totals
         }
-        counted.size += try with(.listMeta) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
-            var size: Int64 = 0
-            while try row.step() { size += Int64(RowMeta(packed: row.data(0))?.extendedData?.count ?? 0) }
-            return size
-        }
-        return counted
     }
 }
 
@@ -55,16 +53,17 @@ extension Statement {
     /// The facts of a row.
     ///
     /// Damaged attributes count as none, and do not fit the checksum.
-    func facts() -> RowFacts {
+    func facts(_ key: StoredKey) -> RowFacts {
         RowFacts(
-            id: int64(0), revision: int64(1), writtenAt: int64(2), expiresAt: type(of: 3) == .null ? nil : int64(3),
+            key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
+            expiresAt: type(of: 3) == .null ? nil : int64(3),
             payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
             meta: RowMeta(packed: packedMeta) ?? RowMeta())
     }
 
     /// The facts and the payload of a row; nil if they do not fit its checksum.
     func storedRow(_ key: StoredKey, in cache: Int64) -> StoredRow? {
-        let (facts, payload) = (facts(), data(8))
+        let (facts, payload) = (facts(key), data(8))
         let columns = RowChecksum.ofColumns(
             cache: cache, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
         guard int64(7) == columns ^ RowChecksum.ofPayload(payload) else { return nil }

@@ -8,28 +8,14 @@ package struct Page<Row: Sendable>: Sendable {
     package var next: StoredKey?
 }
 
-/// A key with the facts of its row.
-package struct KeyedFacts: Sendable {
-    package let key: StoredKey
-    package let facts: RowFacts
-}
-
-/// A key with its row.
-package struct KeyedRow: Sendable {
-    package let key: StoredKey
-    package let row: StoredRow
-}
-
 extension Connection {
-    /// Reads a page in the order of keys.
+    /// Reads a page in the order of keys, and returns the key after which the next one begins.
     ///
-    /// - Parameters:
-    ///   - statements: One for each `KeyRange.Start`.
-    ///   - read: Returns what the page has of a row; nil if the row is damaged.
-    mutating func page<Row>(
+    /// - Parameter statements: One for each `KeyRange.Start`.
+    mutating func page(
         _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, after last: StoredKey?, _ limit: Int, in cache: Int64,
-        _ read: (StoredKey, borrowing Statement) -> Row?
-    ) throws(SQLiteError) -> Page<Row> {
+        _ body: (StoredKey, borrowing Statement) -> Void
+    ) throws(SQLiteError) -> StoredKey? {
         let (start, bound) = range.start(after: last)
         return try with(statements[start.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache, at: 1)
@@ -39,19 +25,17 @@ extension Connection {
             case .key(let key): try row.bind(key, at: 3)
             case .bytes(let bytes): try row.bind(textBytes: bytes, at: 3)
             }
-            var page = Page<Row>()
-            page.rows.reserveCapacity(min(limit, 256))
-            var count = 0
+            var (count, next): (Int, StoredKey?) = (0, nil)
             while try row.step() {
                 let key = row.key(keyColumn)
-                guard range.contains(key) else { return page }
-                if let found = read(key, row) { page.rows.append(found) }
+                guard range.contains(key) else { return nil }
+                body(key, row)
                 count += 1
-                if count == limit { page.next = key }
+                if count == limit { next = key }
             }
             // A damaged index could repeat keys without end.
-            if let last, let next = page.next, !range.isBeyond(last, next) { throw SQLiteError.damagedOrder }
-            return page
+            if let last, let next, !range.isBeyond(last, next) { throw SQLiteError.damagedOrder }
+            return next
         }
     }
 }

@@ -7,15 +7,11 @@ internal import Synchronization
 /// pins the log, so it is released around checkpoints, after a second, and if the log is long. Lock order: the writer,
 /// then a slot. Under a slot the writer is only tried.
 final class Readers: Sendable {
-    private final class Slot: Sendable {
-        let reader = Mutex(Reader())
-    }
-
     private let file: StoreFile
     private let identity: FileIdentity
     private let watch: CommitWatch
     private let counter: CommitCounter?
-    private let slots = (0..<4).map { _ in Slot() }
+    private let slots = (0..<4).map { _ in OwnedLock(Reader()) }
     private let isReleaseScheduled = Atomic(false)
 
     /// The reads after a commit that go over the writer's connection, whose pages are in memory.
@@ -25,35 +21,36 @@ final class Readers: Sendable {
         (self.file, self.identity, self.watch, self.counter) = (file, identity, watch, counter)
     }
 
-    /// Runs `body` with a connection and the live generation of a cache, or returns nil if the cache is superseded.
+    /// Runs `body` with a connection and the live generation of a cache, or returns false if the cache is superseded.
     ///
     /// - Parameter isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
-    func read<R: Sendable>(
+    func read(
         _ rows: CacheRows, over writer: Writer, isSnapshot: Bool,
-        _ body: @Sendable (inout Connection, Generation) throws(SQLiteError) -> R?
-    ) throws(StoreError) -> R? {
-        let own = Int(truncatingIfNeeded: ThisThread.number &* 0x9E37_79B9_7F4A_7C15 >> 62)
+        _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+    ) throws(StoreError) -> Bool {
+        let own = Int((ThisThread.number &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
-            let result = try slots[(own + offset) % slots.count].reader.withLockIfAvailable {
-                reader throws(StoreError) in try read(&reader, rows, writer, isSnapshot, body)
+            let result = try slots[(own + offset) % slots.count].tryLock { reader throws(StoreError) in
+                try read(&reader, rows, writer, isSnapshot, body)
             }
             if let result { return result }
         }
-        return try slots[own].reader.withLock { reader throws(StoreError) in
+        return try slots[own].withLock { reader throws(StoreError) in
             try read(&reader, rows, writer, isSnapshot, body)
         }
     }
 
-    private func read<R: Sendable>(
+    private func read(
         _ reader: inout Reader, _ rows: CacheRows, _ writer: Writer, _ isSnapshot: Bool,
-        _ body: @Sendable (inout Connection, Generation) throws(SQLiteError) -> R?
-    ) throws(StoreError) -> R? {
+        _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+    ) throws(StoreError) -> Bool {
         if reader.isClosed { throw .closed }
-        // Both are taken before the snapshot, so it is at least as new.
-        let (epoch, stamp) = (watch.epoch(), counter?.stamp())
-        if reader.stamp != stamp {
+        // All are taken before the snapshot, so it is at least as new.
+        let (epoch, stamp, isCopied) = (watch.epoch(), counter?.stamp(), counter?.uncopiedFrames == 0)
+        // A transaction from before the log was copied keeps it from beginning again.
+        if reader.stamp != stamp || reader.isCopied != isCopied {
             reader.release()
-            (reader.stamp, reader.reads) = (stamp, 0)
+            (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
         if reader.reads < Self.lentReads && !isSnapshot {
             reader.reads += 1
@@ -61,28 +58,31 @@ final class Readers: Sendable {
         }
         do {
             if reader.connection == nil { reader.connection = try file.openReader(identity) }
-            let isUseful = reader.reads >= Self.lentReads && isLogShort
+            let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
             if !reader.isHolding && (isUseful || isSnapshot) { try reader.hold() }
             defer { if reader.isHolding && !isUseful { reader.release() } }
-            if reader.isHolding && isUseful { scheduleRelease() }
-            guard let generation = try reader.generation(of: rows, in: epoch) else { return nil }
-            return try body(&reader.connection!, generation)
+            if isUseful { scheduleRelease() }
+            // If another store has committed since, its generations are those of the snapshot, and none are kept.
+            let known = watch.epoch() == epoch ? epoch : CommitWatch.noEpoch
+            guard let generation = try reader.generation(of: rows, in: known) else { return false }
+            try body(&reader.connection!, generation)
+            return true
         } catch {
             throw StoreError(any: error)
         }
     }
 
-    /// A Boolean value that indicates whether another process need not copy the log now.
+    /// A Boolean value that indicates whether the log has fewer frames than a checkpoint waits for.
     private var isLogShort: Bool {
         guard let counter else { return false }
-        return counter.uncopiedFrames <= WriterState.checkpointPages
+        return counter.frames < WriterState.checkpointPages
     }
 
     // MARK: Releasing
 
     /// Ends the read transactions that are open, and waits for running reads.
     func release() {
-        for slot in slots { slot.reader.withLock { $0.release() } }
+        for slot in slots { slot.wait { $0.release() } }
     }
 
     /// Releases the transactions a second after the first of them began.
@@ -90,7 +90,7 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = file.options.time.wake(1000) { [self] in
+        file.options.time.wake(1000) { [self] in
             isReleaseScheduled.store(false, ordering: .releasing)
             release()
         }
@@ -98,13 +98,7 @@ final class Readers: Sendable {
 
     /// Closes the connections, and waits for running reads.
     func close() {
-        for slot in slots {
-            slot.reader.withLock { reader in
-                reader.release()
-                reader.connection = nil
-                reader.isClosed = true
-            }
-        }
+        for slot in slots { slot.wait { $0.close() } }
     }
 }
 
@@ -115,24 +109,25 @@ private struct Reader: ~Copyable {
     var isHolding = false
     /// The state of the log at the last read, and the number of reads since it has changed.
     var stamp: CommitStamp?
+    var isCopied = false
     var reads = 0
     /// The live generations by name, and the epoch in which they were looked up.
     private var generations: [String: Generation] = [:]
     private var epoch: UInt32 = 0
 
-    /// The generation of the last read, and its ``CacheRows``.
-    private var last: (rows: Int, generation: Generation?) = (0, nil)
+    /// The ``CacheRows`` of the last read, and the id of its generation.
+    private var last: (rows: Int, generation: Int64?) = (0, nil)
 
     /// Returns the live generation of a cache, looked up again in each epoch.
-    mutating func generation(of rows: CacheRows, in epoch: UInt32) throws(SQLiteError) -> Generation? {
-        if self.epoch != epoch {
+    mutating func generation(of rows: CacheRows, in epoch: UInt32) throws(SQLiteError) -> Int64? {
+        if self.epoch != epoch || epoch == CommitWatch.noEpoch {
             generations = try connection?.liveGenerations() ?? [:]
             last = (0, nil)
             self.epoch = epoch
         }
         if last.rows != rows.number {
             let generation = generations[rows.declaration.name]
-            last = (rows.number, generation.flatMap { rows.declaration.fits($0) ? $0 : nil })
+            last = (rows.number, generation.flatMap { rows.declaration.fits($0) ? $0.id : nil })
         }
         return last.generation
     }
@@ -140,6 +135,12 @@ private struct Reader: ~Copyable {
     mutating func hold() throws(SQLiteError) {
         try connection?.holdSnapshot()
         isHolding = true
+    }
+
+    mutating func close() {
+        release()
+        connection = nil
+        isClosed = true
     }
 
     mutating func release() {

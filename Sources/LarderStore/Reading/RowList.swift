@@ -52,12 +52,17 @@ extension Connection {
         var list = RowList()
         try with(SQL.lists[order.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache, at: 1)
+            var last: StoredKey?
             while try row.step() {
+                let key = row.key(1)
+                // A damaged index could repeat keys without end.
+                if let last, !last.precedes(key) { throw SQLiteError.damagedOrder }
+                last = key
                 var value = row.int64(2)
                 if order == .size, row.type(of: 3) != .null {
                     value += Int64(RowMeta(packed: row.data(3))?.extendedData?.count ?? 0)
                 }
-                list.append(id: row.int64(0), row.key(1), value)
+                list.append(id: row.int64(0), key, value)
             }
         }
         list.sort(descending: isDescending)
@@ -65,8 +70,8 @@ extension Connection {
     }
 
     /// Returns the rows at places of a list that are still there.
-    mutating func rows(_ list: RowList, _ places: Range<Int>, in cache: Int64) throws(SQLiteError) -> [KeyedRow] {
-        var rows: [KeyedRow] = []
+    mutating func rows(_ list: RowList, _ places: Range<Int>, in cache: Int64) throws(SQLiteError) -> [StoredRow] {
+        var rows: [StoredRow] = []
         for place in places {
             try with(.listedRow) { row throws(SQLiteError) in
                 try row.bind(list.id(at: place), at: 1)
@@ -74,7 +79,7 @@ extension Connection {
                 guard try row.step() else { return }
                 let key = row.key(9)
                 guard list.holds(key, at: place), let stored = row.storedRow(key, in: cache) else { return }
-                rows.append(KeyedRow(key: key, row: stored))
+                rows.append(stored)
             }
         }
         return rows

@@ -6,23 +6,27 @@ package import LarderSQLite
 extension CacheRows {
     /// Returns the entry of a key, expired or not; nil if there is none or its row is damaged.
     package func row(_ key: StoredKey) throws(StoreError) -> StoredRow? {
-        try read { connection, generation throws(SQLiteError) in try connection.row(key, in: generation.id) }
+        var found: StoredRow?
+        try read { connection, cache throws(SQLiteError) in found = try connection.row(key, in: cache) }
+        return found
     }
 
     /// Returns the facts of an entry without reading its payload.
     package func facts(_ key: StoredKey) throws(StoreError) -> RowFacts? {
-        try read { connection, generation throws(SQLiteError) in try connection.find(key, in: generation.id)?.facts }
+        var found: RowFacts?
+        try read { connection, cache throws(SQLiteError) in found = try connection.find(key, in: cache)?.facts }
+        return found
     }
 
     /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing.
-    package func rows(_ keys: [StoredKey]) throws(StoreError) -> [KeyedRow] {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            var rows: [KeyedRow] = []
+    package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
+        var found: [StoredRow] = []
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             for key in keys {
-                if let row = try connection.row(key, in: generation.id) { rows.append(KeyedRow(key: key, row: row)) }
+                if let row = try connection.row(key, in: cache) { found.append(row) }
             }
-            return rows
-        } ?? []
+        }
+        return found
     }
 
     // MARK: Iterating
@@ -34,74 +38,85 @@ extension CacheRows {
     package func keys(
         _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredKey> {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.page(SQL.keyPages, keyColumn: 0, range, after: last, limit, in: generation.id) { key, _ in
-                key
+        var page = Page<StoredKey>()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.next = try connection.page(SQL.keyPages, keyColumn: 0, range, after: last, limit, in: cache) {
+                key, _ in
+                page.rows.append(key)
             }
-        } ?? Page()
+        }
+        return page
     }
 
     /// Returns the page of facts after a key, or the first page, without reading the payloads.
     package func facts(
         _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
-    ) throws(StoreError) -> Page<KeyedFacts> {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: generation.id) {
-                KeyedFacts(key: $0, facts: $1.facts())
+    ) throws(StoreError) -> Page<RowFacts> {
+        var page = Page<RowFacts>()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
+                page.rows.append($1.facts($0))
             }
-        } ?? Page()
+        }
+        return page
     }
 
-    /// Returns the page of entries after a key, or the first page.
+    /// Returns the page of entries after a key, or the first page, without those whose row is damaged.
     package func rows(
         _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
-    ) throws(StoreError) -> Page<KeyedRow> {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: generation.id) { key, row in
-                row.storedRow(key, in: generation.id).map { KeyedRow(key: key, row: $0) }
+    ) throws(StoreError) -> Page<StoredRow> {
+        var page = Page<StoredRow>()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
+                if let row = $1.storedRow($0, in: cache) { page.rows.append(row) }
             }
-        } ?? Page()
+        }
+        return page
     }
 
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, isDescending: Bool = false) throws(StoreError) -> RowList {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.list(order, isDescending: isDescending, in: generation.id)
-        } ?? RowList()
+        var list = RowList()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            list = try connection.list(order, isDescending: isDescending, in: cache)
+        }
+        return list
     }
 
     /// Returns the entries at places of a list that are still there.
     ///
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
-    package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [KeyedRow] {
-        try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.rows(list, places, in: generation.id)
-        } ?? []
+    package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [StoredRow] {
+        var found: [StoredRow] = []
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            found = try connection.rows(list, places, in: cache)
+        }
+        return found
     }
 
     // MARK: Counting
 
     /// Returns the number of rows and their bytes, expired ones included.
+    ///
+    /// The writer knows them. While it works they are counted.
     package func totals() throws(StoreError) -> Totals {
-        if let known = store.knownTotals.totals(of: declaration, in: store.watch.epoch()) { return known }
-        if let counted = try store.writer.tryRead({ try $0.publishTotals(of: declaration) }) {
-            return counted ?? Totals()
+        if let known = try store.writer.tryRead({ try $0.totals(of: declaration) }) { return known }
+        var totals = Totals()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            totals = try connection.totals(of: cache)
         }
-        return try read(isSnapshot: true) { connection, generation throws(SQLiteError) in
-            try connection.totals(of: generation.id)
-        } ?? Totals()
+        return totals
     }
 
     /// Returns whether no live cache has the declaration.
-    package func isSuperseded() throws(StoreError) -> Bool {
-        try read { _, _ throws(SQLiteError) in true } == nil
-    }
+    package func isSuperseded() throws(StoreError) -> Bool { try !read { _, _ throws(SQLiteError) in } }
 
-    /// Runs `body` with a connection and the live generation, or returns nil if the handle is superseded.
-    package func read<R: Sendable>(
-        isSnapshot: Bool = false, _ body: @Sendable (inout Connection, Generation) throws(SQLiteError) -> R?
-    ) throws(StoreError) -> R? {
-        guard let readers = store.readers else { return try store.writer.read { try $0.read(self.declaration, body) } }
+    /// Runs `body` with a connection and the id of the live generation, or returns false if the handle is superseded.
+    @discardableResult
+    package func read(
+        isSnapshot: Bool = false, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+    ) throws(StoreError) -> Bool {
+        guard let readers = store.readers else { return try store.writer.read { try $0.read(declaration, body) } }
         return try readers.read(self, over: store.writer, isSnapshot: isSnapshot, body)
     }
 }

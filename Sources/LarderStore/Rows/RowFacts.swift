@@ -2,6 +2,7 @@ package import Foundation
 
 /// A row without its payload.
 package struct RowFacts: Sendable {
+    package let key: StoredKey
     package let id: Int64
     package let revision: Int64
     package let writtenAt: Int64

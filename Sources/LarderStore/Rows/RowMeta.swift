@@ -38,38 +38,29 @@ package struct RowMeta: Hashable, Sendable {
     /// Creates the attributes from their packed form; nil if the form is damaged.
     init?(packed: Data?) {
         guard let packed else { return }
-        var rest = packed[...]
-        guard let flags = rest.popFirst() else { return nil }
-        func number() -> Int64? {
-            guard rest.count >= 8 else { return nil }
-            defer { rest = rest.dropFirst(8) }
-            return rest.prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
-        }
-        func part() -> Data? {
-            guard let count = number(), count >= 0, count <= rest.count else { return nil }
+        var (rest, isDamaged) = (packed[...], false)
+        func part(_ count: Int64) -> Data {
+            guard count >= 0, count <= rest.count else {
+                isDamaged = true
+                return Data()
+            }
             defer { rest = rest.dropFirst(Int(count)) }
             return Data(rest.prefix(Int(count)))
         }
+        func number() -> Int64 { part(8).reversed().reduce(0) { $0 << 8 | Int64($1) } }
+        let flags = part(1).first ?? 0
         isPinned = flags & 1 != 0
-        if flags & 2 != 0 {
-            guard let age = number() else { return nil }
-            slidingAge = age
-        }
-        if flags & 4 != 0 {
-            guard let number = number() else { return nil }
-            cost = number
-        }
-        if flags & 8 != 0 {
-            guard let data = part() else { return nil }
-            extendedData = data
-        }
+        if flags & 2 != 0 { slidingAge = number() }
+        if flags & 4 != 0 { cost = number() }
+        if flags & 8 != 0 { extendedData = part(number()) }
         if flags & 16 != 0 {
-            guard let count = number(), count > 0 else { return nil }
-            for _ in 0..<count {
-                guard let tag = part() else { return nil }
-                tags.append(String(decoding: tag, as: UTF8.self))
+            var count = number()
+            if count <= 0 { isDamaged = true }
+            while count > 0 && !isDamaged {
+                tags.append(String(decoding: part(number()), as: UTF8.self))
+                count -= 1
             }
         }
-        if !rest.isEmpty || flags > 31 { return nil }
+        if isDamaged || !rest.isEmpty || flags > 31 { return nil }
     }
 }

@@ -24,13 +24,13 @@ extension SQL {
 
     // What a `RowList` has of each row, one for each `RowOrder`.
     static let lists = [
-        SQL("SELECT id, key, written_at FROM entry WHERE cache = ?1"),
+        SQL("SELECT id, key, written_at FROM entry WHERE cache = ?1 ORDER BY key"),
         SQL(
             """
             SELECT entry.id, key, max(written_at, coalesce(accessed_at, written_at))
-            FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1
+            FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 ORDER BY key
             """),
-        SQL("SELECT id, key, coalesce(size, length(payload)), meta FROM entry WHERE cache = ?1"),
+        SQL("SELECT id, key, coalesce(size, length(payload)), meta FROM entry WHERE cache = ?1 ORDER BY key"),
     ]
     static let listedRow = SQL("SELECT \(facts), payload, key FROM entry WHERE id = ?1 AND cache = ?2")
 
@@ -53,9 +53,12 @@ extension SQL {
     static let deleteUse = SQL("DELETE FROM used WHERE id = ?1")
     static let insertTag = SQL("INSERT OR REPLACE INTO tag (tag, cache, entry, revision) VALUES (?1, ?2, ?3, ?4)")
 
+    /// One statement, so that it sees one moment.
     static let countRows = SQL(
-        "SELECT count(*), coalesce(sum(coalesce(size, length(payload))), 0) FROM entry WHERE cache = ?1")
-    static let listMeta = SQL("SELECT meta FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
+        """
+        SELECT count(*), sum(coalesce(size, length(payload))), NULL FROM entry WHERE cache = ?1
+        UNION ALL SELECT 0, 0, meta FROM entry WHERE cache = ?1 AND meta IS NOT NULL
+        """)
 
     static let liveGenerations = SQL("SELECT id, name, version, codec, age_rule, age FROM cache WHERE state = 0")
     static let insertGeneration = SQL(

@@ -30,7 +30,7 @@ package enum Checksum {
         if count >= 4 {
             let both = UInt64(half(start, count &- 4)) &+ UInt64(half(start, 0)) << 32
             var hash = both ^ word(key, 8) ^ word(key, 16)
-            hash ^= rotate(hash, 49) ^ rotate(hash, 24)
+            hash ^= (hash << 49 | hash >> 15) ^ (hash << 24 | hash >> 40)
             hash &*= 0x9FB2_1C65_1E98_DF25
             hash ^= (hash >> 35) &+ UInt64(count)
             hash &*= 0x9FB2_1C65_1E98_DF25
@@ -112,10 +112,6 @@ package enum Checksum {
         var hash = (sum ^ sum >> 33) &* primes.1
         hash = (hash ^ hash >> 29) &* primes.2
         return hash ^ hash >> 32
-    }
-
-    private static func rotate(_ value: UInt64, _ bits: UInt64) -> UInt64 {
-        value << bits | value >> (64 &- bits)
     }
 
     private static func word(_ start: UnsafeRawPointer, _ offset: Int) -> UInt64 {

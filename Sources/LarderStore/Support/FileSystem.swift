@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+internal import Foundation
 
 /// A call of the file system that failed.
 package struct FileError: Error, Sendable, CustomStringConvertible {
@@ -32,7 +26,6 @@ package enum FileSystem {
 
     package struct Status: Sendable {
         package let kind: Kind
-        package let size: Int64
         package let identity: FileIdentity
     }
 
@@ -50,7 +43,7 @@ package enum FileSystem {
             case S_IFLNK: .link
             default: .other
             }
-        return Status(kind: kind, size: Int64(status.st_size), identity: FileIdentity(status))
+        return Status(kind: kind, identity: FileIdentity(status))
     }
 
     /// Creates the folder at `path` and the missing ones above it, and syncs each new one in its parent.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+internal import Foundation
 
 /// The file whose lock keeps two processes from setting up or repairing one store at the same time.
 package struct LockFile: Sendable {

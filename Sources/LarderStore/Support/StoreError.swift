@@ -32,9 +32,7 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     package let sqliteCode: Int32?
 
     package init(_ code: Code, _ message: String, sqliteCode: Int32? = nil) {
-        self.code = code
-        self.message = message
-        self.sqliteCode = sqliteCode
+        (self.code, self.message, self.sqliteCode) = (code, message, sqliteCode)
     }
 
     package var description: String { message }

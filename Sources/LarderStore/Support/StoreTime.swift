@@ -1,14 +1,6 @@
 internal import Dispatch
 internal import Foundation
 
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Darwin)
-internal import Darwin
-#endif
-
 /// The time of a store: the clock, and a wake-up call.
 ///
 /// Tests move both by hand.
@@ -16,21 +8,28 @@ package struct StoreTime: Sendable {
     /// Returns the milliseconds since 1970.
     package let now: @Sendable () -> Int64
 
-    /// Calls the closure once, on a thread of its own, after a number of milliseconds, unless the result is cancelled.
-    package let wake: @Sendable (Int64, @escaping @Sendable () -> Void) -> WakeUp
+    /// Calls the closure once, on a thread of its own, after a number of milliseconds.
+    package let wake: @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
     package init(
-        now: @escaping @Sendable () -> Int64,
-        wake: @escaping @Sendable (Int64, @escaping @Sendable () -> Void) -> WakeUp
+        now: @escaping @Sendable () -> Int64, wake: @escaping @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
     ) {
-        self.now = now
-        self.wake = wake
+        (self.now, self.wake) = (now, wake)
     }
 
     /// The time of the system.
     ///
     /// Its clock can lag by up to 10 ms on Linux, and is cheap to read.
-    package static let system = StoreTime(now: { systemNow() }, wake: { WakeUp.system(after: $0, $1) })
+    package static let system = StoreTime(now: { systemNow() }, wake: { wakeUp(after: $0, $1) })
+
+    /// Timers of Dispatch need file descriptors, and end the process if there are none.
+    private static func wakeUp(after milliseconds: Int64, _ action: @escaping @Sendable () -> Void) {
+        Thread.detachNewThread {
+            let end = DispatchTime.now() + .milliseconds(Int(clamping: max(0, milliseconds)))
+            while DispatchSemaphore(value: 0).wait(timeout: end) != .timedOut {}
+            action()
+        }
+    }
 
     private static func systemNow() -> Int64 {
         var time = timespec()
@@ -40,31 +39,6 @@ package struct StoreTime: Sendable {
         clock_gettime(CLOCK_REALTIME, &time)
         #endif
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
-}
-
-/// A wake-up call that can be cancelled.
-package final class WakeUp: Sendable {
-    private let cancellation = DispatchSemaphore(value: 0)
-
-    package init() {}
-
-    /// Ends the wait.
-    ///
-    /// A closure that already runs goes on.
-    package func cancel() { cancellation.signal() }
-
-    /// A thread that waits.
-    ///
-    /// Timers of Dispatch need file descriptors, and end the process if there are none.
-    fileprivate static func system(after milliseconds: Int64, _ action: @escaping @Sendable () -> Void) -> WakeUp {
-        let wakeUp = WakeUp()
-        let cancellation = wakeUp.cancellation
-        Thread.detachNewThread {
-            let end = DispatchTime.now() + .milliseconds(Int(clamping: max(0, milliseconds)))
-            if cancellation.wait(timeout: end) == .timedOut { action() }
-        }
-        return wakeUp
     }
 }
 

@@ -11,7 +11,7 @@ package struct EntryWrite: Sendable {
     package let expiresAt: Int64?
     /// The attributes.
     ///
-    /// If `keepsPin` is true, the pin of an older entry counts instead of theirs.
+    /// If `keepsPin` is true, the entry keeps the pin of the row that it replaces.
     package let meta: RowMeta
     package let keepsPin: Bool
 
@@ -22,13 +22,8 @@ package struct EntryWrite: Sendable {
         key: StoredKey, payload: Data, writtenAt: Int64, expiresAt: Int64? = nil, meta: RowMeta = RowMeta(),
         keepsPin: Bool = false
     ) {
-        self.key = key
-        self.payload = payload
-        payloadChecksum = RowChecksum.ofPayload(payload)
-        self.writtenAt = writtenAt
-        self.expiresAt = expiresAt
-        self.meta = meta
-        self.keepsPin = keepsPin
+        (self.key, self.payload, payloadChecksum) = (key, payload, RowChecksum.ofPayload(payload))
+        (self.writtenAt, self.expiresAt, self.meta, self.keepsPin) = (writtenAt, expiresAt, meta, keepsPin)
     }
 }
 
@@ -82,7 +77,7 @@ package struct Outcome: Sendable {
     package var taken: StoredRow?
     /// The generation of the rows after the request.
     package var generation: Int64 = 0
-    /// The epoch in which is true what the request has written.
+    /// The epoch in which the written rows are valid.
     package var epoch: UInt32 = 0
     /// What the request adds to the totals.
     package var difference = Totals()

@@ -28,20 +28,17 @@ final class Request: @unchecked Sendable {
 
     /// Does the work in the open transaction.
     ///
-    /// It records nothing here, so it can be done again.
-    func perform(_ state: WriterState) throws -> Outcome {
+    /// It records nothing here, so it can be done again. A superseded handle is refused before it changes anything, which
+    /// does not concern the other requests of the batch.
+    func perform(_ state: WriterState) throws -> Result<Outcome, StoreError> {
         switch work {
-        case .rows(let operation, let declaration): return try state.perform(operation, on: declaration)
+        case .rows(let operation, let cache):
+            if state.generation(of: cache) == nil { return .failure(.superseded) }
+            return .success(try state.perform(operation, on: cache))
         case .block(let block):
             try block(state)
-            return Outcome()
+            return .success(Outcome())
         }
-    }
-
-    /// Returns whether the request is of a handle whose cache another one has taken.
-    func isSuperseded(_ state: WriterState) -> Bool {
-        guard case .rows(_, let declaration) = work else { return false }
-        return state.generation(of: declaration) == nil
     }
 
     /// Called after the commit, in the order of commits.

@@ -25,7 +25,7 @@ final class Writer: Sendable {
     private static let batchLimit = 512
 
     private let queue = Mutex(Queue())
-    private let lock: WriterLock<WriterState?>
+    private let lock: OwnedLock<WriterState?>
     private let serialQueue = DispatchQueue(label: "larder.writer")
     /// The milliseconds that a request waits for other processes and for long bodies.
     private let busyTimeout: Int64
@@ -33,7 +33,7 @@ final class Writer: Sendable {
     private let syncsCommits: Bool
 
     init(_ state: sending WriterState, busyTimeout: Int64, syncsCommits: Bool) {
-        lock = WriterLock(state)
+        lock = OwnedLock(state)
         (self.busyTimeout, self.syncsCommits) = (busyTimeout, syncsCommits)
     }
 
@@ -89,9 +89,10 @@ final class Writer: Sendable {
     ///   while one writes.
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         let isDone = try lock.tryLock { state in
-            guard let state, !state.isCopyOverdue, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
+            guard let state, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
                 return false
             }
+            if waits { state.copyOverdueLog() }
             do {
                 try state.begin(until: Deadline(in: waits ? busyTimeout : 0))
             } catch {
@@ -132,7 +133,7 @@ final class Writer: Sendable {
     /// Runs one batch of the waiting requests, and returns it.
     private func drain(_ state: WriterState?) -> [Request] {
         guard let state else { return fail(.closed) { $0.count } }
-        if state.isCopyOverdue { state.copyLog() }
+        state.copyOverdueLog()
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
         do {
             try state.begin(until: deadline)
@@ -151,9 +152,7 @@ final class Writer: Sendable {
         let epoch: UInt32
         do {
             for request in batch {
-                // A superseded handle is refused before it changes anything, which does not concern the others.
-                results.append(
-                    request.isSuperseded(state) ? .failure(.superseded) : .success(try request.perform(state)))
+                results.append(try request.perform(state))
             }
             epoch = try state.commit()
         } catch {
@@ -175,10 +174,9 @@ final class Writer: Sendable {
 
     /// Asks the serial queue to copy the log if it is long.
     private func scheduleCopy(_ state: WriterState) {
-        guard state.isCopyDue, !state.isCopyScheduled else { return }
-        state.isCopyScheduled = true
+        guard state.schedulesCopy() else { return }
         serialQueue.async { [self] in
-            do { try read { $0.copyLogIfDue() } } catch {}
+            do { try read { $0.copyLog() } } catch {}
         }
     }
 
@@ -210,6 +208,7 @@ final class Writer: Sendable {
         return try lock.withLock { state in
             Result {
                 guard let state, !isClosed else { throw StoreError.closed }
+                state.copyOverdueLog()
                 defer { scheduleCopy(state) }
                 return try state.transaction(until: deadline, body)
             }

@@ -8,7 +8,11 @@ extension WriterState {
     }
 
     /// Opens a cache: under another version or codec its rows are retired.
-    package func open(_ declaration: CacheDeclaration, at now: Int64) throws {
+    package func open(_ declaration: CacheDeclaration, at now: Int64) throws(StoreError) {
+        try request { try openGeneration(declaration, at: now) }
+    }
+
+    private func openGeneration(_ declaration: CacheDeclaration, at now: Int64) throws {
         switchesGeneration = true
         let rule = declaration.ageRule.stored
         if var generation = generation(of: declaration) {
@@ -68,7 +72,11 @@ extension WriterState {
     /// It goes through the table in the order of ids, 10,000 at a time: neighbours are on one page.
     ///
     /// - Returns: The number of deleted rows, at most `limit`, and whether no retired generation is left.
-    package func reclaim(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
+    package func reclaim(atMost limit: Int) throws(StoreError) -> (deleted: Int, isDone: Bool) {
+        try request { try reclaimRows(atMost: limit) }
+    }
+
+    private func reclaimRows(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
         let retired = try number(.retiredGeneration)
         guard let retired else { return (0, true) }
         if reclaimCursor.generation != retired { reclaimCursor = (retired, .min) }

@@ -29,7 +29,7 @@ extension WriterState {
             outcome.cleared = try totals(of: generation.id)
             outcome.generation = try clear(generation).id
         }
-        if outcome.cleared == nil { add(outcome.difference, to: generation) }
+        if outcome.cleared == nil { add(outcome.difference, to: generation.id) }
         return outcome
     }
 

@@ -10,7 +10,6 @@ package final class WriterState {
     let watch: CommitWatch
     /// The connections that read; nil in memory.
     let readers: Readers?
-    let knownTotals = KnownTotals()
 
     /// The live generations by name.
     var generations: [String: Generation] = [:]
@@ -19,13 +18,12 @@ package final class WriterState {
 
     /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
     private var epoch: UInt32 = 0
-    /// The names of the caches whose totals the open transaction has changed.
-    private var counted: Set<String> = []
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
     var switchesGeneration = false
 
     /// The length of the log at which it is copied next, and after the last commit.
     private var (copyPages, logPages) = (WriterState.checkpointPages, 0)
+    private var isCopyScheduled = false
     static let checkpointPages = 1000
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
     var reclaimCursor = (generation: Int64(0), id: Int64(0))
@@ -60,7 +58,7 @@ package final class WriterState {
         isWriting = true
         failure = nil
         changesAtBegin = connection.totalChanges
-        (switchesGeneration, counted) = (false, [])
+        switchesGeneration = false
         do {
             try lookUpGenerations()
         } catch {
@@ -74,13 +72,13 @@ package final class WriterState {
     /// A transaction that has changed nothing is rolled back: an empty COMMIT is not counted in the log's index, so the
     /// next commit of another process would pass for ours.
     ///
-    /// - Returns: The epoch in which is true what was committed.
+    /// - Returns: The epoch in which the written rows are valid.
     @discardableResult
     func commit() throws -> UInt32 {
         if let failure { throw failure }
-        isWriting = false
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
+        isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
             return epoch
@@ -94,8 +92,6 @@ package final class WriterState {
         }
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
-        if switchesGeneration { counted = Set(generations.keys) }
-        publishTotals(self.epoch)
         // The log has begun again.
         if connection.logPages < logPages { copyPages = Self.checkpointPages }
         logPages = connection.logPages
@@ -111,57 +107,55 @@ package final class WriterState {
             return result
         } catch {
             rollBack()
-            throw error
+            throw error is SQLiteError ? StoreError(any: error) : error
         }
     }
 
-    /// Runs one request of the open transaction.
-    ///
-    /// If it fails, the transaction is not committed.
-    func request<R>(_ body: () throws -> R) throws -> R {
+    /// Does a part of the open transaction, which is not committed if the part fails.
+    func request<R>(_ body: () throws -> R) throws(StoreError) -> R {
         do {
             return try body()
         } catch {
             failure = error
-            throw error
+            throw StoreError(any: error)
         }
     }
 
     /// Undoes the transaction.
     ///
-    /// What it did to the list of generations is looked up again.
+    /// The next transaction looks the generations up again.
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
         epoch = 0
-        counted = []
         reclaimCursor = (0, 0)
     }
 
     // MARK: The log
 
-    /// A Boolean value that indicates whether the log is to be copied into the main file.
-    var isCopyDue: Bool { logPages >= copyPages }
-    /// A Boolean value that indicates whether the log is so long that a write has to copy it first.
-    var isCopyOverdue: Bool { logPages >= copyPages + Self.checkpointPages }
-    /// A Boolean value that indicates whether the serial queue was asked to copy the log.
-    var isCopyScheduled = false
+    /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
+    func schedulesCopy() -> Bool {
+        guard logPages >= copyPages, !isCopyScheduled else { return false }
+        isCopyScheduled = true
+        copyPages = logPages + Self.checkpointPages
+        return true
+    }
+
+    /// Copies the log if it has grown as long again since the copy was scheduled.
+    func copyOverdueLog() {
+        if isCopyScheduled && logPages >= copyPages { copyLog() }
+    }
 
     /// Copies the log into the main file.
     ///
     /// If that fails or another process reads from the log, it is tried again when the log has grown as much.
     func copyLog() {
+        isCopyScheduled = false
         copyPages = logPages + Self.checkpointPages
         readers?.release()
         do { _ = try guardian?.guardCheckpoint(of: &connection) } catch {}
         // A read transaction that began in the meantime keeps the log from beginning again.
         readers?.release()
-    }
-
-    /// Copies the log if no write has done so since the serial queue was asked.
-    func copyLogIfDue() {
-        isCopyScheduled = false
-        if isCopyDue { copyLog() }
     }
 
     /// Closes the connections that read, and leaves no frame in the log if no other connection has the file open.
@@ -174,25 +168,35 @@ package final class WriterState {
 
     // MARK: Reading
 
-    /// Runs `body` with the live generation of a cache, or returns nil if the cache is superseded.
-    func read<R>(
-        _ cache: CacheDeclaration, _ body: @Sendable (inout Connection, Generation) throws(SQLiteError) -> R?
-    ) throws(SQLiteError) -> R? {
+    /// Runs `body` with the live generation of a cache, or returns false if the cache is superseded.
+    func read(
+        _ cache: CacheDeclaration, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+    ) throws(SQLiteError) -> Bool {
+        // A rollback that failed leaves a transaction open.
+        guard connection.isInAutocommit else { throw SQLiteError(code: .error, message: "a transaction is open") }
         try lookUpGenerations()
-        guard let generation = generation(of: cache) else { return nil }
-        return try body(&connection, generation)
+        guard let generation = generation(of: cache) else { return false }
+        try body(&connection, generation.id)
+        return true
     }
 
     /// Looks up the generations and forgets the totals if another store has committed.
     private func lookUpGenerations() throws(SQLiteError) {
         let now = watch.epoch()
-        guard now != epoch else { return }
+        guard now != epoch || now == CommitWatch.noEpoch else { return }
         totals = [:]
         generations = try connection.liveGenerations()
         epoch = now
     }
 
     // MARK: Totals
+
+    /// Returns the totals of a cache outside a transaction.
+    func totals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals {
+        try lookUpGenerations()
+        return try generation(of: cache).map { generation throws(SQLiteError) in try totals(of: generation.id) }
+            ?? Totals()
+    }
 
     /// Returns the totals of a generation, and counts them if they are not known.
     func totals(of generation: Int64) throws(SQLiteError) -> Totals {
@@ -204,33 +208,8 @@ package final class WriterState {
 
     /// Adds what the open transaction has changed.
     ///
-    /// A rollback forgets all totals. Those that are not known are published too, because readers may know them.
-    func add(_ difference: Totals, to generation: Generation) {
-        guard difference != Totals() else { return }
-        totals[generation.id]? += difference
-        counted.insert(generation.name)
-    }
-
-    /// Counts the rows of a cache if its totals are not known, and publishes them.
-    func publishTotals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals? {
-        // In one transaction, because it takes two statements.
-        try connection.beginReading()
-        defer { connection.abandonWriting() }
-        try lookUpGenerations()
-        guard let generation = generation(of: cache) else { return nil }
-        let totals = try totals(of: generation.id)
-        counted.insert(generation.name)
-        publishTotals(epoch)
-        return totals
-    }
-
-    private func publishTotals(_ epoch: UInt32) {
-        for name in counted {
-            guard let generation = generations[name] else { continue }
-            knownTotals.set(totals[generation.id], of: generation, epoch)
-        }
-        counted = []
-    }
+    /// A rollback forgets all totals.
+    func add(_ difference: Totals, to generation: Int64) { totals[generation]? += difference }
 
     // MARK: Numbers
 

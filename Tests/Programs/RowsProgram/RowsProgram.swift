@@ -45,6 +45,7 @@ struct RowsProgram {
             let entry = EntryWrite(key: .integer(Int64(key)), payload: Data("\(number)".utf8), writtenAt: 0)
             try rows.run(.put([entry], if: .always))
         }
+        try shared.meet(4)
         for round in 1...max(1, rounds) {
             try put(rows, index, round)
             shared[index] = round

@@ -1,4 +1,5 @@
 import Foundation
+import LarderTestSupport
 import Synchronization
 
 /// Numbers in a file that several processes have in memory.
@@ -13,6 +14,12 @@ struct SharedNumbers {
         let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
         guard file >= 0, let page, page != MAP_FAILED else { throw CocoaError(.fileReadUnknown) }
         start = page.assumingMemoryBound(to: Atomic<Int>.self)
+    }
+
+    /// Waits until `count` programs have called this.
+    func meet(_ count: Int) throws {
+        start[8].add(1, ordering: .sequentiallyConsistent)
+        try Waiting.until { self[8] >= count }
     }
 
     subscript(index: Int) -> Int {
