@@ -59,17 +59,18 @@ final class Raw {
         return value
     }
 
-    /// Copies all keys and, if asked to, all values in the order of keys.
-    func scan(values: Bool) -> Int {
-        var count = 0
-        rows(values ? "SELECT key, value FROM entry ORDER BY key" : "SELECT key FROM entry ORDER BY key") { row in
-            if values {
-                count += Self.blob(row, 1).isEmpty ? 0 : 1
-            } else {
-                count += sqlite3_column_int64(row, 0) > 0 ? 1 : 0
-            }
-        }
-        return count
+    /// Returns copies of all values in the order of keys.
+    func values() -> [Data] {
+        var found: [Data] = []
+        rows("SELECT value FROM entry ORDER BY key") { found.append(Self.blob($0, 0)) }
+        return found
+    }
+
+    /// Returns all keys in their order.
+    func keys() -> [Int64] {
+        var found: [Int64] = []
+        rows("SELECT key FROM entry ORDER BY key") { found.append(sqlite3_column_int64($0, 0)) }
+        return found
     }
 
     private static func blob(_ row: OpaquePointer, _ column: Int32) -> Data {
