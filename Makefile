@@ -24,7 +24,7 @@ demo: setup
 	@echo; echo "A second run:"
 	swift run --package-path Examples --skip-build QuickStart
 
-## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples
+## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples. 15 minutes at most
 test: setup
 	@.ci/parts lint build tests examples
 

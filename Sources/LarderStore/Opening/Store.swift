@@ -72,7 +72,7 @@ package final class Store: Sendable {
         let now = time.now()
         return { state in
             // If the cache is open with the same rule, nothing is written.
-            if state.generation(of: declaration)?.ageRule != declaration.ageRule {
+            if state.generation(of: declaration)?.cache != declaration {
                 try state.open(declaration, at: now)
             }
         }

@@ -21,13 +21,9 @@ struct StoreFile {
     }
 
     private func openLocked(_ deadline: Deadline) throws -> WriterState {
-        switch try FileSystem.status(path)?.kind {
-        case nil: try FileSystem.makeFile(path)
-        case .file: break
-        case .folder: throw refusal("is a folder. Name a file in it.")
-        case .link: throw refusal("is a symbolic link. Name the file that it leads to.")
-        case .other: throw refusal("is not a regular file. Name another path.")
-        }
+        let status = try FileSystem.status(path)
+        guard status?.isFile != false else { throw refusal("is a folder, a symbolic link or a device. Name a file.") }
+        if status == nil { try FileSystem.makeFile(path) }
         var connection = try connect(.writer, deadline)
         if try connection.applicationID() != Schema.applicationID {
             guard try connection.claimEmptyDatabase(applicationID: Schema.applicationID) else {

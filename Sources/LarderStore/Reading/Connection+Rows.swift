@@ -25,10 +25,10 @@ extension Connection {
         try with(.liveGenerations) { row throws(SQLiteError) in
             var found: [String: Generation] = [:]
             while try row.step() {
-                let generation = Generation(
-                    id: row.int64(0), name: row.text(1), version: row.text(2), codec: row.text(3),
+                let cache = CacheDeclaration(
+                    name: row.text(1), version: row.text(2), codec: row.text(3),
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                found[generation.name] = generation
+                found[cache.name] = Generation(id: row.int64(0), cache: cache)
             }
             return found
         }

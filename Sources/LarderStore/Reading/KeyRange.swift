@@ -13,7 +13,7 @@ package struct KeyRange: Sendable {
     }
 
     /// A comparison with a key, at which a page begins.
-    enum Start: Int, CaseIterable {
+    enum Start: Int {
         case atOrAbove, above, below, last
     }
 

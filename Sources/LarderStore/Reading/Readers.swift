@@ -25,23 +25,23 @@ final class Readers: Sendable {
     ///
     /// - Parameter isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
     func read(
-        _ rows: CacheRows, over writer: Writer, isSnapshot: Bool,
+        _ cache: CacheDeclaration, over writer: Writer, isSnapshot: Bool,
         _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
-        let own = Int((ThisThread.number &* 0x9E37_79B9_7F4A_7C15) >> 62)
+        let own = Int((OwnedLock<Reader>.thread &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let result = try slots[(own + offset) % slots.count].tryLock { reader throws(StoreError) in
-                try read(&reader, rows, writer, isSnapshot, body)
+                try read(&reader, cache, writer, isSnapshot, body)
             }
             if let result { return result }
         }
         return try slots[own].withLock { reader throws(StoreError) in
-            try read(&reader, rows, writer, isSnapshot, body)
+            try read(&reader, cache, writer, isSnapshot, body)
         }
     }
 
     private func read(
-        _ reader: inout Reader, _ rows: CacheRows, _ writer: Writer, _ isSnapshot: Bool,
+        _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ isSnapshot: Bool,
         _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         if reader.isClosed { throw .closed }
@@ -54,28 +54,24 @@ final class Readers: Sendable {
         }
         if reader.reads < Self.lentReads && !isSnapshot {
             reader.reads += 1
-            if let result = try writer.tryRead({ try $0.read(rows.declaration, body) }) { return result }
+            if let result = try writer.tryRead({ try $0.read(cache, body) }) { return result }
         }
         do {
             if reader.connection == nil { reader.connection = try file.openReader(identity) }
+            // A long log has to be copied by some process, and its readers must not pin it.
+            let isLogShort = counter.map { $0.frames < WriterState.checkpointPages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
             if !reader.isHolding && (isUseful || isSnapshot) { try reader.hold() }
             defer { if reader.isHolding && !isUseful { reader.release() } }
             if isUseful { scheduleRelease() }
             // If another store has committed since, its generations are those of the snapshot, and none are kept.
             let known = watch.epoch() == epoch ? epoch : CommitWatch.noEpoch
-            guard let generation = try reader.generation(of: rows, in: known) else { return false }
+            guard let generation = try reader.generation(of: cache, in: known) else { return false }
             try body(&reader.connection!, generation)
             return true
         } catch {
             throw StoreError(any: error)
         }
-    }
-
-    /// A Boolean value that indicates whether the log has fewer frames than a checkpoint waits for.
-    private var isLogShort: Bool {
-        guard let counter else { return false }
-        return counter.frames < WriterState.checkpointPages
     }
 
     // MARK: Releasing
@@ -115,21 +111,15 @@ private struct Reader: ~Copyable {
     private var generations: [String: Generation] = [:]
     private var epoch: UInt32 = 0
 
-    /// The ``CacheRows`` of the last read, and the id of its generation.
-    private var last: (rows: Int, generation: Int64?) = (0, nil)
-
-    /// Returns the live generation of a cache, looked up again in each epoch.
-    mutating func generation(of rows: CacheRows, in epoch: UInt32) throws(SQLiteError) -> Int64? {
+    /// Returns the id of the live generation of a cache; nil if the cache is superseded.
+    ///
+    /// The generations are looked up again in each epoch.
+    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Int64? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
             generations = try connection?.liveGenerations() ?? [:]
-            last = (0, nil)
             self.epoch = epoch
         }
-        if last.rows != rows.number {
-            let generation = generations[rows.declaration.name]
-            last = (rows.number, generation.flatMap { rows.declaration.fits($0) ? $0.id : nil })
-        }
-        return last.generation
+        return generations[cache.name].flatMap { cache.fits($0) ? $0.id : nil }
     }
 
     mutating func hold() throws(SQLiteError) {

@@ -117,6 +117,6 @@ extension CacheRows {
         isSnapshot: Bool = false, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         guard let readers = store.readers else { return try store.writer.read { try $0.read(declaration, body) } }
-        return try readers.read(self, over: store.writer, isSnapshot: isSnapshot, body)
+        return try readers.read(declaration, over: store.writer, isSnapshot: isSnapshot, body)
     }
 }

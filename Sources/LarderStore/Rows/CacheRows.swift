@@ -1,14 +1,9 @@
-internal import Synchronization
-
 /// The rows of one cache: what a handle on the cache asks of the store.
 ///
 /// It names the cache by its declaration, so a clear does not concern it. Once no live cache has the declaration it is
 /// *superseded*: reads find nothing, and writes throw.
 package final class CacheRows: Sendable {
     package let declaration: CacheDeclaration
-    /// Another one for each object.
-    let number = CacheRows.count.add(1, ordering: .relaxed).newValue
-    private static let count = Atomic(0)
     let store: Store
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.

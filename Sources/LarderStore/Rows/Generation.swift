@@ -3,10 +3,8 @@
 /// Purging a cache means switching to another generation.
 package struct Generation: Hashable, Sendable {
     package let id: Int64
-    package let name: String
-    package let version: String
-    package let codec: String
-    package var ageRule: AgeRule
+    /// The declaration of the latest open, whose age rule holds.
+    package var cache: CacheDeclaration
 }
 
 /// The declaration under which a cache is opened.
@@ -22,6 +20,6 @@ package struct CacheDeclaration: Hashable, Sendable {
 
     /// Returns whether a handle with this declaration may use the generation.
     func fits(_ generation: Generation) -> Bool {
-        generation.name == name && generation.codec == codec && generation.version == version
+        name == generation.cache.name && codec == generation.cache.codec && version == generation.cache.version
     }
 }

@@ -22,10 +22,9 @@ package struct FileIdentity: Hashable, Sendable {
 ///
 /// New files and folders are for their owner alone.
 package enum FileSystem {
-    package enum Kind: Sendable { case file, folder, link, other }
-
     package struct Status: Sendable {
-        package let kind: Kind
+        /// A Boolean value that indicates whether it is a regular file, and no symbolic link.
+        package let isFile: Bool
         package let identity: FileIdentity
     }
 
@@ -36,14 +35,7 @@ package enum FileSystem {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("lstat", path)
         }
-        let kind: Kind =
-            switch status.st_mode & S_IFMT {
-            case S_IFREG: .file
-            case S_IFDIR: .folder
-            case S_IFLNK: .link
-            default: .other
-            }
-        return Status(kind: kind, identity: FileIdentity(status))
+        return Status(isFile: status.st_mode & S_IFMT == S_IFREG, identity: FileIdentity(status))
     }
 
     /// Creates the folder at `path` and the missing ones above it, and syncs each new one in its parent.

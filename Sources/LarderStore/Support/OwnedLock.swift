@@ -44,7 +44,7 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
     }
 
     private func locked<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R {
-        owner.store(ThisThread.number, ordering: .relaxed)
+        owner.store(Self.thread, ordering: .relaxed)
         defer {
             owner.store(0, ordering: .relaxed)
             pthread_mutex_unlock(mutex)
@@ -58,13 +58,10 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
     }
 
     /// A Boolean value that indicates whether this thread holds the mutex.
-    var isOwned: Bool { owner.load(ordering: .relaxed) == ThisThread.number }
-}
+    var isOwned: Bool { owner.load(ordering: .relaxed) == Self.thread }
 
-/// The thread that runs.
-enum ThisThread {
     /// A number above 0 that no other running thread has.
-    static var number: UInt {
+    static var thread: UInt {
         #if canImport(Glibc)
         UInt(pthread_self())
         #else

@@ -131,19 +131,22 @@ final class Writer: Sendable {
     // MARK: Draining
 
     /// Runs one batch of the waiting requests, and returns it.
+    ///
+    /// If no transaction can begin, those at their deadlines fail, but at least one. The others are tried again.
     private func drain(_ state: WriterState?) -> [Request] {
-        guard let state else { return fail(.closed) { $0.count } }
-        state.copyOverdueLog()
+        state?.copyOverdueLog()
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
-        do {
-            try state.begin(until: deadline)
+        do throws(StoreError) {
+            guard let state else { throw .closed }
+            do { try state.begin(until: deadline) } catch { throw StoreError(error) }
+            let batch = take { min($0.count, Self.batchLimit) }
+            execute(batch, state)
+            return batch
         } catch {
-            guard .busy ~= error.code else { return fail(StoreError(error)) { $0.count } }
-            return fail(.busy) { waiting in waiting.prefix { $0.deadline <= deadline }.count }
+            let failed = take { state == nil ? $0.count : max(1, $0.prefix { $0.deadline <= deadline }.count) }
+            for request in failed { request.fail(error) }
+            return failed
         }
-        let batch = take { min($0.count, Self.batchLimit) }
-        execute(batch, state)
-        return batch
     }
 
     /// Runs requests in the open transaction, and each alone if one of them fails.
@@ -151,9 +154,7 @@ final class Writer: Sendable {
         var results: [Result<Outcome, StoreError>] = []
         let epoch: UInt32
         do {
-            for request in batch {
-                results.append(try request.perform(state))
-            }
+            for request in batch { results.append(try request.perform(state)) }
             epoch = try state.commit()
         } catch {
             state.rollBack()
@@ -190,12 +191,6 @@ final class Writer: Sendable {
         }
         if asks { drainOnSerialQueue() }
         return taken
-    }
-
-    private func fail(_ error: StoreError, _ count: ([Request]) -> Int) -> [Request] {
-        let failed = take(count)
-        for request in failed { request.fail(error) }
-        return failed
     }
 
     // MARK: Bodies, reads, closing
@@ -260,8 +255,8 @@ final class Writer: Sendable {
         let finished = try lock.withLock { state in
             let drained = drain(state)
             state?.close()
-            defer { state = nil }
-            return drained + fail(.closed) { $0.count }
+            state = nil
+            return drained + drain(nil)
         }
         for request in finished { request.resume() }
     }

@@ -15,55 +15,53 @@ extension WriterState {
     private func openGeneration(_ declaration: CacheDeclaration, at now: Int64) throws {
         switchesGeneration = true
         let rule = declaration.ageRule.stored
-        if var generation = generation(of: declaration) {
+        if let generation = generation(of: declaration) {
             try connection.run(.updateGeneration) { statement throws(SQLiteError) in
                 try statement.bind(generation.id, at: 1)
                 try statement.bind(rule.kind, at: 2)
                 try statement.bind(rule.milliseconds, at: 3)
                 try statement.bind(now, at: 4)
             }
-            generation.ageRule = declaration.ageRule
-            generations[generation.name] = generation
+            generations[declaration.name]?.cache = declaration
             return
         }
         if let old = generations[declaration.name] { try retire(old) }
-        let generation = Generation(
-            id: newID(), name: declaration.name, version: declaration.version, codec: declaration.codec,
-            ageRule: declaration.ageRule)
+        let generation = Generation(id: newID(), cache: declaration)
         try connection.run(.insertGeneration) { statement throws(SQLiteError) in
             try statement.bind(generation.id, at: 1)
-            try statement.bind(generation.name, at: 2)
-            try statement.bind(generation.version, at: 3)
-            try statement.bind(generation.codec, at: 4)
+            try statement.bind(declaration.name, at: 2)
+            try statement.bind(declaration.version, at: 3)
+            try statement.bind(declaration.codec, at: 4)
             try statement.bind(rule.kind, at: 5)
             try statement.bind(rule.milliseconds, at: 6)
             try statement.bind(now, at: 7)
         }
-        generations[generation.name] = generation
-        totals[generation.id] = Totals()
+        add(generation)
     }
 
     /// Switches to another generation under the same version.
     func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
         switchesGeneration = true
-        let next = Generation(
-            id: newID(), name: generation.name, version: generation.version, codec: generation.codec,
-            ageRule: generation.ageRule)
+        let next = Generation(id: newID(), cache: generation.cache)
         try retire(generation)
         try connection.run(.copyGeneration) { statement throws(SQLiteError) in
             try statement.bind(generation.id, at: 1)
             try statement.bind(next.id, at: 2)
         }
-        generations[next.name] = next
-        totals[next.id] = Totals()
+        add(next)
         return next
+    }
+
+    private func add(_ generation: Generation) {
+        generations[generation.cache.name] = generation
+        totals[generation.id] = Totals()
     }
 
     private func retire(_ generation: Generation) throws(SQLiteError) {
         try connection.run(.retireGeneration) { statement throws(SQLiteError) in
             try statement.bind(generation.id, at: 1)
         }
-        generations[generation.name] = nil
+        generations[generation.cache.name] = nil
         totals[generation.id] = nil
     }
 

@@ -11,6 +11,10 @@ struct Scenario: Sendable {
     var addsKeys = false
     /// Whether nothing is left after the sample.
     var empties = false
+    /// Whether there is nothing to remove after a sample.
+    ///
+    /// A commit would empty the page caches of readers.
+    var addsNothing = false
     let raw: @Sendable (Subjects) async throws -> Void
     let store: @Sendable (Subjects) async throws -> Void
 
@@ -115,7 +119,13 @@ struct Scenario: Sendable {
 }
 
 extension Scenario {
-    static let all = writes + reads
+    static let all =
+        writes
+        + reads.map { scenario in
+            var scenario = scenario
+            scenario.addsNothing = true
+            return scenario
+        }
 
     private static let reads: [Scenario] = [
         get("get, at random", goal: 0.66) { $0.readKeys }, get("get, 2,000 hot rows", goal: 0.46) { $0.hotKeys },

@@ -31,7 +31,7 @@ enum StoreBench {
                     if only != "raw" { try await scenario.store(bench) }
                 }
                 samples.append((raw, store))
-                if scenario.empties { try bench.fill() } else { try bench.settle() }
+                if scenario.empties { try bench.fill() } else if !scenario.addsNothing { try bench.settle() }
             }
             let ratio = median(samples.map { $0.store / $0.raw })
             print(
