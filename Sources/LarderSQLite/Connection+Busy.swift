@@ -11,8 +11,10 @@ extension Connection {
     }
 
     /// Copies the log of another connection, while this one holds the write lock.
-    package mutating func guardCheckpoint(of other: inout Connection) throws(SQLiteError) {
-        _ = try other.checkpoint(guardedBy: &self)
+    ///
+    /// - Returns: A Boolean value that indicates whether all of it was copied.
+    package mutating func guardCheckpoint(of other: inout Connection) throws(SQLiteError) -> Bool {
+        try other.checkpoint(guardedBy: &self)?.isComplete ?? false
     }
 
     /// The row id of the last row that was inserted.

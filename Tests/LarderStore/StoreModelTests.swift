@@ -92,7 +92,8 @@ struct StoreModelTests {
         let sorted = model.keys.sorted().map(StoredKey.integer)
         #expect(try rows.keys().rows == sorted, comment)
         #expect(try rows.rows(KeyRange(isDescending: true)).rows.map(\.facts.key) == sorted.reversed(), comment)
-        let bySize = try rows.rows(rows.list(.size), 0..<sorted.count)
+        let list = try rows.list(.size)
+        let bySize = try rows.rows(list, 0..<list.count)
         #expect(bySize.map(\.facts.size) == model.values.map(\.size).sorted(), comment)
     }
 

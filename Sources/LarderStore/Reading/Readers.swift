@@ -54,7 +54,7 @@ final class Readers: Sendable {
         }
         if reader.reads < Self.lentReads && !isSnapshot {
             reader.reads += 1
-            if let result = try writer.tryRead({ try $0.read(cache, body) }) { return result }
+            if let result = try writer.tryRead({ try $0.read(cache, body) }) ?? nil { return result }
         }
         do {
             if reader.connection == nil { reader.connection = try file.openReader(identity) }

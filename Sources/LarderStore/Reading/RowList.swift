@@ -52,11 +52,12 @@ extension Connection {
         var list = RowList()
         try with(SQL.lists[order.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache, at: 1)
-            var last: StoredKey?
+            var (last, disorder): (StoredKey?, Int) = (nil, 0)
             while try row.step() {
                 let key = row.key(1)
-                // A damaged index could repeat keys without end.
-                if let last, !last.precedes(key) { throw SQLiteError.damagedOrder }
+                // A damaged key is out of order, and a damaged index could repeat keys without end.
+                if let last, !last.precedes(key) { disorder += 1 }
+                if disorder > 1000 { throw SQLiteError.damagedOrder }
                 last = key
                 var value = row.int64(2)
                 if order == .size, row.type(of: 3) != .null {

@@ -100,7 +100,7 @@ extension CacheRows {
     ///
     /// The writer knows them. While it works they are counted.
     package func totals() throws(StoreError) -> Totals {
-        if let known = try store.writer.tryRead({ try $0.totals(of: declaration) }) { return known }
+        if let known = try store.writer.tryRead({ try $0.totals(of: declaration) }) ?? nil { return known }
         var totals = Totals()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             totals = try connection.totals(of: cache)
@@ -116,7 +116,9 @@ extension CacheRows {
     package func read(
         isSnapshot: Bool = false, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
-        guard let readers = store.readers else { return try store.writer.read { try $0.read(declaration, body) } }
+        guard let readers = store.readers else {
+            return try store.writer.read { try $0.read(declaration, body) } ?? false
+        }
         return try readers.read(declaration, over: store.writer, isSnapshot: isSnapshot, body)
     }
 }

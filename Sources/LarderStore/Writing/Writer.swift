@@ -89,7 +89,8 @@ final class Writer: Sendable {
     ///   while one writes.
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         let isDone = try lock.tryLock { state in
-            guard let state, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed }) else {
+            guard let state, waits || !state.isCopyOverdue, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
+            else {
                 return false
             }
             if waits { state.copyOverdueLog() }
@@ -132,7 +133,7 @@ final class Writer: Sendable {
 
     /// Runs one batch of the waiting requests, and returns it.
     ///
-    /// If no transaction can begin, those at their deadlines fail, but at least one. The others are tried again.
+    /// If no transaction can begin, those at their deadlines fail, and the others are tried again.
     private func drain(_ state: WriterState?) -> [Request] {
         state?.copyOverdueLog()
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
@@ -143,7 +144,10 @@ final class Writer: Sendable {
             execute(batch, state)
             return batch
         } catch {
-            let failed = take { state == nil ? $0.count : max(1, $0.prefix { $0.deadline <= deadline }.count) }
+            let failed = take { waiting in
+                let due = waiting.prefix { $0.deadline <= deadline }.count
+                return state == nil ? waiting.count : error.code == .busy ? due : max(1, due)
+            }
             for request in failed { request.fail(error) }
             return failed
         }

@@ -141,19 +141,21 @@ package final class WriterState {
         return true
     }
 
-    /// Copies the log if it has grown as long again since the copy was scheduled.
-    func copyOverdueLog() {
-        if isCopyScheduled && logPages >= copyPages { copyLog() }
-    }
+    /// A Boolean value that indicates whether the log has grown as long again since the copy was scheduled.
+    var isCopyOverdue: Bool { isCopyScheduled && logPages >= copyPages }
+
+    func copyOverdueLog() { if isCopyOverdue { copyLog() } }
 
     /// Copies the log into the main file.
     ///
-    /// If that fails or another process reads from the log, it is tried again when the log has grown as much.
+    /// If that fails or another process reads from the log, it is tried again 100 pages later.
     func copyLog() {
         isCopyScheduled = false
-        copyPages = logPages + Self.checkpointPages
+        copyPages = logPages + 100
         readers?.release()
-        do { _ = try guardian?.guardCheckpoint(of: &connection) } catch {}
+        do {
+            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = logPages + Self.checkpointPages }
+        } catch {}
         // A read transaction that began in the meantime keeps the log from beginning again.
         readers?.release()
     }
@@ -169,11 +171,12 @@ package final class WriterState {
     // MARK: Reading
 
     /// Runs `body` with the live generation of a cache, or returns false if the cache is superseded.
+    ///
+    /// Returns nil if a rollback that failed has left a transaction open.
     func read(
         _ cache: CacheDeclaration, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
-    ) throws(SQLiteError) -> Bool {
-        // A rollback that failed leaves a transaction open.
-        guard connection.isInAutocommit else { throw SQLiteError(code: .error, message: "a transaction is open") }
+    ) throws(SQLiteError) -> Bool? {
+        guard connection.isInAutocommit else { return nil }
         try lookUpGenerations()
         guard let generation = generation(of: cache) else { return false }
         try body(&connection, generation.id)
@@ -191,8 +194,11 @@ package final class WriterState {
 
     // MARK: Totals
 
-    /// Returns the totals of a cache outside a transaction.
-    func totals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals {
+    /// Returns the totals of a cache outside a transaction; nil if a rollback that failed has left one open.
+    func totals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals? {
+        guard connection.isInAutocommit else { return nil }
+        try connection.beginReading()
+        defer { connection.abandonWriting() }
         try lookUpGenerations()
         return try generation(of: cache).map { generation throws(SQLiteError) in try totals(of: generation.id) }
             ?? Totals()
