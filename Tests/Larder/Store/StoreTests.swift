@@ -122,7 +122,7 @@ struct StoreTests {
             place.time.advance(by: .seconds(60))
             return place.time.pendingCount == 0
         }
-        #expect(try manager.store().isIdle)
+        try Waiting.until { try manager.store().isIdle }
         place.time.advance(by: .seconds(86_400))
         #expect(place.time.pendingCount == 0)
     }
