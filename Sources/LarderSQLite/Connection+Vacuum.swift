@@ -7,6 +7,9 @@ extension Connection {
         try execute("PRAGMA incremental_vacuum(\(pages))")
     }
 
+    /// Writes the whole file anew, without empty pages and unused bytes.
+    package mutating func vacuum() throws(SQLiteError) { try execute("VACUUM") }
+
     /// What SQLite finds wrong with the file, a sentence each; takes reading every page.
     package mutating func integrityProblems() throws(SQLiteError) -> [String] {
         let text = try texts("PRAGMA integrity_check(100)")

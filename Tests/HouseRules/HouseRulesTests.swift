@@ -138,7 +138,7 @@ struct HouseRulesTests {
     @Test func `the store without types has the folders of its design`() {
         let folders = Set(
             sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }.map { $0.path.split(separator: "/")[2] })
-        #expect(folders == ["Opening", "Rows", "Writing", "Reading", "Support"])
+        #expect(folders == ["Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Support"])
     }
 
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
@@ -160,6 +160,7 @@ struct HouseRulesTests {
                 "Sources/Larder/Manager/Opening/FileProtection.swift",
                 "Sources/Larder/Snapshots/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
                 "Sources/LarderStore/Support/FileSystem.swift", "Sources/LarderStore/Support/LockFile.swift",
+                "Sources/LarderStore/Support/FileSystem+Files.swift",
             ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(
@@ -167,7 +168,8 @@ struct HouseRulesTests {
             onlyIn: [
                 "Sources/Larder/Support/File", "Sources/Larder/Blobs/", "Sources/Larder/Manager/Opening/",
                 "Sources/Larder/Support/BuildStamp.swift", "Sources/LarderStore/Support/LockFile.swift",
-                "Sources/LarderStore/Opening/StoreFile.swift",
+                "Sources/LarderStore/Opening/StoreFile.swift", "Sources/LarderStore/Files/",
+                "Sources/LarderStore/Support/FileSystem.swift",
             ], of: sources)
     }
 

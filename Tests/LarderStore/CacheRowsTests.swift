@@ -83,10 +83,12 @@ struct CacheRowsTests {
 
             try rows.run(.change(.integer(1), .pin(true)))
             try rows.run(.change(.integer(1), .extendedData(Data([4]))))
-            try rows.run(.change(.integer(1), .touch(at: 2000, expiresAt: .max)))
+            try rows.run(.change(.integer(1), .touch(at: 1005, expiresAt: .max)))
             let last = try #require(try rows.row(.integer(1))).facts
             #expect(last.meta.isPinned && last.meta.extendedData == Data([4]) && last.meta.tags == ["x", "y"])
-            #expect(last.writtenAt == 2000 && last.expiresAt == .max && last.revision != first.revision)
+            #expect(
+                last.writtenAt == 1005 && last.end == .max && last.meta.slidingAge == nil
+                    && last.revision != first.revision)
             #expect(try rows.totals() == Totals(count: 1, size: 4))
             #expect(try rows.run(.change(.integer(9), .pin(true))).rows.isEmpty)
         }

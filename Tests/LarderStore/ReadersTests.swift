@@ -71,7 +71,7 @@ struct ReadersTests {
                 try otherRows.run(.clear)
                 try otherRows.put(1, "new")
             } catch { Issue.record(error) }
-            seen = try connection.row(.integer(1), in: generation)?.payload
+            seen = try connection.row(.integer(1), in: generation, store.uses)?.payload
         }
         // The read began before the clear.
         #expect(seen == Data("old".utf8))
@@ -111,7 +111,7 @@ struct ReadersTests {
         let rows = try store.open(.a)
         try rows.put(1, "before")
         try store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "after")], if: .always), on: .a)
+            _ = try state.perform(.put([EntryWrite(1, "after")], if: .always), on: rows)
             #expect(try rows.text(1) == "before" && rows.totals() == Totals(count: 1, size: 6))
             #expect(try SideThread { try rows.text(1) }.value() == "before")
         }
@@ -157,23 +157,19 @@ struct ReadersTests {
     }
 
     @Test func `a read transaction is released a second after it began`() throws {
-        let wakes = Locked<[(Int64, @Sendable () -> Void)]>([])
-        var options = Store.Options()
-        options.time = StoreTime(now: { 0 }) { milliseconds, action in
-            wakes.change { $0.append((milliseconds, action)) }
-        }
-        let store = try Store.open(place.path, options)
-        let rows = try store.open(.a)
+        let clock = StoreClock()
+        let rows = try place.open(clock).open(.a)
+        clock.advance(1000)
         try rows.put(1, "x")
         try readOften(rows)
-        #expect(wakes.value.map(\.0) == [1000])
+        #expect(clock.pending == [clock.now + 1000])
         var other = try place.otherConnection()
         try other.execute("PRAGMA busy_timeout = 0")
         #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "1")
-        wakes.value.first?.1()
+        clock.advance(1000)
         #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "0")
         try readOften(rows)
-        #expect(wakes.value.count == 2)
+        #expect(clock.pending == [clock.now + 1000])
     }
 
     @Test func `a reader that opens another file than the writer's is refused`() throws {

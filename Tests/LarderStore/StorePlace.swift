@@ -10,9 +10,10 @@ struct StorePlace {
 
     init() throws { folder = try TemporaryFolder() }
 
-    func open(busyTimeout: Int64 = 60_000) throws -> Store {
+    func open(busyTimeout: Int64 = 60_000, _ clock: StoreClock = StoreClock()) throws -> Store {
         var options = Store.Options()
         options.busyTimeout = busyTimeout
+        options.time = clock.time
         return try Store.open(path, options)
     }
 
@@ -29,7 +30,9 @@ extension CacheDeclaration {
 /// Runs `body` over every kind of store.
 func withStores(_ body: (Store) throws -> Void) throws {
     let place = try StorePlace()
-    for store in [try Store.inMemory(), try place.open()] {
+    var options = Store.Options()
+    options.time = StoreClock().time
+    for store in [try Store.inMemory(options), try place.open()] {
         try body(store)
         try store.close()
     }

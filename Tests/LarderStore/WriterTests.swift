@@ -158,8 +158,8 @@ struct WriterTests {
             try rows.put(1, "one")
             #expect(throws: Injected.self) {
                 try store.transaction { state in
-                    _ = try state.perform(.put([EntryWrite(1, "two"), EntryWrite(2, "x")], if: .always), on: .a)
-                    _ = try state.perform(.clear, on: .a)
+                    _ = try state.perform(.put([EntryWrite(1, "two"), EntryWrite(2, "x")], if: .always), on: rows)
+                    _ = try state.perform(.clear, on: rows)
                     throw Injected()
                 }
             }
@@ -172,7 +172,7 @@ struct WriterTests {
         let store = try Store.inMemory()
         let rows = try await store.open(.a)
         let seen = try await store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: .a)
+            _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
             return try state.row(.integer(1), of: .a)?.payload
         }
         #expect(seen == Data("one".utf8))
@@ -232,7 +232,7 @@ struct WriterTests {
             try await store.transaction { state in
                 begun.change { $0 = true }
                 end.wait()
-                _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: .a)
+                _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
             }
         }
         try await Waiting.until { begun.value }
@@ -254,7 +254,7 @@ struct WriterTests {
         let error = #expect(throws: StoreError.self) {
             try store.transaction { state in
                 do {
-                    _ = try state.perform(.put([EntryWrite(1, "one"), failing], if: .always), on: .a)
+                    _ = try state.perform(.put([EntryWrite(1, "one"), failing], if: .always), on: rows)
                 } catch {}
             }
         }

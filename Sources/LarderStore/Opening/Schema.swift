@@ -15,6 +15,7 @@ enum Schema {
             size_limit       INTEGER,             -- bytes over all caches; NULL: none
             free_space_floor INTEGER,             -- bytes that stay free on the disk; NULL: none
             is_capped        INTEGER NOT NULL DEFAULT 0,
+            last_place       INTEGER NOT NULL DEFAULT 0, -- in the order of accesses
             library_version  TEXT NOT NULL,       -- of the program that opened the store last
             opened_at        INTEGER NOT NULL     -- milliseconds since 1970
         ) STRICT;
@@ -92,6 +93,7 @@ enum Schema {
         try connection.transaction { (connection) throws(SQLiteError) in
             guard try connection.userVersion() == 0 else { return }
             try connection.execute(step)
+            try connection.run(.insertStore) { _ throws(SQLiteError) in }
             try connection.setUserVersion(current)
         }
     }

@@ -26,13 +26,23 @@ package final class Store: Sendable {
     let writer: Writer
     /// The connections that read; nil in memory.
     let readers: Readers?
+    /// The payloads that are too large for a row; nil in memory.
+    let files: ValueFiles?
+    /// The accesses of this process that are not stamped yet.
+    package let uses: Uses
+    let memories: Memories
+    let upkeep: Upkeep
 
     private init(path: String?, _ state: sending WriterState, _ options: Options) {
         self.path = path
         time = options.time
-        (watch, readers) = (state.watch, state.readers)
+        (watch, readers, files) = (state.watch, state.readers, state.files)
+        (uses, memories) = (state.uses, state.memories)
         writer = Writer(
             state, busyTimeout: options.busyTimeout, syncsCommits: path != nil && options.durability == .powerLoss)
+        upkeep = Upkeep(writer, files, time)
+        writer.attach(upkeep)
+        askForUpkeep()
     }
 
     /// Opens the store at a path, and creates it and its folder if they are missing.
@@ -45,27 +55,50 @@ package final class Store: Sendable {
         let state = try StoreError.translating {
             var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
             try Schema.create(&connection)
-            return try WriterState(connection, guardian: nil, nil)
+            return try WriterState(connection, guardian: nil, nil, busyTimeout: options.busyTimeout)
         }
         return Store(path: nil, state, options)
     }
 
-    deinit { readers?.close() }
+    deinit {
+        upkeep.stop()
+        readers?.close()
+        files?.emptyPool(isLast: true)
+    }
 
     // MARK: Caches
 
     /// Opens a cache.
     ///
     /// If the store has it under another version or codec, its rows are retired.
-    package func open(_ declaration: CacheDeclaration) throws(StoreError) -> CacheRows {
+    ///
+    /// - Parameters:
+    ///   - inlineLimit: The bytes above which a payload is a file.
+    ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most.
+    package func open(
+        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000
+    ) throws(StoreError) -> CacheRows {
         try writer.run(.block(opening(declaration)))
-        return CacheRows(declaration, store: self)
+        return rows(declaration, inlineLimit, accessGrain)
     }
 
     /// Opens a cache for a task.
-    package func open(_ declaration: CacheDeclaration) async throws -> CacheRows {
+    package func open(
+        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000
+    ) async throws -> CacheRows {
         try await writer.run(.block(opening(declaration)))
-        return CacheRows(declaration, store: self)
+        return rows(declaration, inlineLimit, accessGrain)
+    }
+
+    private func rows(_ declaration: CacheDeclaration, _ inlineLimit: Int, _ accessGrain: Int64) -> CacheRows {
+        askForUpkeep()
+        return CacheRows(declaration, inlineLimit: inlineLimit, accessGrain: accessGrain, store: self)
+    }
+
+    /// Asks for upkeep, since an opening leaves or finds something to do.
+    private func askForUpkeep() {
+        let now = time.now()
+        upkeep.ask(at: now.addingSaturated(1000), from: now)
     }
 
     private func opening(_ declaration: CacheDeclaration) -> @Sendable (WriterState) throws -> Void {
@@ -109,5 +142,9 @@ package final class Store: Sendable {
     /// Refuses new requests, ends those that wait, and closes the file.
     ///
     /// Closing twice is harmless.
-    package func close() throws(StoreError) { try writer.close() }
+    package func close() throws(StoreError) {
+        try writer.close(at: time.now())
+        upkeep.stop()
+        files?.emptyPool(isLast: true)
+    }
 }

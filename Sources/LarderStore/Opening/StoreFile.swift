@@ -38,7 +38,8 @@ struct StoreFile {
         }
         if version == 0 { try Schema.create(&connection) }
         guard let identity = try FileSystem.status(path)?.identity else { throw refusal("was moved. Try again.") }
-        return try WriterState(connection, guardian: try connect(.guardian, deadline), (self, identity))
+        return try WriterState(
+            connection, guardian: try connect(.guardian, deadline), (self, identity), busyTimeout: options.busyTimeout)
     }
 
     /// Opens a connection that reads the same file as the writer.

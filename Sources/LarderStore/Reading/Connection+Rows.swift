@@ -3,20 +3,74 @@ package import LarderSQLite
 
 extension Connection {
     /// Returns the row of a key; nil if there is none, or if its checksum does not fit.
-    package mutating func row(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> StoredRow? {
-        try with(.readRow) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
+    ///
+    /// The payload of a value file is missing.
+    package mutating func row(_ key: StoredKey, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> StoredRow? {
+        let found = try with(.readRow) { row throws(SQLiteError) in
+            try row.bind(cache.id, at: 1)
             try row.bind(key, at: 2)
             return try row.step() ? row.storedRow(key, in: cache) : nil
         }
+        guard var found else { return nil }
+        try addAccess(to: &found.facts, uses)
+        return found
     }
 
     /// Returns the facts of a row, which no checksum protects, and its checksum.
-    mutating func find(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
-        try with(.findRow) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
+    mutating func find(
+        _ key: StoredKey, in cache: Generation, _ uses: Uses
+    ) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
+        let found = try with(.findRow) { row throws(SQLiteError) in
+            try row.bind(cache.id, at: 1)
             try row.bind(key, at: 2)
-            return try row.step() ? (row.facts(key), row.int64(7)) : nil
+            return try row.step() ? (facts: row.facts(key, by: cache.rule), checksum: row.int64(7)) : nil
+        }
+        guard var found else { return nil }
+        try addAccess(to: &found.facts, uses)
+        return found
+    }
+
+    /// Moves the end of an entry that slides to that of its last access.
+    mutating func addAccess(to facts: inout RowFacts, _ uses: Uses) throws(SQLiteError) {
+        guard facts.slidingAge != nil else { return }
+        let (stamped, noted) = (try number(.lastAccess, facts.id), uses.lastAccess(facts.id, facts.revision))
+        facts.move(byAccessAt: max(stamped ?? .min, noted ?? .min))
+    }
+
+    /// Returns the facts of a row by its id, and the id of its generation.
+    ///
+    /// Their end is that of the entry alone.
+    mutating func facts(_ id: Int64) throws(SQLiteError) -> (facts: RowFacts, generation: Int64)? {
+        try with(.factsByID) { row throws(SQLiteError) in
+            try row.bind(id, at: 1)
+            return try row.step() ? (row.facts(row.key(8), by: .unlimited), row.int64(9)) : nil
+        }
+    }
+
+    // MARK: Numbers
+
+    /// Runs a statement whose parameters are numbers.
+    mutating func run(_ sql: SQL, _ numbers: Int64?...) throws(SQLiteError) {
+        try run(sql) { row throws(SQLiteError) in try row.bind(numbers) }
+    }
+
+    /// Returns the first number of a statement whose parameters are numbers; nil for no row or NULL.
+    mutating func number(_ sql: SQL, _ numbers: Int64?...) throws(SQLiteError) -> Int64? {
+        try with(sql) { row throws(SQLiteError) in
+            try row.bind(numbers)
+            return try row.step() ? row.number(0) : nil
+        }
+    }
+
+    /// Returns the rows of a statement whose parameters are numbers.
+    mutating func list<R>(
+        _ sql: SQL, _ numbers: Int64?..., row body: (borrowing Statement) -> R
+    ) throws(SQLiteError) -> [R] {
+        try with(sql) { row throws(SQLiteError) in
+            try row.bind(numbers)
+            var found: [R] = []
+            while try row.step() { found.append(body(row)) }
+            return found
         }
     }
 
@@ -28,22 +82,64 @@ extension Connection {
                 let cache = CacheDeclaration(
                     name: row.text(1), version: row.text(2), codec: row.text(3),
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                found[cache.name] = Generation(id: row.int64(0), cache: cache)
+                found[cache.name] = Generation(
+                    id: row.int64(0), cache: cache, limits: Limits(count: row.number(6), size: row.number(7)),
+                    keepsExpired: row.int64(8))
             }
             return found
         }
     }
 
-    /// Counts the rows of a cache and their bytes.
-    mutating func totals(of cache: Int64) throws(SQLiteError) -> Totals {
-        try with(.countRows) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
-            var totals = Totals()
+    /// Returns the limits of the store, and the last place in the order of use.
+    mutating func storeLimits() throws(SQLiteError) -> (StoreLimits, lastPlace: Int64) {
+        try with(.storeLimits) { row throws(SQLiteError) in
+            guard try row.step() else { return (StoreLimits(), 0) }
+            return (StoreLimits(size: row.number(0), freeSpace: row.number(1)), row.int64(2))
+        }
+    }
+
+    /// Counts the rows of a cache and their bytes, expired ones included.
+    mutating func count(of cache: Generation, _ uses: Uses) throws(SQLiteError) -> RowCount {
+        var count = RowCount()
+        try with(.countPlainRows) { row throws(SQLiteError) in
+            try row.bind(cache.id, at: 1)
+            guard try row.step(), row.int64(0) > 0 else { return }
+            count.totals = Totals(count: row.int64(0), size: row.int64(1))
+            if let end = row.number(2) { count.note(end: end) }
+            guard let written = row.number(3), let accessed = row.number(4) else { return }
+            count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed))
+        }
+        for var facts in try list(.otherRows, cache.id, row: { $0.facts(.integer(0), by: cache.rule) }) {
+            count.totals += Totals(count: 1, size: facts.size)
+            try addAccess(to: &facts, uses)
+            count.note(end: facts.end)
+            if facts.slidingAge != nil { count.hasSliding = true }
+        }
+        return count
+    }
+
+    /// Counts the entries of a cache that have not expired.
+    mutating func count(at now: Int64, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> Int64 {
+        var (count, sliding) = (Int64(0), [RowFacts]())
+        try with(.agesOfRows) { row throws(SQLiteError) in
+            try row.bind(cache.id, at: 1)
             while try row.step() {
-                let meta = row.type(of: 2) == .null ? nil : RowMeta(packed: row.data(2))
-                totals += Totals(count: row.int64(0), size: row.int64(1) + Int64(meta?.extendedData?.count ?? 0))
+                let facts = row.facts(.integer(0), by: cache.rule)
+                if facts.end >= now { count += 1 } else if facts.slidingAge != nil { sliding.append(facts) }
             }
-            return totals
+        }
+        for var facts in sliding {
+            try addAccess(to: &facts, uses)
+            if facts.end >= now { count += 1 }
+        }
+        return count
+    }
+}
+
+extension Statement {
+    func bind(_ numbers: [Int64?]) throws(SQLiteError) {
+        for (index, number) in numbers.enumerated() {
+            if let number { try bind(number, at: Int32(index + 1)) }
         }
     }
 }
@@ -53,22 +149,30 @@ extension Statement {
     /// The facts of a row.
     ///
     /// Damaged attributes count as none, and do not fit the checksum.
-    func facts(_ key: StoredKey) -> RowFacts {
+    func facts(_ key: StoredKey, by rule: AgeRule) -> RowFacts {
         RowFacts(
             key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
-            expiresAt: type(of: 3) == .null ? nil : int64(3),
+            expiresAt: number(3),
             payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
-            meta: RowMeta(packed: packedMeta) ?? RowMeta())
+            meta: RowMeta(packed: packedMeta) ?? RowMeta(), rule: rule)
     }
 
     /// The facts and the payload of a row; nil if they do not fit its checksum.
-    func storedRow(_ key: StoredKey, in cache: Int64) -> StoredRow? {
-        let (facts, payload) = (facts(key), data(8))
+    ///
+    /// The payload of a value file is missing.
+    func storedRow(_ key: StoredKey, in cache: Generation) -> StoredRow? {
+        let facts = facts(key, by: cache.rule)
         let columns = RowChecksum.ofColumns(
-            cache: cache, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
-        guard int64(7) == columns ^ RowChecksum.ofPayload(payload) else { return nil }
+            cache: cache.id, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
+        let checksum = int64(7) ^ columns
+        if facts.file != nil { return StoredRow(facts: facts, payload: Data(), fileChecksum: checksum) }
+        let payload = data(8)
+        guard checksum == RowChecksum.ofPayload(payload) else { return nil }
         return StoredRow(facts: facts, payload: payload)
     }
+
+    /// A number; nil for NULL.
+    func number(_ column: Int32) -> Int64? { type(of: column) == .null ? nil : int64(column) }
 
     private var packedMeta: Data? { type(of: 6) == .null ? nil : data(6) }
 }

@@ -13,12 +13,13 @@ extension Connection {
     ///
     /// - Parameter statements: One for each `KeyRange.Start`.
     mutating func page(
-        _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, after last: StoredKey?, _ limit: Int, in cache: Int64,
+        _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, after last: StoredKey?, _ limit: Int,
+        in cache: Generation,
         _ body: (StoredKey, borrowing Statement) -> Void
     ) throws(SQLiteError) -> StoredKey? {
         let (start, bound) = range.start(after: last)
         return try with(statements[start.rawValue]) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
+            try row.bind(cache.id, at: 1)
             try row.bind(Int64(limit), at: 2)
             switch bound {
             case .none: break

@@ -26,7 +26,7 @@ final class Readers: Sendable {
     /// - Parameter isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
     func read(
         _ cache: CacheDeclaration, over writer: Writer, isSnapshot: Bool,
-        _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         let own = Int((OwnedLock<Reader>.thread &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
@@ -42,7 +42,7 @@ final class Readers: Sendable {
 
     private func read(
         _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ isSnapshot: Bool,
-        _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         if reader.isClosed { throw .closed }
         // All are taken before the snapshot, so it is at least as new.
@@ -81,12 +81,30 @@ final class Readers: Sendable {
         for slot in slots { slot.wait { $0.release() } }
     }
 
+    /// Runs `body` while no read transaction is open and none begins.
+    func whileReleased<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
+        try whileReleased(slots[...], body)
+    }
+
+    private func whileReleased<R>(
+        _ rest: ArraySlice<OwnedLock<Reader>>, _ body: () throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        guard let slot = rest.first else { return try body() }
+        var result: Result<R, SQLiteError>?
+        slot.wait { reader in
+            reader.release()
+            result = Result { () throws(SQLiteError) in try whileReleased(rest.dropFirst(), body) }
+        }
+        guard let result else { return try body() }
+        return try result.get()
+    }
+
     /// Releases the transactions a second after the first of them began.
     private func scheduleRelease() {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        file.options.time.wake(1000) { [self] in
+        _ = file.options.time.wake(1000) { [self] in
             isReleaseScheduled.store(false, ordering: .releasing)
             release()
         }
@@ -111,15 +129,15 @@ private struct Reader: ~Copyable {
     private var generations: [String: Generation] = [:]
     private var epoch: UInt32 = 0
 
-    /// Returns the id of the live generation of a cache; nil if the cache is superseded.
+    /// Returns the live generation of a cache; nil if the cache is superseded.
     ///
     /// The generations are looked up again in each epoch.
-    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Int64? {
+    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Generation? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
             generations = try connection?.liveGenerations() ?? [:]
             self.epoch = epoch
         }
-        return generations[cache.name].flatMap { cache.fits($0) ? $0.id : nil }
+        return generations[cache.name].flatMap { cache.fits($0) ? $0 : nil }
     }
 
     mutating func hold() throws(SQLiteError) {

@@ -47,11 +47,11 @@ package struct RowList: Sendable {
 extension Connection {
     /// Lists the rows of a cache in an order.
     mutating func list(
-        _ order: RowOrder, isDescending: Bool, in cache: Int64
+        _ order: RowOrder, isDescending: Bool, in cache: Generation
     ) throws(SQLiteError) -> RowList {
         var list = RowList()
         try with(SQL.lists[order.rawValue]) { row throws(SQLiteError) in
-            try row.bind(cache, at: 1)
+            try row.bind(cache.id, at: 1)
             var (last, disorder): (StoredKey?, Int) = (nil, 0)
             while try row.step() {
                 let key = row.key(1)
@@ -71,18 +71,21 @@ extension Connection {
     }
 
     /// Returns the rows at places of a list that are still there.
-    mutating func rows(_ list: RowList, _ places: Range<Int>, in cache: Int64) throws(SQLiteError) -> [StoredRow] {
+    mutating func rows(
+        _ list: RowList, _ places: Range<Int>, in cache: Generation, _ uses: Uses
+    ) throws(SQLiteError) -> [StoredRow] {
         var rows: [StoredRow] = []
         for place in places {
             try with(.listedRow) { row throws(SQLiteError) in
                 try row.bind(list.id(at: place), at: 1)
-                try row.bind(cache, at: 2)
+                try row.bind(cache.id, at: 2)
                 guard try row.step() else { return }
                 let key = row.key(9)
                 guard list.holds(key, at: place), let stored = row.storedRow(key, in: cache) else { return }
                 rows.append(stored)
             }
         }
+        for index in rows.indices { try addAccess(to: &rows[index].facts, uses) }
         return rows
     }
 }

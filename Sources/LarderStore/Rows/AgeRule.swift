@@ -12,20 +12,23 @@ package enum AgeRule: Hashable, Sendable {
     /// Until a moment, whenever the entry was written.
     case until(Int64)
 
-    /// Returns whether an entry has expired at `now`.
-    ///
-    /// A write in the future counts as one at `now`.
-    package func isExpired(writtenAt: Int64, accessedAt: Int64, now: Int64) -> Bool {
+    /// Returns the last moment at which an entry is served; `.max` if it never expires, `.min` if it is never served.
+    package func end(writtenAt: Int64, accessedAt: Int64) -> Int64 {
         switch self {
-        case .unlimited: false
-        case .sinceWrite(let age): Self.isOlder(writtenAt, than: age, now: now)
-        case .sinceAccess(let age): Self.isOlder(max(writtenAt, accessedAt), than: age, now: now)
-        case .until(let end): now > end
+        case .unlimited: .max
+        case .sinceWrite(let age): Self.end(writtenAt, age)
+        case .sinceAccess(let age): Self.end(max(writtenAt, accessedAt), age)
+        case .until(let end): end
         }
     }
 
-    private static func isOlder(_ start: Int64, than age: Int64, now: Int64) -> Bool {
-        age <= 0 || (now > start && UInt64(bitPattern: now &- start) > UInt64(age))
+    /// Returns the rule of an entry in a cache with this rule: its own, if it has one.
+    func of(expiresAt: Int64?, slidingAge: Int64?) -> AgeRule {
+        slidingAge.map { .sinceAccess($0) } ?? expiresAt.map { .until($0) } ?? self
+    }
+
+    private static func end(_ start: Int64, _ age: Int64) -> Int64 {
+        age > 0 ? start.addingSaturated(age) : .min
     }
 
     /// The rule as two columns: the kind, and milliseconds.

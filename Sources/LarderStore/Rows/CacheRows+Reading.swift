@@ -2,31 +2,86 @@ package import LarderSQLite
 
 /// Reading: over a connection of the readers, or in memory over the writer's.
 ///
-/// No call waits for a running transaction, but in memory each waits, and throws `.reentrant` inside one.
+/// No call waits for a running transaction, but in memory each waits, and throws `.reentrant` inside one. Expired entries
+/// are returned too, and the end of each says so.
 extension CacheRows {
-    /// Returns the entry of a key, expired or not; nil if there is none or its row is damaged.
+    /// Returns the entry of a key; nil if there is none or it is damaged.
     package func row(_ key: StoredKey) throws(StoreError) -> StoredRow? {
-        var found: StoredRow?
-        try read { connection, cache throws(SQLiteError) in found = try connection.row(key, in: cache) }
-        return found
+        var last: Int64?
+        while true {
+            var found: StoredRow?
+            try read { connection, cache throws(SQLiteError) in found = try connection.row(key, in: cache, store.uses) }
+            guard let found else { return nil }
+            if let row = try complete(found) { return row }
+            // The file of an older row may be overwritten.
+            if found.facts.revision == last { return nil }
+            last = found.facts.revision
+        }
     }
 
     /// Returns the facts of an entry without reading its payload.
     package func facts(_ key: StoredKey) throws(StoreError) -> RowFacts? {
         var found: RowFacts?
-        try read { connection, cache throws(SQLiteError) in found = try connection.find(key, in: cache)?.facts }
+        try read { connection, cache throws(SQLiteError) in
+            found = try connection.find(key, in: cache, store.uses)?.facts
+        }
         return found
     }
 
-    /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing.
+    /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing or damaged.
     package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
-        var found: [StoredRow] = []
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            for key in keys {
-                if let row = try connection.row(key, in: cache) { found.append(row) }
+        var unreadable: Set<Int64> = []
+        while true {
+            var found: [StoredRow] = []
+            try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+                found = []
+                for key in keys {
+                    if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
+                }
+            }
+            var (rows, isCurrent) = ([StoredRow](), true)
+            for row in found {
+                if let row = try complete(row) {
+                    rows.append(row)
+                } else if unreadable.insert(row.facts.revision).inserted {
+                    // The file of an older row may be overwritten, so all rows are read at a later moment.
+                    isCurrent = false
+                }
+            }
+            if isCurrent { return rows }
+        }
+    }
+
+    /// Returns the path of an entry's value file; nil if there is no entry or its payload is in the row.
+    ///
+    /// The file is never overwritten then: who has it open goes on reading the old bytes after the entry is replaced.
+    package func filePath(_ key: StoredKey) throws(StoreError) -> String? {
+        var facts = try facts(key)
+        while let file = facts?.file, let path = try store.files?.handOut(file) {
+            let now = try self.facts(key)
+            if now?.file == file { return path }
+            facts = now
+        }
+        return nil
+    }
+
+    private func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
+        if row.facts.file == nil { return row }
+        return try store.files?.complete(row)
+    }
+
+    /// Completes the rows of a page, each for itself.
+    private func complete(_ rows: [StoredRow]) throws(StoreError) -> [StoredRow] {
+        guard rows.contains(where: { $0.facts.file != nil }) else { return rows }
+        var completed: [StoredRow] = []
+        for row in rows {
+            if let whole = try complete(row) {
+                completed.append(whole)
+            } else if let later = try self.row(row.facts.key) {
+                completed.append(later)
             }
         }
-        return found
+        return completed
     }
 
     // MARK: Iterating
@@ -55,13 +110,14 @@ extension CacheRows {
         var page = Page<RowFacts>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
-                page.rows.append($1.facts($0))
+                page.rows.append($1.facts($0, by: cache.rule))
             }
+            for index in page.rows.indices { try connection.addAccess(to: &page.rows[index], store.uses) }
         }
         return page
     }
 
-    /// Returns the page of entries after a key, or the first page, without those whose row is damaged.
+    /// Returns the page of entries after a key, or the first page, without those that are damaged.
     package func rows(
         _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredRow> {
@@ -70,7 +126,9 @@ extension CacheRows {
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
                 if let row = $1.storedRow($0, in: cache) { page.rows.append(row) }
             }
+            for index in page.rows.indices { try connection.addAccess(to: &page.rows[index].facts, store.uses) }
         }
+        page.rows = try complete(page.rows)
         return page
     }
 
@@ -89,9 +147,9 @@ extension CacheRows {
     package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [StoredRow] {
         var found: [StoredRow] = []
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            found = try connection.rows(list, places, in: cache)
+            found = try connection.rows(list, places, in: cache, store.uses)
         }
-        return found
+        return try complete(found)
     }
 
     // MARK: Counting
@@ -100,21 +158,38 @@ extension CacheRows {
     ///
     /// The writer knows them. While it works they are counted.
     package func totals() throws(StoreError) -> Totals {
-        if let known = try store.writer.tryRead({ try $0.totals(of: declaration) }) ?? nil { return known }
-        var totals = Totals()
+        try counted().totals
+    }
+
+    /// Returns the number of entries that have not expired.
+    ///
+    /// Where some can have, their ages are read.
+    package func count(at now: Int64) throws(StoreError) -> Int64 {
+        let known = try counted()
+        if now <= known.firstEnd { return known.totals.count }
+        var count: Int64 = 0
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            totals = try connection.totals(of: cache)
+            count = try connection.count(at: now, in: cache, store.uses)
         }
-        return totals
+        return count
+    }
+
+    private func counted() throws(StoreError) -> RowCount {
+        if let known = try store.writer.tryRead({ try $0.count(of: declaration) }) ?? nil { return known }
+        var count = RowCount()
+        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            count = try connection.count(of: cache, store.uses)
+        }
+        return count
     }
 
     /// Returns whether no live cache has the declaration.
     package func isSuperseded() throws(StoreError) -> Bool { try !read { _, _ throws(SQLiteError) in } }
 
-    /// Runs `body` with a connection and the id of the live generation, or returns false if the handle is superseded.
+    /// Runs `body` with a connection and the live generation, or returns false if the handle is superseded.
     @discardableResult
     package func read(
-        isSnapshot: Bool = false, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+        isSnapshot: Bool = false, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         guard let readers = store.readers else {
             return try store.writer.read { try $0.read(declaration, body) } ?? false

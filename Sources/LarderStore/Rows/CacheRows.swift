@@ -5,12 +5,16 @@
 package final class CacheRows: Sendable {
     package let declaration: CacheDeclaration
     let store: Store
+    /// The bytes above which a payload is a file.
+    private let inlineLimit: Int
+    private let accessGrain: Int64
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
     package typealias Apply = @Sendable (Outcome) -> Void
 
-    init(_ declaration: CacheDeclaration, store: Store) {
-        (self.declaration, self.store) = (declaration, store)
+    init(_ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, store: Store) {
+        (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
+        self.store = store
     }
 
     // MARK: Writing
@@ -18,7 +22,12 @@ package final class CacheRows: Sendable {
     /// Runs an operation and returns when it is committed.
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
-        try store.writer.run(.rows(operation, declaration), apply: apply)
+        let operation = try writingFiles(of: operation)
+        return try settled(
+            operation.files,
+            Result { () throws(StoreError) in
+                try store.writer.run(.rows(operation, declaration), apply: apply)
+            })
     }
 
     /// Runs an operation for a task.
@@ -26,6 +35,69 @@ package final class CacheRows: Sendable {
     /// A task that is cancelled while the operation waits throws `CancellationError`.
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
-        try await store.writer.run(.rows(operation, declaration), apply: apply)
+        guard needsFiles(operation), let files = store.files else {
+            return try await store.writer.run(.rows(operation, declaration), apply: apply)
+        }
+        let written = try await files.onQueue { try self.writingFiles(of: operation) }
+        let result: Result<Outcome, any Error>
+        do {
+            result = .success(try await store.writer.run(.rows(written, declaration), apply: apply))
+        } catch {
+            result = .failure(error)
+        }
+        return try await files.onQueue { try self.settled(written.files, result) }
+    }
+
+    // MARK: Accesses
+
+    /// Notes that an entry was served that memory did not have.
+    package func noteAccess(to facts: RowFacts, at moment: Int64) {
+        let grain = min(accessGrain, (facts.slidingAge ?? .max) / 16)
+        let access = Access(
+            id: facts.id, revision: facts.revision, moment: moment, place: store.uses.nextPlace(), grain: grain)
+        if store.uses.note(access) { store.upkeep.ask(at: moment, from: moment) }
+        if facts.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
+    }
+
+    // MARK: Value files
+
+    private func needsFiles(_ operation: RowOperation) -> Bool {
+        guard store.files != nil, case .put(let entries, _) = operation else { return false }
+        return entries.contains { $0.payloadSize > inlineLimit }
+    }
+
+    /// Writes the large payloads of an operation to files.
+    func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
+        guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
+            return operation
+        }
+        var written: [String] = []
+        for index in entries.indices where entries[index].payloadSize > inlineLimit {
+            do throws(StoreError) {
+                try entries[index].moveToFile(in: files)
+            } catch {
+                files.discard(written)
+                throw error
+            }
+            if let name = entries[index].file { written.append(name) }
+        }
+        return .put(entries, if: condition)
+    }
+
+    /// Discards the files of an operation that has written no row.
+    ///
+    /// After a failure in the transaction nobody knows which file is named, and the sweep decides.
+    private func settled<E>(_ written: [String], _ result: Result<Outcome, E>) throws(E) -> Outcome {
+        if !written.isEmpty {
+            let isUnwritten: Bool =
+                switch result {
+                case .success(let outcome): outcome.rows.isEmpty
+                case .failure(let error as StoreError):
+                    [.superseded, .closed, .busy, .reentrant, .tooLarge].contains(error.code)
+                case .failure(let error): error is CancellationError
+                }
+            if isUnwritten { store.files?.discard(written) }
+        }
+        return try result.get()
     }
 }

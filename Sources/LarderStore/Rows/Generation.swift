@@ -5,6 +5,10 @@ package struct Generation: Hashable, Sendable {
     package let id: Int64
     /// The declaration of the latest open, whose age rule holds.
     package var cache: CacheDeclaration
+    var rule: AgeRule { cache.ageRule }
+    var limits = Limits()
+    /// The milliseconds that expired rows stay.
+    var keepsExpired: Int64 = 0
 }
 
 /// The declaration under which a cache is opened.

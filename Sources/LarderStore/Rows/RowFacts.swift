@@ -13,25 +13,50 @@ package struct RowFacts: Sendable {
     /// The name of the file with the payload; nil if the payload is in the row.
     package let file: String?
     package let meta: RowMeta
+    /// The last moment at which the entry is served; `.max` if it never expires.
+    package private(set) var end: Int64
+    /// The milliseconds by which each access moves the end; nil if none does.
+    let slidingAge: Int64?
+
+    /// - Parameter rule: The rule of the cache.
+    init(
+        key: StoredKey, id: Int64, revision: Int64, writtenAt: Int64, expiresAt: Int64?, payloadSize: Int64,
+        file: String?, meta: RowMeta, rule: AgeRule
+    ) {
+        (self.key, self.id, self.revision, self.writtenAt) = (key, id, revision, writtenAt)
+        (self.expiresAt, self.payloadSize, self.file, self.meta) = (expiresAt, payloadSize, file, meta)
+        let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
+        end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+        slidingAge = if case .sinceAccess(let age) = rule { age } else { nil }
+    }
+
+    /// Moves the end of an entry that slides, if it was accessed later.
+    mutating func move(byAccessAt moment: Int64) {
+        guard let slidingAge else { return }
+        end = max(end, AgeRule.sinceAccess(slidingAge).end(writtenAt: writtenAt, accessedAt: moment))
+    }
 
     /// The bytes that count against limits: payload and extended data.
     package var size: Int64 { payloadSize + Int64(meta.extendedData?.count ?? 0) }
-
-    /// Returns whether the entry has expired by its own age, or by the rule of its cache.
-    package func isExpired(by rule: AgeRule, accessedAt: Int64?, now: Int64) -> Bool {
-        let accessedAt = max(accessedAt ?? writtenAt, writtenAt)
-        if let age = meta.slidingAge {
-            return AgeRule.sinceAccess(age).isExpired(writtenAt: writtenAt, accessedAt: accessedAt, now: now)
-        }
-        if let expiresAt { return now > expiresAt }
-        return rule.isExpired(writtenAt: writtenAt, accessedAt: accessedAt, now: now)
-    }
 }
 
 /// A row with its payload.
 package struct StoredRow: Sendable {
-    package let facts: RowFacts
+    package internal(set) var facts: RowFacts
     package let payload: Data
+    /// What the hash of the file has to be; nil if the payload was in the row, which has been checked.
+    var fileChecksum: Int64?
+}
+
+/// The totals of a cache, and what is known of the ends of its rows.
+struct RowCount: Sendable {
+    var totals = Totals()
+    /// A moment before which no row expires.
+    var firstEnd = Int64.max
+    /// A Boolean value that indicates whether an entry may have a sliding age of its own.
+    var hasSliding = false
+
+    mutating func note(end: Int64) { firstEnd = min(firstEnd, end) }
 }
 
 /// A number of entries and their bytes.

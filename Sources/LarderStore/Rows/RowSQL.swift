@@ -36,50 +36,112 @@ extension SQL {
 
     static let insertRow = SQL(
         """
-        INSERT INTO entry (revision, written_at, expires_at, checksum, meta, payload, cache, key)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        INSERT INTO entry (revision, written_at, expires_at, checksum, meta, payload, id, file, size, cache, key)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         """)
     static let updateRow = SQL(
         """
         UPDATE entry SET revision = ?1, written_at = ?2, expires_at = ?3, checksum = ?4, meta = ?5, payload = ?6,
-            file = NULL, size = NULL
+            file = ?8, size = ?9
         WHERE id = ?7
         """)
     static let updateAttributes = SQL(
         """
         UPDATE entry SET revision = ?1, written_at = ?2, expires_at = ?3, checksum = ?4, meta = ?5 WHERE id = ?6
         """)
+    static let lastAccess = SQL("SELECT accessed_at FROM used WHERE id = ?1")
     static let deleteRow = SQL("DELETE FROM entry WHERE id = ?1")
     static let deleteUse = SQL("DELETE FROM used WHERE id = ?1")
-    static let insertTag = SQL("INSERT OR REPLACE INTO tag (tag, cache, entry, revision) VALUES (?1, ?2, ?3, ?4)")
 
-    /// One statement, so that it sees one moment.
-    static let countRows = SQL(
+    /// The rows without attributes: totals, first own end, first write, and first access of the others.
+    static let countPlainRows = SQL(
         """
-        SELECT count(*), sum(coalesce(size, length(payload))), NULL FROM entry WHERE cache = ?1
-        UNION ALL SELECT 0, 0, meta FROM entry WHERE cache = ?1 AND meta IS NOT NULL
+        SELECT count(*), sum(coalesce(size, length(payload))), min(expires_at),
+            min(CASE WHEN expires_at IS NULL THEN written_at END),
+            min(CASE WHEN expires_at IS NULL THEN max(written_at, coalesce(accessed_at, written_at)) END)
+        FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 AND meta IS NULL
         """)
+    static let otherRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
+    static let agesOfRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1")
 
-    static let liveGenerations = SQL("SELECT id, name, version, codec, age_rule, age FROM cache WHERE state = 0")
-    static let insertGeneration = SQL(
+    static let liveGenerations = SQL(
         """
-        INSERT INTO cache (id, name, version, codec, age_rule, age, state, opened_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)
+        SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired FROM cache
+        WHERE state = 0
+        """)
+    static let saveGeneration = SQL(
+        """
+        INSERT INTO cache (id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at)
+        VALUES (?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, 0, ?6)
+        ON CONFLICT (id) DO UPDATE SET age_rule = ?1, age = ?2, count_limit = ?3, size_limit = ?4, keeps_expired = ?5
         """)
     static let retireGeneration = SQL("UPDATE cache SET state = 1 WHERE id = ?1")
-    static let updateGeneration = SQL("UPDATE cache SET age_rule = ?2, age = ?3, opened_at = ?4 WHERE id = ?1")
-    static let copyGeneration = SQL(
-        """
-        INSERT INTO cache (id, name, version, codec, age_rule, age, count_limit, size_limit, inline_limit,
-            keeps_expired, state, opened_at)
-        SELECT ?2, name, version, codec, age_rule, age, count_limit, size_limit, inline_limit, keeps_expired, 0, opened_at
-        FROM cache WHERE id = ?1
-        """)
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
     static let retiredGeneration = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
     private static let retiredRows =
         "(SELECT id FROM entry NOT INDEXED WHERE id >= ?2 AND id <= ?3 AND cache = ?1 ORDER BY id LIMIT ?4)"
     static let deleteRetiredUses = SQL("DELETE FROM used WHERE id IN \(retiredRows)")
     static let deleteRetiredRows = SQL("DELETE FROM entry WHERE id IN \(retiredRows)")
+    static let anyFile = SQL("SELECT id FROM entry WHERE file IS NOT NULL LIMIT 1")
+    static let retiredFiles = SQL("SELECT file FROM entry WHERE id IN \(retiredRows) AND file IS NOT NULL")
     static let deleteGeneration = SQL("DELETE FROM cache WHERE id = ?1")
+
+    // MARK: Tags
+
+    static let insertTag = SQL("INSERT OR REPLACE INTO tag (tag, cache, entry, revision) VALUES (?1, ?2, ?3, ?4)")
+    static let deleteTag = SQL("DELETE FROM tag WHERE tag = ?1 AND cache = ?2 AND entry = ?3")
+    static let taggedRows = SQL(
+        """
+        SELECT entry FROM tag JOIN entry ON entry.id = tag.entry AND entry.revision = tag.revision
+            AND entry.cache = tag.cache
+        WHERE tag = ?1 AND tag.cache = ?2
+        """)
+    static let deleteTagsOfCache = SQL(
+        """
+        DELETE FROM tag WHERE (tag, cache, entry) IN (SELECT tag, cache, entry FROM tag WHERE cache = ?1 LIMIT ?2)
+        """)
+
+    // MARK: Upkeep
+
+    static let factsByID = SQL("SELECT \(facts), key, cache FROM entry WHERE id = ?1")
+    static let sweptRows = SQL("SELECT \(facts), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
+    static let highestID = SQL("SELECT max(id) FROM entry")
+    static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
+    static let insertStore = SQL("INSERT INTO store (id, library_version, opened_at) VALUES (1, '', 0)")
+    static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place FROM store")
+    static let setStoreLimits = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2")
+
+    /// The stored access has to be older than ?5, the write too if it is no replacement (?6).
+    static let stampUse = SQL(
+        """
+        INSERT INTO used (id, place, accessed_at)
+        SELECT id, ?3, ?4 FROM entry WHERE id = ?1 AND revision = ?2 AND (?6 OR written_at <= ?5)
+        ON CONFLICT (id) DO UPDATE SET place = max(place, excluded.place), accessed_at = max(accessed_at, ?4)
+        WHERE (place < excluded.place OR accessed_at < ?4) AND accessed_at <= ?5
+        """)
+    static let raisePlace = SQL("UPDATE store SET last_place = ?1 WHERE last_place < ?1")
+    static let addActivity = SQL(
+        """
+        INSERT INTO activity (cache, day, counter, value) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT DO UPDATE SET value = value + excluded.value
+        """)
+
+    // The order of use: ids and places, ?1 of them. The first bit of `meta` is the pin.
+    private static let isFree = "(meta IS NULL OR unicode(CAST(substr(meta, 1, 1) AS TEXT)) & 1 = 0)"
+    private static let isUnused = "NOT EXISTS (SELECT 1 FROM used WHERE used.id = entry.id)"
+    private static let isLive = "cache IN (SELECT id FROM cache WHERE state = 0)"
+    static let oldestUnused = SQL(
+        """
+        SELECT id, id << 24 FROM entry NOT INDEXED WHERE \(isLive) AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
+        """)
+    static let oldestUnusedOf = SQL(
+        """
+        SELECT id, id << 24 FROM entry NOT INDEXED WHERE cache = ?2 AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
+        """)
+    static let oldestUsed = SQL("SELECT id, place FROM used WHERE place > ?2 ORDER BY place LIMIT ?1")
+    static let oldestByKey = SQL(
+        """
+        SELECT entry.id, coalesce(place, entry.id << 24) FROM entry LEFT JOIN used ON used.id = entry.id
+        WHERE cache = ?2 AND \(isFree) ORDER BY 2 LIMIT ?1
+        """)
 }

@@ -25,7 +25,13 @@ package enum FileSystem {
     package struct Status: Sendable {
         /// A Boolean value that indicates whether it is a regular file, and no symbolic link.
         package let isFile: Bool
+        let isFolder: Bool
         package let identity: FileIdentity
+        let size: Int64
+        /// Milliseconds since 1970.
+        let modifiedAt: Int64
+        /// A Boolean value that indicates whether it is a file that its owner may write, without another name.
+        let isChangeable: Bool
     }
 
     /// Returns the status of what is at `path`, without following a symbolic link; nil if there is nothing.
@@ -35,7 +41,7 @@ package enum FileSystem {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("lstat", path)
         }
-        return Status(isFile: status.st_mode & S_IFMT == S_IFREG, identity: FileIdentity(status))
+        return Status(status)
     }
 
     /// Creates the folder at `path` and the missing ones above it, and syncs each new one in its parent.
@@ -68,8 +74,25 @@ package enum FileSystem {
         let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("open", folder) }
         defer { close(descriptor) }
+        try sync(descriptor, folder)
+    }
+
+    /// Writes the bytes of an open file, or the names of an open folder, to the disk.
+    static func sync(_ descriptor: Int32, _ path: String) throws(FileError) {
+        #if canImport(Darwin)
+        // Past the cache of the drive.
+        if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        #endif
         // EINVAL: the file system of the folder cannot sync it.
-        if fsync(descriptor) != 0 && errno != EINVAL { throw failure("fsync", folder) }
+        if fsync(descriptor) != 0 && errno != EINVAL { throw failure("fsync", path) }
+    }
+
+    /// Returns the bytes that may still be written to the disk of `path`.
+    static func freeSpace(_ path: String) throws(FileError) -> Int64 {
+        var space = statvfs()
+        guard statvfs(path, &space) == 0 else { throw failure("statvfs", path) }
+        return Int64(
+            clamping: UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize)).partialValue)
     }
 
     /// Returns the folder that holds `path`.
@@ -80,6 +103,22 @@ package enum FileSystem {
 
     static func failure(_ call: String, _ path: String) -> FileError {
         FileError(number: errno, call: call, path: path)
+    }
+}
+
+extension FileSystem.Status {
+    init(_ status: stat) {
+        #if canImport(Darwin)
+        let time = status.st_mtimespec
+        #else
+        let time = status.st_mtim
+        #endif
+        isFile = status.st_mode & S_IFMT == S_IFREG
+        isFolder = status.st_mode & S_IFMT == S_IFDIR
+        identity = FileIdentity(status)
+        size = Int64(status.st_size)
+        modifiedAt = Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        isChangeable = isFile && status.st_nlink == 1 && status.st_mode & S_IWUSR != 0
     }
 }
 

@@ -37,12 +37,19 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
 
     package var description: String { message }
 
+    /// A Boolean value that indicates whether a request was refused before it changed anything.
+    var isRefusal: Bool { code == .superseded || (code == .tooLarge && sqliteCode == nil) }
+
     static let closed = StoreError(.closed, "The store was closed.")
     static let superseded = StoreError(
         .superseded, "The cache was opened under another version, or removed. Open it again.")
     static let reentrant = StoreError(
         .reentrant,
         "The body of an update or a transaction called the store's writer. Use what the body is given, or call later.")
+    static let exceedsLimit = StoreError(
+        .tooLarge, "The entry is larger than the size limit of its cache or of the store. Raise the limit.")
+    static let fileDeleted = StoreError(
+        .storageUnavailable, "The file of a large value was deleted before its row was written. Try again.")
     static let busy = StoreError(.busy, "Another process or a long transaction holds the store. Try again.")
 }
 

@@ -8,12 +8,13 @@ package struct StoreTime: Sendable {
     /// Returns the milliseconds since 1970.
     package let now: @Sendable () -> Int64
 
-    /// Calls the closure once, on a thread of its own, after a number of milliseconds.
-    package let wake: @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
+    /// Calls a closure after a number of milliseconds, and returns a closure that cancels the call.
+    package typealias Wake = @Sendable (Int64, @escaping @Sendable () -> Void) -> @Sendable () -> Void
 
-    package init(
-        now: @escaping @Sendable () -> Int64, wake: @escaping @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
-    ) {
+    /// Calls the closure once, on a thread of its own.
+    package let wake: Wake
+
+    package init(now: @escaping @Sendable () -> Int64, wake: @escaping Wake) {
         (self.now, self.wake) = (now, wake)
     }
 
@@ -23,12 +24,13 @@ package struct StoreTime: Sendable {
     package static let system = StoreTime(now: { systemNow() }, wake: { wakeUp(after: $0, $1) })
 
     /// Timers of Dispatch need file descriptors, and end the process if there are none.
-    private static func wakeUp(after milliseconds: Int64, _ action: @escaping @Sendable () -> Void) {
-        Thread.detachNewThread {
-            let end = DispatchTime.now() + .milliseconds(Int(clamping: max(0, milliseconds)))
-            while DispatchSemaphore(value: 0).wait(timeout: end) != .timedOut {}
-            action()
-        }
+    private static func wakeUp(
+        after milliseconds: Int64, _ action: @escaping @Sendable () -> Void
+    ) -> @Sendable () -> Void {
+        let cancelled = DispatchSemaphore(value: 0)
+        let end = DispatchTime.now() + .milliseconds(Int(clamping: max(0, milliseconds)))
+        Thread.detachNewThread { if cancelled.wait(timeout: end) == .timedOut { action() } }
+        return { cancelled.signal() }
     }
 
     private static func systemNow() -> Int64 {
@@ -57,6 +59,12 @@ package struct Deadline: Sendable, Comparable {
     package var remaining: Int64 {
         let now = DispatchTime.now().uptimeNanoseconds
         return now >= nanoseconds ? 0 : Int64(clamping: (nanoseconds - now + 999_999) / 1_000_000)
+    }
+
+    /// Blocks the thread for 8 ms, or throws `.busy` if it is past the moment.
+    func pause() throws(StoreError) {
+        if remaining == 0 { throw .busy }
+        poll(nil, 0, 8)
     }
 
     package static func < (a: Deadline, b: Deadline) -> Bool { a.nanoseconds < b.nanoseconds }

@@ -5,8 +5,14 @@ package import Foundation
 /// Creating it hashes the payload, so create it before the write waits for its turn.
 package struct EntryWrite: Sendable {
     package let key: StoredKey
-    package let payload: Data
+    /// The payload; empty once it is in a file.
+    private(set) var payload: Data
+    let payloadSize: Int
     let payloadChecksum: Int64
+    /// The name of the value file.
+    private(set) var file: String?
+    /// The readable part of that name; nil for one that the key gives.
+    private let label: String?
     package let writtenAt: Int64
     package let expiresAt: Int64?
     /// The attributes.
@@ -18,12 +24,27 @@ package struct EntryWrite: Sendable {
     /// - Parameters:
     ///   - expiresAt: The end of the entry alone; nil if the rule of the cache holds, `.max` for no end.
     ///   - keepsPin: A Boolean value that indicates whether the pin of an older entry stays, whatever `meta` says.
+    ///   - label: The readable part of the value file's name; nil for one that the key gives.
     package init(
         key: StoredKey, payload: Data, writtenAt: Int64, expiresAt: Int64? = nil, meta: RowMeta = RowMeta(),
-        keepsPin: Bool = false
+        keepsPin: Bool = false, label: String? = nil
     ) {
         (self.key, self.payload, payloadChecksum) = (key, payload, RowChecksum.ofPayload(payload))
         (self.writtenAt, self.expiresAt, self.meta, self.keepsPin) = (writtenAt, expiresAt, meta, keepsPin)
+        (self.label, payloadSize) = (label, payload.count)
+    }
+
+    /// Writes the payload to a file.
+    mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
+        let keyLabel =
+            switch key {
+            case .text(let text): String(text.unicodeScalars.prefix(60))
+            case .integer(let number): "\(number)"
+            case .blob: ""
+            }
+        let name = FileName.new(label ?? keyLabel, hasExtension: label != nil)
+        try files.write(payload, as: name)
+        (file, payload) = (name, Data())
     }
 }
 
@@ -55,6 +76,12 @@ package enum RowOperation: Sendable {
     case change(StoredKey, AttributeChange)
     /// Removes all entries by a switch to another generation.
     case clear
+
+    /// The value files that were written for the operation.
+    var files: [String] {
+        guard case .put(let entries, _) = self else { return [] }
+        return entries.compactMap(\.file)
+    }
 }
 
 /// The result of a request.

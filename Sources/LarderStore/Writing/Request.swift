@@ -28,13 +28,16 @@ final class Request: @unchecked Sendable {
 
     /// Does the work in the open transaction.
     ///
-    /// It records nothing here, so it can be done again. A superseded handle is refused before it changes anything, which
-    /// does not concern the other requests of the batch.
+    /// It records nothing here, so it can be done again. What is refused has changed nothing, which does not concern the
+    /// other requests of the batch.
     func perform(_ state: WriterState) throws -> Result<Outcome, StoreError> {
         switch work {
         case .rows(let operation, let cache):
-            if state.generation(of: cache) == nil { return .failure(.superseded) }
-            return .success(try state.perform(operation, on: cache))
+            do {
+                return .success(try state.perform(operation, on: cache))
+            } catch let error as StoreError where error.isRefusal {
+                return .failure(error)
+            }
         case .block(let block):
             try block(state)
             return .success(Outcome())

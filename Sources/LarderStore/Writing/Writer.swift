@@ -26,6 +26,7 @@ final class Writer: Sendable {
 
     private let queue = Mutex(Queue())
     private let lock: OwnedLock<WriterState?>
+    private let files: ValueFiles?
     private let serialQueue = DispatchQueue(label: "larder.writer")
     /// The milliseconds that a request waits for other processes and for long bodies.
     private let busyTimeout: Int64
@@ -33,6 +34,7 @@ final class Writer: Sendable {
     private let syncsCommits: Bool
 
     init(_ state: sending WriterState, busyTimeout: Int64, syncsCommits: Bool) {
+        files = state.files
         lock = OwnedLock(state)
         (self.busyTimeout, self.syncsCommits) = (busyTimeout, syncsCommits)
     }
@@ -51,7 +53,7 @@ final class Writer: Sendable {
         }
         guard append(request) else { throw .closed }
         var finished: [Request] = []
-        try lock.withLock { state in while !request.isDone { finished += drain(state) } }
+        try locked { state in while !request.isDone { finished += drain(state) } }
         for request in finished { request.resume() }
         guard let result = request.result else { throw .closed }
         return try result.get()
@@ -88,8 +90,10 @@ final class Writer: Sendable {
     /// - Parameter waits: A Boolean value that indicates whether another process may be waited for. If not, returns false
     ///   while one writes.
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
+        var displaced: [String] = []
         let isDone = try lock.tryLock { state in
-            guard let state, waits || !state.isCopyOverdue, queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
+            guard let state, waits || !(state.isCopyOverdue || state.hasLimits),
+                queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
             else {
                 return false
             }
@@ -101,9 +105,23 @@ final class Writer: Sendable {
                 return waits
             }
             execute([request], state)
+            displaced = state.takeDiscardedFiles()
             return true
         }
+        if waits { files?.discard(displaced) } else if !displaced.isEmpty { files?.discardLater(displaced) }
         return isDone ?? false
+    }
+
+    /// Runs `body` with the lock, and discards the value files that it has displaced outside it.
+    private func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
+        var displaced: [String] = []
+        let result = try lock.withLock { state throws(StoreError) in
+            let result = try body(&state)
+            displaced = state?.takeDiscardedFiles() ?? []
+            return result
+        }
+        files?.discard(displaced)
+        return result
     }
 
     /// Puts a request into the queue, and returns false if the store is closed.
@@ -125,7 +143,7 @@ final class Writer: Sendable {
     private func drainOnSerialQueue() {
         serialQueue.async { [self] in
             // No body runs on this thread now, so the lock is never refused.
-            do { for request in try lock.withLock({ drain($0) }) { request.resume() } } catch {}
+            do { for request in try locked({ drain($0) }) { request.resume() } } catch {}
         }
     }
 
@@ -174,6 +192,7 @@ final class Writer: Sendable {
             return
         }
         for (request, result) in zip(batch, results) { request.end(result, epoch) }
+        state.holdLimits()
         scheduleCopy(state)
     }
 
@@ -204,12 +223,14 @@ final class Writer: Sendable {
         try lock.refuseOwner()
         if isClosed { throw StoreError.closed }
         let deadline = Deadline(in: busyTimeout)
-        return try lock.withLock { state in
+        return try locked { state in
             Result {
                 guard let state, !isClosed else { throw StoreError.closed }
                 state.copyOverdueLog()
                 defer { scheduleCopy(state) }
-                return try state.transaction(until: deadline, body)
+                let result = try state.transaction(until: deadline, body)
+                state.holdLimits()
+                return result
             }
         }.get()
     }
@@ -236,9 +257,23 @@ final class Writer: Sendable {
         }
     }
 
+    /// Runs a part of the upkeep in a transaction of its own, on this thread.
+    func slice<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        try StoreError.translating { try exclusive(body) }
+    }
+
+    /// Returns the moment until which a call that begins now waits.
+    func deadline() throws(StoreError) -> Deadline {
+        try lock.refuseOwner()
+        return Deadline(in: busyTimeout)
+    }
+
+    /// Lets the writer ask for upkeep.
+    func attach(_ upkeep: Upkeep) { lock.wait { $0?.upkeep = upkeep } }
+
     /// Reads over the writer's connection, and waits for it.
     func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        try lock.withLock { state throws(StoreError) in try Self.read(state, body) }
+        try locked { state throws(StoreError) in try Self.read(state, body) }
     }
 
     /// Reads over the writer's connection, or returns nil if a thread has its lock.
@@ -253,12 +288,14 @@ final class Writer: Sendable {
     }
 
     /// Refuses new requests, runs a batch of those that wait, and closes the connections.
-    func close() throws(StoreError) {
+    func close(at now: Int64) throws(StoreError) {
         try lock.refuseOwner()
         queue.withLock { $0.isClosed = true }
         let finished = try lock.withLock { state in
             let drained = drain(state)
+            state?.flush(at: now)
             state?.close()
+            files?.discard(state?.takeDiscardedFiles() ?? [])
             state = nil
             return drained + drain(nil)
         }

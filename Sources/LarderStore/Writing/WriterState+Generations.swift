@@ -14,55 +14,59 @@ extension WriterState {
 
     private func openGeneration(_ declaration: CacheDeclaration, at now: Int64) throws {
         switchesGeneration = true
-        let rule = declaration.ageRule.stored
-        if let generation = generation(of: declaration) {
-            try connection.run(.updateGeneration) { statement throws(SQLiteError) in
-                try statement.bind(generation.id, at: 1)
-                try statement.bind(rule.kind, at: 2)
-                try statement.bind(rule.milliseconds, at: 3)
-                try statement.bind(now, at: 4)
-            }
-            generations[declaration.name]?.cache = declaration
-            return
+        self.now = now
+        if generation(of: declaration) != nil {
+            try change(declaration) { $0.cache = declaration }
+            // Other ends hold now.
+            if let id = generation(of: declaration)?.id { counts[id] = nil }
+        } else {
+            if let old = generations[declaration.name] { try retire(old) }
+            try add(Generation(id: newID(), cache: declaration))
         }
-        if let old = generations[declaration.name] { try retire(old) }
-        let generation = Generation(id: newID(), cache: declaration)
-        try connection.run(.insertGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-            try statement.bind(declaration.name, at: 2)
-            try statement.bind(declaration.version, at: 3)
-            try statement.bind(declaration.codec, at: 4)
-            try statement.bind(rule.kind, at: 5)
-            try statement.bind(rule.milliseconds, at: 6)
-            try statement.bind(now, at: 7)
-        }
-        add(generation)
     }
 
     /// Switches to another generation under the same version.
     func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
         switchesGeneration = true
-        let next = Generation(id: newID(), cache: generation.cache)
+        let next = Generation(
+            id: newID(), cache: generation.cache, limits: generation.limits, keepsExpired: generation.keepsExpired)
         try retire(generation)
-        try connection.run(.copyGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-            try statement.bind(next.id, at: 2)
-        }
-        add(next)
+        try add(next)
         return next
     }
 
-    private func add(_ generation: Generation) {
+    /// Changes what is declared of a cache.
+    func change(_ declaration: CacheDeclaration, _ body: (inout Generation) -> Void) throws {
+        guard var generation = generation(of: declaration) else { throw StoreError.superseded }
+        body(&generation)
+        try save(generation)
+    }
+
+    private func add(_ generation: Generation) throws(SQLiteError) {
+        try save(generation)
+        counts[generation.id] = RowCount()
+    }
+
+    private func save(_ generation: Generation) throws(SQLiteError) {
+        let rule = generation.rule.stored
+        try connection.run(.saveGeneration) { row throws(SQLiteError) in
+            try row.bind([rule.kind, rule.milliseconds, generation.limits.count, generation.limits.size])
+            try row.bind(generation.keepsExpired, at: 5)
+            try row.bind(now, at: 6)
+            try row.bind(generation.id, at: 7)
+            try row.bind(generation.cache.name, at: 8)
+            try row.bind(generation.cache.version, at: 9)
+            try row.bind(generation.cache.codec, at: 10)
+        }
         generations[generation.cache.name] = generation
-        totals[generation.id] = Totals()
+        noteLimits()
     }
 
     private func retire(_ generation: Generation) throws(SQLiteError) {
-        try connection.run(.retireGeneration) { statement throws(SQLiteError) in
-            try statement.bind(generation.id, at: 1)
-        }
+        try connection.run(.retireGeneration, generation.id)
         generations[generation.cache.name] = nil
-        totals[generation.id] = nil
+        counts[generation.id] = nil
+        upkeep?.ask(at: now, from: now)
     }
 
     /// Deletes rows of retired generations, and the generations that have none left.
@@ -75,42 +79,28 @@ extension WriterState {
     }
 
     private func reclaimRows(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
-        let retired = try number(.retiredGeneration)
+        let retired = try connection.number(.retiredGeneration)
         guard let retired else { return (0, true) }
         if reclaimCursor.generation != retired { reclaimCursor = (retired, .min) }
         var deleted = 0
         for _ in 0..<10 where deleted < limit {
             // Ids without a row are skipped, however many.
-            guard let first = try number(.nextID, reclaimCursor.id) else {
-                try connection.run(.deleteGeneration) { statement throws(SQLiteError) in
-                    try statement.bind(retired, at: 1)
-                }
+            guard let first = try connection.number(.nextID, reclaimCursor.id) else {
+                try connection.run(.deleteTagsOfCache, retired, Int64(limit))
+                if connection.changes < limit { try connection.run(.deleteGeneration, retired) }
                 break
             }
-            let (sum, isPastEnd) = first.addingReportingOverflow(9_999)
-            let last = isPastEnd ? .max : sum
-            for sql in [SQL.deleteRetiredUses, .deleteRetiredRows] {
-                try connection.run(sql) { statement throws(SQLiteError) in
-                    try statement.bind(retired, at: 1)
-                    try statement.bind(first, at: 2)
-                    try statement.bind(last, at: 3)
-                    try statement.bind(Int64(limit - deleted), at: 4)
-                }
+            let (last, rest) = (first.addingSaturated(9_999), Int64(limit - deleted))
+            if try connection.number(.anyFile) != nil {
+                displacedFiles += try connection.list(.retiredFiles, retired, first, last, rest) { $0.text(0) }
             }
+            try connection.run(.deleteRetiredUses, retired, first, last, rest)
+            try connection.run(.deleteRetiredRows, retired, first, last, rest)
             deleted += connection.changes
-            reclaimCursor.id = deleted < limit ? last &+ 1 : first
-            if isPastEnd && deleted < limit { break }
+            reclaimCursor.id = deleted < limit ? last.addingSaturated(1) : first
+            if last == .max { break }
         }
         return (deleted, false)
-    }
-
-    /// Returns the first number of a statement with at most one parameter; nil for no row or NULL.
-    private func number(_ sql: SQL, _ parameter: Int64? = nil) throws(SQLiteError) -> Int64? {
-        try connection.with(sql) { row throws(SQLiteError) in
-            if let parameter { try row.bind(parameter, at: 1) }
-            guard try row.step(), row.type(of: 0) == .integer else { return nil }
-            return row.int64(0)
-        }
     }
 
     /// Returns a random id above 0, of four bytes: it is in every row and in its index.

@@ -5,9 +5,21 @@ extension WriterState {
     /// Does what a request asks, in the open transaction.
     ///
     /// Refuses a superseded handle before it changes anything.
-    package func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws -> Outcome {
+    func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws -> Outcome {
         guard let generation = generation(of: declaration) else { throw StoreError.superseded }
         return try request { try perform(operation, in: generation) }
+    }
+
+    /// Does an operation for the body of a transaction.
+    package func perform(_ operation: RowOperation, on rows: CacheRows) throws -> Outcome {
+        let operation = try rows.writingFiles(of: operation)
+        writtenFiles += operation.files
+        var isWritten = false
+        // A body may catch the failure and be committed.
+        defer { if !isWritten { displacedFiles += operation.files } }
+        let outcome = try perform(operation, on: rows.declaration)
+        isWritten = !outcome.rows.isEmpty
+        return outcome
     }
 
     private func perform(_ operation: RowOperation, in generation: Generation) throws -> Outcome {
@@ -15,66 +27,86 @@ extension WriterState {
         outcome.generation = generation.id
         switch operation {
         case .put(let entries, let condition):
-            guard try holds(condition, entries, in: generation.id) else { return outcome }
+            for entry in entries { try checkSize(Int64(entry.payloadSize), entry.meta.extendedData, in: generation) }
+            guard try holds(condition, entries, in: generation) else { return outcome }
             outcome.rows.reserveCapacity(entries.count)
-            for entry in entries { try put(entry, in: generation.id, &outcome) }
+            for entry in entries { try put(entry, in: generation, &outcome) }
         case .remove(let keys):
-            for key in keys { try remove(key, in: generation.id, &outcome) }
+            for key in keys { try remove(key, in: generation, &outcome) }
         case .take(let key):
-            outcome.taken = try connection.row(key, in: generation.id)
-            try remove(key, in: generation.id, &outcome)
+            outcome.taken = try row(key, in: generation)
+            try remove(key, in: generation, &outcome)
         case .change(let key, let change):
-            try self.change(key, change, in: generation.id, &outcome)
+            try self.change(key, change, in: generation, &outcome)
         case .clear:
-            outcome.cleared = try totals(of: generation.id)
+            outcome.cleared = try count(of: generation).totals
             outcome.generation = try clear(generation).id
         }
-        if outcome.cleared == nil { add(outcome.difference, to: generation.id) }
+        // A rollback forgets all counts.
+        if outcome.cleared == nil { counts[generation.id]?.totals += outcome.difference }
         return outcome
     }
 
     /// Returns the entry of a key; nil if there is none, or if its checksum does not fit.
     package func row(_ key: StoredKey, of declaration: CacheDeclaration) throws(StoreError) -> StoredRow? {
         guard let generation = generation(of: declaration) else { return nil }
-        do { return try connection.row(key, in: generation.id) } catch { throw StoreError(error) }
+        return try StoreError.translating { try row(key, in: generation) }
     }
 
-    private func holds(_ condition: PutCondition, _ entries: [EntryWrite], in cache: Int64) throws(SQLiteError) -> Bool
+    private func row(_ key: StoredKey, in generation: Generation) throws -> StoredRow? {
+        guard let found = try connection.row(key, in: generation, uses) else { return nil }
+        return try files?.complete(found) ?? (found.facts.file == nil ? found : nil)
+    }
+
+    private func holds(_ condition: PutCondition, _ entries: [EntryWrite], in cache: Generation) throws(SQLiteError)
+        -> Bool
     {
         switch condition {
         case .always: return true
         case .check(let isMet): return isMet()
         case .absent:
-            for entry in entries where try connection.find(entry.key, in: cache) != nil { return false }
+            for entry in entries {
+                if let old = try connection.find(entry.key, in: cache, uses), old.facts.end >= entry.writtenAt {
+                    return false
+                }
+            }
             return true
         case .unchanged(let id, let revision):
-            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache) else { return false }
+            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache, uses) else {
+                return false
+            }
             return old.facts.id == id && old.facts.revision == revision
         }
     }
 
     // MARK: One row
 
-    private func put(_ entry: EntryWrite, in cache: Int64, _ outcome: inout Outcome) throws(SQLiteError) {
-        let old = try connection.find(entry.key, in: cache)?.facts
+    private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
+        if let file = entry.file, try files?.contains(file) != true { throw StoreError.fileDeleted }
+        let old = try connection.find(entry.key, in: cache, uses)?.facts
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let packed = meta.packed
         let revision = newRevision()
         let columns = RowChecksum.ofColumns(
-            cache: cache, key: entry.key, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt, meta: packed)
+            cache: cache.id, key: entry.key, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt, meta: packed)
         let checksum = columns ^ entry.payloadChecksum
+        let id = old?.id ?? uses.nextID()
         try connection.with(old == nil ? .insertRow : .updateRow) { row throws(SQLiteError) in
             try row.bind(revision, at: 1)
             try row.bind(entry.writtenAt, at: 2)
             if let end = entry.expiresAt { try row.bind(end, at: 3) }
             try row.bind(checksum, at: 4)
             if packed != nil { try row.bind(packed, at: 5) }
-            if let old {
-                try row.bind(old.id, at: 7)
-            } else {
-                try row.bind(cache, at: 7)
-                try row.bind(entry.key, at: 8)
+            try row.bind(id, at: 7)
+            if old == nil {
+                try row.bind(cache.id, at: 10)
+                try row.bind(entry.key, at: 11)
+            }
+            if let file = entry.file {
+                try row.bind(file, at: 8)
+                try row.bind(Int64(entry.payloadSize), at: 9)
+                return try row.run()
             }
             let result: Result<Void, SQLiteError> = entry.payload.withUnsafeBytes { bytes in
                 Result { () throws(SQLiteError) in
@@ -83,38 +115,86 @@ extension WriterState {
             }
             try result.get()
         }
-        let id = old?.id ?? connection.lastInsertedID
-        try insertTags(meta.tags, in: cache, id: id, revision)
-        let size = Int64(entry.payload.count + (meta.extendedData?.count ?? 0))
+        try insertTags(meta.tags, in: cache.id, id: id, revision)
+        if let old { try replaced(old, by: revision, entry, in: cache.id) }
+        (now, lastWrittenID) = (entry.writtenAt, id)
+        noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
+        let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
         outcome.rows.append(.init(key: entry.key, id: id, revision: revision))
     }
 
-    private func remove(_ key: StoredKey, in cache: Int64, _ outcome: inout Outcome) throws(SQLiteError) {
-        guard let old = try connection.find(key, in: cache)?.facts else { return }
-        for statement in [SQL.deleteRow, .deleteUse] {
-            try connection.run(statement) { row throws(SQLiteError) in try row.bind(old.id, at: 1) }
-        }
+    private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
+        guard let old = try connection.find(key, in: cache, uses)?.facts else { return }
+        try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
         outcome.rows.append(.init(key: key, id: old.id, revision: nil))
     }
 
+    /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
+    func remove(_ facts: RowFacts, from generation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
+        try delete(facts, from: generation)
+        counts[generation]?.totals += Totals(count: -1, size: -facts.size)
+        guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
+        removedRows[cache.name, default: []].append(
+            RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
+        if cause == .evicted { evictedCount += 1 }
+    }
+
+    /// Deletes a row with its tags and accesses.
+    private func delete(_ facts: RowFacts, from generation: Int64) throws(SQLiteError) {
+        try connection.run(.deleteRow, facts.id)
+        try connection.run(.deleteUse, facts.id)
+        try deleteTags(facts.meta.tags, in: generation, id: facts.id)
+        if let file = facts.file { displacedFiles.append(file) }
+        if facts.meta.isPinned { unheld = [:] }
+    }
+
+    /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
+    private func replaced(_ old: RowFacts, by revision: Int64, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError)
+    {
+        if let file = old.file { displacedFiles.append(file) }
+        try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
+        if old.meta.isPinned { unheld = [:] }
+        guard hasLimits else { return }
+        var access = Access(
+            id: old.id, revision: revision, moment: entry.writtenAt, place: uses.nextPlace(), grain: .max)
+        access.isReplacement = true
+        if uses.note(access) { upkeep?.ask(at: now, from: now) }
+    }
+
+    /// Notes when a row ends that was just written or touched.
+    private func noteEnd(of cache: Generation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64) {
+        let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
+        let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+        counts[cache.id]?.note(end: end)
+        if meta.slidingAge != nil { counts[cache.id]?.hasSliding = true }
+        if end != .max { upkeep?.ask(forRemovalAt: cache.removal(at: end), from: now) }
+    }
+
     private func change(
-        _ key: StoredKey, _ change: AttributeChange, in cache: Int64, _ outcome: inout Outcome
-    ) throws(SQLiteError) {
-        guard let (old, checksum) = try connection.find(key, in: cache) else { return }
+        _ key: StoredKey, _ change: AttributeChange, in cache: Generation, _ outcome: inout Outcome
+    ) throws {
+        guard let (old, checksum) = try connection.find(key, in: cache, uses) else { return }
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
-        case .extendedData(let data): meta.extendedData = data
+        case .extendedData(let data):
+            try checkSize(old.payloadSize, data, in: cache)
+            meta.extendedData = data
         case .pin(let isPinned): meta.isPinned = isPinned
-        case .touch(let moment, let end): (writtenAt, expiresAt) = (moment, end)
+        case .touch(let moment, let end):
+            now = moment
+            // An entry that has expired stays so.
+            if old.end < moment { return }
+            (writtenAt, expiresAt) = (moment, end)
+            if end != nil { meta.slidingAge = nil }
         }
         let packed = meta.packed
         let revision = newRevision()
         let before = RowChecksum.ofColumns(
-            cache: cache, key: key, writtenAt: old.writtenAt, expiresAt: old.expiresAt, meta: old.meta.packed)
+            cache: cache.id, key: key, writtenAt: old.writtenAt, expiresAt: old.expiresAt, meta: old.meta.packed)
         let after = RowChecksum.ofColumns(
-            cache: cache, key: key, writtenAt: writtenAt, expiresAt: expiresAt, meta: packed)
+            cache: cache.id, key: key, writtenAt: writtenAt, expiresAt: expiresAt, meta: packed)
         try connection.run(.updateAttributes) { row throws(SQLiteError) in
             try row.bind(revision, at: 1)
             try row.bind(writtenAt, at: 2)
@@ -123,23 +203,13 @@ extension WriterState {
             try row.bind(packed, at: 5)
             try row.bind(old.id, at: 6)
         }
-        try insertTags(meta.tags, in: cache, id: old.id, revision)
+        try insertTags(meta.tags, in: cache.id, id: old.id, revision)
+        uses.move(old.id, from: old.revision, to: revision)
+        // A row that was pinned may be what a limit waits for.
+        if old.meta.isPinned { unheld = [:] }
+        noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
         outcome.rows.append(.init(key: key, id: old.id, revision: revision))
-    }
-
-    /// Each write of an entry gives its tags the new revision.
-    ///
-    /// Rows of older revisions are ignored.
-    private func insertTags(_ tags: [String], in cache: Int64, id: Int64, _ revision: Int64) throws(SQLiteError) {
-        for tag in tags {
-            try connection.run(.insertTag) { row throws(SQLiteError) in
-                try row.bind(tag, at: 1)
-                try row.bind(cache, at: 2)
-                try row.bind(id, at: 3)
-                try row.bind(revision, at: 4)
-            }
-        }
     }
 }

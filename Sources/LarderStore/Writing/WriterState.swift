@@ -10,19 +10,48 @@ package final class WriterState {
     let watch: CommitWatch
     /// The connections that read; nil in memory.
     let readers: Readers?
+    /// The payloads that are too large for a row; nil in memory.
+    let files: ValueFiles?
+    /// The files that the open transaction displaces, and those that its body wrote.
+    var (displacedFiles, writtenFiles) = ([String](), [String]())
+    /// The files that no row names any more.
+    private var discardedFiles: [String] = []
 
     /// The live generations by name.
     var generations: [String: Generation] = [:]
-    /// The totals of generations that were counted, by id.
-    var totals: [Int64: Totals] = [:]
+    /// What is known of generations that were counted, by id.
+    var counts: [Int64: RowCount] = [:]
 
     /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
-    private var epoch: UInt32 = 0
+    var epoch: UInt32 = 0
+    // MARK: Upkeep
+
+    /// The milliseconds that a call waits for other processes.
+    let busyTimeout: Int64
+    let uses = Uses()
+    let memories = Memories()
+    /// Nil until the store is open.
+    var upkeep: Upkeep?
+    /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
+    var now = Int64.min
+    var storeLimits = StoreLimits()
+    private(set) var hasLimits = false
+    /// The totals that limits could not reduce for pinned rows, by the ids of generations; 0 for those of the store.
+    var unheld: [Int64: Totals] = [:]
+    var (nextRecount, nextSweep, nextSpaceCheck) = (Int64.min, Int64.min, Int64.min)
+    /// The row that was written last, which no limit removes.
+    var lastWrittenID: Int64?
+    /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
+    var removedRows: [String: [RemovedRow]] = [:]
+    /// The number of rows that limits have removed.
+    var evictedCount = 0
+
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
     var switchesGeneration = false
 
     /// The length of the log at which it is copied next, and after the last commit.
-    private var (copyPages, logPages) = (WriterState.checkpointPages, 0)
+    private var copyPages = WriterState.checkpointPages
+    private(set) var logPages = 0
     private var isCopyScheduled = false
     static let checkpointPages = 1000
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
@@ -35,14 +64,17 @@ package final class WriterState {
 
     /// - Parameter file: The file, and its identity; nil in memory.
     init(
-        _ connection: consuming Connection, guardian: consuming Connection?, _ file: (StoreFile, FileIdentity)?
+        _ connection: consuming Connection, guardian: consuming Connection?, _ file: (StoreFile, FileIdentity)?,
+        busyTimeout: Int64
     ) throws(SQLiteError) {
+        self.busyTimeout = busyTimeout
         var connection = connection
         // The counter needs the log's index, which a first read opens.
         _ = try connection.userVersion()
         let counter = CommitCounter(of: connection)
         watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
         readers = file.map { [watch] in Readers($0, $1, watch, counter) }
+        files = file.map { ValueFiles(($0.path, $1), syncs: $0.options.durability == .powerLoss) }
         self.connection = connection
         self.guardian = guardian
     }
@@ -59,6 +91,7 @@ package final class WriterState {
         failure = nil
         changesAtBegin = connection.totalChanges
         switchesGeneration = false
+        (displacedFiles, writtenFiles, removedRows) = ([], [], [:])
         do {
             try lookUpGenerations()
         } catch {
@@ -75,12 +108,12 @@ package final class WriterState {
     /// - Returns: The epoch in which the written rows are valid.
     @discardableResult
     func commit() throws -> UInt32 {
-        if let failure { throw failure }
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
         isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
+            discardedFiles += displacedFiles
             return epoch
         }
         let epoch = watch.beginCommit()
@@ -90,6 +123,8 @@ package final class WriterState {
             _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
             throw error
         }
+        discardedFiles += displacedFiles
+        for (name, rows) in removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
         // The log has begun again.
@@ -101,14 +136,28 @@ package final class WriterState {
     /// Runs `body` in a transaction, and commits it unless it throws.
     func transaction<R>(until deadline: Deadline, _ body: (WriterState) throws -> R) throws -> R {
         try StoreError.translating { try begin(until: deadline) }
+        let result: R
         do {
-            let result = try body(self)
-            _ = try StoreError.translating { try commit() }
-            return result
+            result = try body(self)
+            if let failure { throw failure }
         } catch {
             rollBack()
+            discardedFiles += writtenFiles
             throw error is SQLiteError ? StoreError(any: error) : error
         }
+        do {
+            try commit()
+        } catch {
+            rollBack()
+            throw StoreError(any: error)
+        }
+        return result
+    }
+
+    /// Returns the files that no row names any more, for the caller to discard outside the lock.
+    func takeDiscardedFiles() -> [String] {
+        defer { discardedFiles = [] }
+        return discardedFiles
     }
 
     /// Does a part of the open transaction, which is not committed if the part fails.
@@ -127,8 +176,7 @@ package final class WriterState {
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
-        epoch = 0
-        reclaimCursor = (0, 0)
+        (epoch, reclaimCursor, nextRecount) = (0, (0, 0), .min)
     }
 
     // MARK: The log
@@ -160,6 +208,33 @@ package final class WriterState {
         readers?.release()
     }
 
+    /// Rewrites the database without unused bytes.
+    func vacuum() throws(SQLiteError) {
+        connection.setBusyTimeout(Int32(clamping: busyTimeout))
+        try connection.vacuum()
+        epoch = 0
+    }
+
+    /// Copies the log and begins it again, and returns false if another process keeps frames in it.
+    func emptyLog() throws(SQLiteError) -> Bool {
+        guard guardian != nil else { return true }
+        copyLog()
+        do { try connection.shrinkLog() } catch { if error.code != .busy { throw error } }
+        epoch = 0
+        (logPages, copyPages) = (connection.logPages, Self.checkpointPages)
+        return logPages < 10
+    }
+
+    /// Stamps the accesses and writes the activity before the store is closed.
+    func flush(at now: Int64) {
+        do {
+            try transaction(until: Deadline(in: 0)) { state in
+                try state.stampAccesses(isExact: false)
+                try state.addActivity(state.takeActivity(), day: now / 86_400_000)
+            }
+        } catch {}
+    }
+
     /// Closes the connections that read, and leaves no frame in the log if no other connection has the file open.
     func close() {
         readers?.close()
@@ -174,48 +249,50 @@ package final class WriterState {
     ///
     /// Returns nil if a rollback that failed has left a transaction open.
     func read(
-        _ cache: CacheDeclaration, _ body: (inout Connection, Int64) throws(SQLiteError) -> Void
+        _ cache: CacheDeclaration, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(SQLiteError) -> Bool? {
         guard connection.isInAutocommit else { return nil }
         try lookUpGenerations()
         guard let generation = generation(of: cache) else { return false }
-        try body(&connection, generation.id)
+        try body(&connection, generation)
         return true
     }
 
-    /// Looks up the generations and forgets the totals if another store has committed.
-    private func lookUpGenerations() throws(SQLiteError) {
+    /// Looks up the generations and limits, and forgets what was counted, if another store has committed.
+    func lookUpGenerations() throws(SQLiteError) {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
-        totals = [:]
+        counts = [:]
         generations = try connection.liveGenerations()
+        let (limits, lastPlace) = try connection.storeLimits()
+        storeLimits = limits
+        noteLimits()
+        uses.raise(to: max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits))
         epoch = now
     }
 
-    // MARK: Totals
+    func noteLimits() {
+        hasLimits = storeLimits != StoreLimits() || generations.values.contains { $0.limits != Limits() }
+    }
 
-    /// Returns the totals of a cache outside a transaction; nil if a rollback that failed has left one open.
-    func totals(of cache: CacheDeclaration) throws(SQLiteError) -> Totals? {
+    // MARK: Counts
+
+    /// Returns the count of a cache outside a transaction; nil if a rollback that failed has left one open.
+    func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
         guard connection.isInAutocommit else { return nil }
         try connection.beginReading()
         defer { connection.abandonWriting() }
         try lookUpGenerations()
-        return try generation(of: cache).map { generation throws(SQLiteError) in try totals(of: generation.id) }
-            ?? Totals()
+        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) } ?? RowCount()
     }
 
-    /// Returns the totals of a generation, and counts them if they are not known.
-    func totals(of generation: Int64) throws(SQLiteError) -> Totals {
-        if let known = totals[generation] { return known }
-        let counted = try connection.totals(of: generation)
-        totals[generation] = counted
+    /// Returns what is known of a generation, and counts its rows if nothing is.
+    func count(of cache: Generation) throws(SQLiteError) -> RowCount {
+        if let known = counts[cache.id] { return known }
+        let counted = try connection.count(of: cache, uses)
+        counts[cache.id] = counted
         return counted
     }
-
-    /// Adds what the open transaction has changed.
-    ///
-    /// A rollback forgets all totals.
-    func add(_ difference: Totals, to generation: Int64) { totals[generation]? += difference }
 
     // MARK: Numbers
 

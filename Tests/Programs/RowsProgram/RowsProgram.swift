@@ -10,6 +10,10 @@ struct RowsProgram {
         switch arguments.dropFirst().first {
         case "change" where arguments.count == 5:
             try change(seed: UInt64(arguments[2]) ?? 0, done: Int(arguments[3]) ?? 0, arguments[4])
+        case "files" where arguments.count == 6:
+            try change(
+                seed: UInt64(arguments[2]) ?? 0, done: Int(arguments[3]) ?? 0, arguments[4],
+                times: Int(arguments[5]) ?? 1, maintainingAfter: 7)
         case "exceed" where arguments.count == 3: try await exceed(arguments[2])
         case "share" where arguments.count == 6:
             try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
@@ -18,15 +22,48 @@ struct RowsProgram {
     }
 
     /// Changes rows without end, and prints the number of each change once it is acknowledged.
-    private static func change(seed: UInt64, done: Int, _ path: String) throws {
+    ///
+    /// - Parameters:
+    ///   - times: How often each value repeats that of the model. Repeated ones are files for the most part.
+    ///   - interval: The number of changes after which all upkeep is done, with a clock an hour ahead; nil for none.
+    private static func change(
+        seed: UInt64, done: Int, _ path: String, times: Int = 1, maintainingAfter interval: Int? = nil
+    ) throws {
         var model = RowsModel(seed: seed)
         model.advance(to: done)
-        let rows = try Store.open(path).open(.rows)
+        var options = Store.Options()
+        if interval != nil { options.time = .hourAhead }
+        let store = try Store.open(path, options)
+        let rows = try store.open(.rows, inlineLimit: 5000)
         while true {
-            try rows.run(model.next())
+            try run(repeating(model.next(), model.entries, times), rows)
             print(model.count)
             fflush(nil)
+            if let interval, model.count % interval == 0 { try store.maintain() }
         }
+    }
+
+    /// Runs an operation, and again if upkeep on another thread has swept its file before its row was written.
+    private static func run(_ operation: RowOperation, _ rows: CacheRows) throws {
+        for attempt in 1... {
+            do throws(StoreError) {
+                try rows.run(operation)
+                return
+            } catch {
+                guard error.code == .storageUnavailable, attempt < 100 else { throw error }
+            }
+        }
+    }
+
+    /// Returns a change of the model with values that repeat those of its entries.
+    private static func repeating(_ change: RowOperation, _ texts: [Int64: String], _ times: Int) -> RowOperation {
+        guard times > 1, case .put(let entries, let condition) = change else { return change }
+        let larger = entries.map { entry -> EntryWrite in
+            guard case .integer(let key) = entry.key, let text = texts[key] else { return entry }
+            let payload = Data(String(repeating: text, count: times).utf8)
+            return EntryWrite(key: entry.key, payload: payload, writtenAt: 0)
+        }
+        return .put(larger, if: condition)
     }
 
     /// Counts up in an entry of its own, and reads those of the other programs and an entry that is cleared again and again.
@@ -70,7 +107,7 @@ struct RowsProgram {
     /// Prints which entries are acknowledged.
     private static func exceed(_ path: String) async throws {
         let store = try Store.open(path)
-        let rows = try await store.open(.rows)
+        let rows = try await store.open(.rows, inlineLimit: .max)
         @Sendable func put(_ key: Int64, _ size: Int) async -> Bool {
             let entry = EntryWrite(key: .integer(key), payload: Data(count: size), writtenAt: 0)
             do { return try await !rows.run(.put([entry], if: .always)).rows.isEmpty } catch { return false }
@@ -89,4 +126,10 @@ struct RowsProgram {
         try body.value()
         print("after", await put(3, 100))
     }
+}
+
+extension StoreTime {
+    /// The time of the system with a clock by which each file is an hour old.
+    fileprivate static let hourAhead = StoreTime(
+        now: { StoreTime.system.now() + 3_700_000 }, wake: StoreTime.system.wake)
 }

@@ -1,0 +1,200 @@
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// The folder of the payloads that are too large for a row, a file each.
+///
+/// A file is written before the row that names it is committed, and is not changed while a row names it. After the commit
+/// that displaces it, it is deleted, or overwritten under a new name: creating a file costs ten times what its bytes cost.
+///
+/// Safety: bytes are read inside the call that lends them.
+package final class ValueFiles: Sendable {
+    private let folder: String
+    /// The database whose rows name the files.
+    private let database: (path: String, identity: FileIdentity)
+    /// A Boolean value that indicates whether a file is on the disk before its row is committed.
+    private let syncs: Bool
+    /// The files that wait to be overwritten, under their old names.
+    ///
+    /// After a crash the sweep deletes them.
+    private let pool = Mutex(Pool())
+
+    private struct Pool {
+        var files: [(name: String, size: Int64)] = []
+        var isClosed = false
+
+        /// Returns whether there is room for another file.
+        func fits(_ size: Int64) -> Bool {
+            !isClosed && files.count < 32 && files.reduce(size) { $0 + $1.size } <= 16 << 20
+        }
+    }
+    /// Does the work of tasks, whose threads must not wait for the disk.
+    private let queue = DispatchQueue(label: "larder.files")
+
+    init(_ database: (path: String, identity: FileIdentity), syncs: Bool) {
+        (self.database, self.syncs) = (database, syncs)
+        let name = database.path
+        folder = (name.hasSuffix(".sqlite") ? String(name.dropLast(7)) : name) + ".files"
+    }
+
+    private func path(_ name: String) -> String { folder + "/" + name }
+
+    /// Returns whether there is a folder, which must not be a symbolic link.
+    private func exists() throws(FileError) -> Bool {
+        guard let status = try FileSystem.status(folder) else { return false }
+        guard status.isFolder else { throw FileError(number: ENOTDIR, call: "open", path: folder) }
+        return true
+    }
+
+    // MARK: Writing
+
+    /// Writes a payload to a new file.
+    func write(_ payload: Data, as name: String) throws(StoreError) {
+        try StoreError.translating {
+            do {
+                try payload.withUnsafeBytes { try write($0, name) }
+            } catch let error as FileError where error.isAboutRoom && emptyPool() {
+                try payload.withUnsafeBytes { try write($0, name) }
+            }
+        }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
+        if try !exists() { try FileSystem.makeFolders(folder) }
+        if try !recycle(for: bytes, as: name) {
+            _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
+        }
+        if syncs { try FileSystem.sync(folder) }
+    }
+
+    private func recycle(for bytes: UnsafeRawBufferPointer, as name: String) throws(FileError) -> Bool {
+        guard let old = pool.withLock({ $0.files.popLast() }), try isInPlace() else { return false }
+        if try FileSystem.write(bytes, path(old.name), oldSize: old.size, syncs: syncs) {
+            return try FileSystem.rename(path(old.name), to: path(name))
+        }
+        try FileSystem.delete(path(old.name))
+        return false
+    }
+
+    // MARK: Reading
+
+    /// Returns a row with its payload; nil if its file is missing or does not fit the checksum.
+    ///
+    /// A file that was displaced may be overwritten at any moment, so the row is read again before this counts as damage.
+    func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
+        guard let name = row.facts.file else { return row }
+        let payload = try StoreError.translating {
+            try FileName.isValid(name) && exists() ? FileSystem.read(path(name), size: row.facts.payloadSize) : nil
+        }
+        guard let payload, RowChecksum.ofPayload(payload) == row.fileChecksum else { return nil }
+        return StoredRow(facts: row.facts, payload: payload)
+    }
+
+    /// Returns whether the file of a row that is being written is still there.
+    func contains(_ name: String) throws(FileError) -> Bool {
+        let isThere = try FileSystem.status(path(name)) != nil
+        return try exists() ? isThere : false
+    }
+
+    /// Makes a file read-only, and returns its path; nil if it is missing.
+    ///
+    /// By this every process knows that the file has to be deleted and not overwritten: who has it open goes on reading the
+    /// old bytes. The path is good if a row names the file after this call.
+    func handOut(_ name: String) throws(StoreError) -> String? {
+        try StoreError.translating {
+            try FileName.isValid(name) && exists() && FileSystem.makeReadOnly(path(name)) ? path(name) : nil
+        }
+    }
+
+    // MARK: Discarding
+
+    /// Deletes files that no row names any more, or keeps them to be overwritten.
+    ///
+    /// If the database was moved since its row was committed, the files stay: they may belong to another one now. What cannot
+    /// be deleted is left to the sweep.
+    func discard(_ names: [String]) {
+        if names.isEmpty { return }
+        do { if try !isInPlace() { return } } catch { return }
+        for name in names where FileName.isValid(name) {
+            do {
+                guard let status = try FileSystem.status(path(name)) else { continue }
+                let isKept = pool.withLock { pool in
+                    let isKept = status.isChangeable && pool.fits(status.size)
+                    if isKept { pool.files.append((name, status.size)) }
+                    return isKept
+                }
+                if !isKept { try FileSystem.delete(path(name)) }
+            } catch {}
+        }
+    }
+
+    /// Waits for the files that tasks have displaced.
+    func finish() { queue.sync {} }
+
+    /// Discards files off this thread.
+    func discardLater(_ names: [String]) { queue.async { [self] in discard(names) } }
+
+    /// Runs `body` for a task, off the task's thread.
+    func onQueue<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result { try body() }) }
+        }
+    }
+
+    /// Deletes the files that wait to be overwritten, and returns whether there were any.
+    ///
+    /// - Parameter isLast: A Boolean value that indicates whether none is kept from now on.
+    @discardableResult
+    func emptyPool(isLast: Bool = false) -> Bool {
+        let files = pool.withLock { pool in
+            defer { pool = Pool(isClosed: isLast) }
+            return pool.files
+        }
+        do {
+            guard try isInPlace() else { return false }
+            for file in files { try FileSystem.delete(path(file.name)) }
+        } catch {}
+        return !files.isEmpty
+    }
+
+    /// Returns whether there is a folder and the database is the one that was opened.
+    private func isInPlace() throws(FileError) -> Bool {
+        try FileSystem.status(database.path)?.identity == database.identity ? exists() : false
+    }
+
+    // MARK: Upkeep
+
+    /// Returns the bytes that may still be written to the disk.
+    func freeSpace() throws(FileError) -> Int64 { try FileSystem.freeSpace(FileSystem.folder(of: folder)) }
+
+    /// Returns the names of all files, those that wait to be overwritten excepted.
+    func names() throws(FileError) -> [String] {
+        guard try exists() else { return [] }
+        let pooled = Set(pool.withLock { $0.files.map(\.name) })
+        return try FileSystem.names(in: folder).filter { !pooled.contains($0) }
+    }
+
+    /// Deletes those of the files that were written before `moment` and that no row names.
+    ///
+    /// Called under the write lock, so that no row comes to name one.
+    ///
+    /// - Returns: The number of deleted files, and whether there are younger ones without a row.
+    func sweep(
+        _ names: some Sequence<String>, writtenBefore moment: Int64, isNamed: (String) throws -> Bool
+    ) throws -> (deleted: Int, hasYoung: Bool) {
+        guard try isInPlace() else { return (0, false) }
+        var (deleted, hasYoung) = (0, false)
+        for name in names where try !isNamed(name) {
+            do {
+                guard let status = try FileSystem.status(path(name)), status.isFile else { continue }
+                if status.modifiedAt < moment {
+                    try FileSystem.delete(path(name))
+                    deleted += 1
+                } else {
+                    hasYoung = true
+                }
+            } catch {}
+        }
+        return (deleted, hasYoung)
+    }
+}

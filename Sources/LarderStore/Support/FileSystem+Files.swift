@@ -1,0 +1,94 @@
+internal import Foundation
+
+/// The calls for value files, none of which follows a symbolic link in the last part of a path.
+///
+/// Safety: bytes are read or filled inside the call that lends them. Each descriptor is closed in the call that opens it.
+extension FileSystem {
+    /// The most that one call is asked for: Darwin refuses 2 GiB.
+    private static let step = 1 << 30
+
+    /// Writes a new file, or over the bytes of an old one; if that fails, the file is deleted.
+    ///
+    /// - Parameter oldSize: The size of the old file; nil for a new one.
+    /// - Returns: False if there is no old file that may be written.
+    static func write(
+        _ bytes: UnsafeRawBufferPointer, _ path: String, oldSize: Int64?, syncs: Bool
+    ) throws(FileError) -> Bool {
+        let isNew = oldSize == nil
+        let file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (isNew ? O_CREAT | O_EXCL : O_NONBLOCK), 0o600)
+        guard file >= 0 else { if isNew { throw failure("create", path) } else { return false } }
+        defer { close(file) }
+        do throws(FileError) {
+            var done = 0
+            while let start = bytes.baseAddress, done < bytes.count {
+                let count = Foundation.write(file, start + done, min(bytes.count - done, step))
+                if count >= 0 { done += count } else if errno != EINTR { throw failure("write", path) }
+            }
+            if oldSize ?? 0 > bytes.count, ftruncate(file, off_t(bytes.count)) != 0 { throw failure("ftruncate", path) }
+            if syncs { try sync(file, path) }
+        } catch {
+            unlink(path)
+            throw error
+        }
+        return true
+    }
+
+    /// Reads a file whole; nil if there is no regular file of this size.
+    static func read(_ path: String, size: Int64) throws(FileError) -> Data? {
+        guard let (file, found) = try openToRead(path) else { return nil }
+        defer { close(file) }
+        guard found == size, let count = Int(exactly: size) else { return nil }
+        // Not zeroed first.
+        guard let bytes = malloc(max(1, count)) else { throw FileError(number: ENOMEM, call: "read", path: path) }
+        var (done, last) = (0, 1)
+        while done < count && last != 0 {
+            last = Foundation.read(file, bytes + done, min(count - done, step))
+            if last > 0 { done += last } else if last < 0, errno != EINTR { break }
+        }
+        let error = last < 0 && done < count ? failure("read", path) : nil
+        // A short payload is copied and its memory freed at once, so the memory is filled before.
+        let data = Data(bytesNoCopy: bytes, count: count, deallocator: .free)
+        if let error { throw error }
+        return done == count ? data : nil
+    }
+
+    /// Takes the owner's right to write from a file; false if there is no regular file.
+    static func makeReadOnly(_ path: String) throws(FileError) -> Bool {
+        guard let (file, _) = try openToRead(path) else { return false }
+        defer { close(file) }
+        guard fchmod(file, 0o400) == 0 else { throw failure("fchmod", path) }
+        return true
+    }
+
+    private static func openToRead(_ path: String) throws(FileError) -> (file: Int32, size: Int64)? {
+        // Does not wait for a writer: what stands there may be a pipe.
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            if [ENOENT, ELOOP, ENXIO, ENOTDIR].contains(errno) { return nil }
+            throw failure("open", path)
+        }
+        var status = stat()
+        if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return (file, Int64(status.st_size)) }
+        close(file)
+        return nil
+    }
+
+    /// Renames a file; false if it is gone.
+    static func rename(_ path: String, to newPath: String) throws(FileError) -> Bool {
+        if Foundation.rename(path, newPath) == 0 { return true }
+        if errno == ENOENT { return false }
+        throw failure("rename", path)
+    }
+
+    /// Deletes a file, or a symbolic link itself.
+    static func delete(_ path: String) throws(FileError) {
+        if unlink(path) != 0 && errno != ENOENT { throw failure("unlink", path) }
+    }
+
+    /// Returns the names in a folder, in no order.
+    static func names(in folder: String) throws(FileError) -> [String] {
+        do { return try FileManager.default.contentsOfDirectory(atPath: folder) } catch {
+            throw FileError(number: EIO, call: "opendir", path: folder)
+        }
+    }
+}

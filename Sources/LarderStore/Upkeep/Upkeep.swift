@@ -1,0 +1,204 @@
+internal import LarderSQLite
+internal import Synchronization
+
+/// Does the chores of a store on a timer: stamps of accesses, expired rows, limits, retired rows, orphaned files, the log.
+///
+/// It has one timer, and none while nothing can be due. A pass runs on the timer's thread, in transactions of at most 500
+/// rows.
+final class Upkeep: Sendable {
+    private struct State {
+        /// Nil once it is stopped.
+        var writer: Writer?
+        /// The moment of the timer, by the store's clock.
+        var due: Int64?
+        var cancelTimer: (@Sendable () -> Void)?
+        /// A Boolean value that indicates whether a timer's pass runs.
+        var isRunning = false
+        /// The moments before which no pass looks for expired rows and files, and that of the last activity that was written.
+        var (nextSweep, lastActivity) = (Int64.min, Int64.min)
+        var nextFileSweep = Int64.min
+
+        init(_ writer: Writer) { self.writer = writer }
+
+        /// Returns whether no other pass runs.
+        mutating func begin() -> Bool {
+            defer { isRunning = true }
+            return !isRunning
+        }
+    }
+
+    private let time: StoreTime
+    private let files: ValueFiles?
+    private let state: Mutex<State>
+    /// The moment of the timer, for a look without the lock.
+    private let due = Atomic<Int64>(.max)
+
+    init(_ writer: Writer, _ files: ValueFiles?, _ time: StoreTime) {
+        (self.files, self.time) = (files, time)
+        state = Mutex(State(writer))
+    }
+
+    // MARK: The timer
+
+    /// Asks for a pass at a moment.
+    func ask(at moment: Int64, from now: Int64) {
+        guard moment < due.load(ordering: .relaxed) else { return }
+        // The later timer is cancelled outside the lock.
+        let later = state.withLock { state -> (@Sendable () -> Void)? in
+            guard state.writer != nil, moment < state.due ?? .max else { return nil }
+            let later = state.cancelTimer
+            state.due = moment
+            due.store(moment, ordering: .relaxed)
+            let delay = max(0, moment.subtractingSaturated(now))
+            state.cancelTimer = time.wake(delay) { [self] in run(moment) }
+            return later
+        }
+        later?()
+    }
+
+    /// Asks for a pass soon after the moment at which a row can be removed for its age.
+    ///
+    /// It comes within a sixteenth of the time until then: at least a second, at most a minute.
+    func ask(forRemovalAt moment: Int64, from now: Int64) {
+        let moment = max(moment, now)
+        let slack = min(60_000, max(1000, moment.subtractingSaturated(now) / 16))
+        ask(at: moment.addingSaturated(slack), from: now)
+    }
+
+    /// Cancels the timer, and ends a pass with its slice; later calls schedule nothing.
+    func stop() {
+        let (writer, cancel) = state.withLock { state in
+            defer { (state.writer, state.cancelTimer) = (nil, nil) }
+            return (state.writer, state.cancelTimer)
+        }
+        cancel?()
+        withExtendedLifetime(writer) {}
+    }
+
+    /// Called by the timer.
+    private func run(_ moment: Int64) {
+        let isFirst = state.withLock { state -> Bool? in
+            guard state.due == moment else { return nil }
+            (state.due, state.cancelTimer) = (nil, nil)
+            due.store(.max, ordering: .relaxed)
+            return state.begin()
+        }
+        guard let isFirst else { return }
+        let now = time.now()
+        // One pass at a time.
+        guard isFirst else { return ask(at: now.addingSaturated(1000), from: now) }
+        do throws(StoreError) {
+            _ = try pass(isWhole: false)
+        } catch {
+            if error.code != .closed { ask(at: now.addingSaturated(60_000), from: now) }
+        }
+        state.withLock { $0.isRunning = false }
+    }
+
+    // MARK: A pass
+
+    /// Does the chores that are due, or all there are.
+    func pass(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
+        let now = time.now()
+        var report = MaintenanceReport()
+        try stampAccesses()
+        try writeActivity(now, isWhole: isWhole)
+        report.expired = try sweepRows(now, isWhole: isWhole)
+        report.reclaimed = try reclaim()
+        report.trimmed = try writer.read { try $0.holdLimits(at: now) }
+        report.orphans = try sweepFiles(now, isWhole: isWhole)
+        if isWhole {
+            files?.emptyPool()
+            try writer.read { try $0.giveBackPages(.max) }
+        }
+        try writer.read { state in if isWhole || state.logPages >= 100 { state.copyLog() } }
+        return report
+    }
+
+    /// Clears a cache, and returns when none of the removed bytes is left in the files of the store.
+    ///
+    /// No pass of the timer runs meanwhile.
+    func erase(_ clear: () throws(StoreError) -> Void) throws(StoreError) {
+        let deadline = try writer.deadline()
+        while !state.withLock({ $0.begin() }) { try deadline.pause() }
+        defer { state.withLock { $0.isRunning = false } }
+        try clear()
+        _ = try reclaim()
+        files?.finish()
+        files?.emptyPool()
+        try writer.read { try $0.vacuum() }
+        while try !writer.read({ try $0.emptyLog() }) { try deadline.pause() }
+    }
+
+    /// Throws `.closed` once upkeep is stopped, which ends a pass.
+    private var writer: Writer {
+        get throws(StoreError) {
+            guard let writer = state.withLock({ $0.writer }) else { throw .closed }
+            return writer
+        }
+    }
+
+    private func stampAccesses() throws(StoreError) {
+        let accesses = try writer.read { $0.takeAccesses(isExact: false) }
+        for slice in accesses.slices() { try writer.slice { try $0.stamp(slice, isExact: false) } }
+    }
+
+    /// Adds what counters have gained, at most once an hour.
+    private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
+        guard isWhole || now >= state.withLock({ $0.lastActivity.addingSaturated(3_600_000) }) else { return }
+        try writer.slice { try $0.addActivity($0.takeActivity(), day: now / 86_400_000) }
+        state.withLock { $0.lastActivity = now }
+    }
+
+    /// Removes expired rows, and schedules the next sweep.
+    ///
+    /// That begins at least twenty times this sweep's duration later.
+    private func sweepRows(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
+        guard let first = try writer.read({ try $0.nextRemoval() }) else { return 0 }
+        var (count, earliest) = (0, state.withLock { $0.nextSweep })
+        if first < now, isWhole || now >= earliest {
+            var sweep = try writer.slice { try $0.beginSweep(at: now) }
+            while sweep.next != nil { count += try writer.slice { try $0.sweepSlice(&sweep) } }
+            try writer.read { $0.endSweep(sweep) }
+            earliest = now.addingSaturated(20 * max(0, time.now().subtractingSaturated(now)))
+            state.withLock { $0.nextSweep = earliest }
+        }
+        if let next = try writer.read({ try $0.nextRemoval() }) { ask(forRemovalAt: max(next, earliest), from: now) }
+        return count
+    }
+
+    private func reclaim() throws(StoreError) -> Int {
+        var count = 0
+        while true {
+            let slice = try writer.slice { try $0.reclaim(atMost: WriterState.sliceLimit) }
+            count += slice.deleted
+            if slice.isDone { return count }
+        }
+    }
+
+    /// Deletes the files that no row names: once after opening, and an hour later if some were too young.
+    private func sweepFiles(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
+        guard let files, isWhole || now >= state.withLock({ $0.nextFileSweep }) else { return 0 }
+        var (count, hasYoung) = (0, false)
+        for slice in try StoreError.translating({ try files.names() }).slices() {
+            try writer.slice { state in
+                let swept = try state.sweepFiles(slice, at: now)
+                count += swept.deleted
+                hasYoung = hasYoung || swept.hasYoung
+            }
+        }
+        let next = hasYoung ? now.addingSaturated(3_600_000) : .max
+        state.withLock { $0.nextFileSweep = next }
+        if hasYoung { ask(at: next, from: now) }
+        return count
+    }
+}
+
+extension Array {
+    /// The elements in slices of the size of a transaction.
+    fileprivate func slices() -> [ArraySlice<Element>] {
+        stride(from: 0, to: count, by: WriterState.sliceLimit).map {
+            self[$0..<Swift.min(count, $0 + WriterState.sliceLimit)]
+        }
+    }
+}

@@ -1,0 +1,126 @@
+internal import Synchronization
+
+/// An access to an entry.
+package struct Access: Sendable {
+    let id: Int64
+    fileprivate(set) var revision: Int64
+    /// Milliseconds since 1970.
+    let moment: Int64
+    /// The place in the order of use.
+    ///
+    /// It is on the scale of ids: an entry that was never used stands at its own id.
+    let place: Int64
+    /// The milliseconds by which the stored access may lag.
+    let grain: Int64
+    /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
+    var isReplacement = false
+    fileprivate var isStamped = false
+
+    package init(id: Int64, revision: Int64, moment: Int64, place: Int64, grain: Int64) {
+        (self.id, self.revision, self.moment, self.place, self.grain) = (id, revision, moment, place, grain)
+    }
+}
+
+/// The last access of this process to each row, which is stamped later.
+///
+/// Reads write nothing. Upkeep leaves out what the grain allows and an eviction does not, so accesses stay here until an
+/// eviction has stamped them, or until they are too many.
+package final class Uses: Sendable {
+    private static let capacity = 4096
+    /// The bits of a place below those of an id: so many accesses stand between two new entries.
+    static let placeBits: Int64 = 24
+
+    private let noted = Mutex<[Int64: Access]>([:])
+    private let lastPlace = Atomic<Int64>(0)
+
+    /// Returns the place of an access that happens now.
+    package func nextPlace() -> Int64 { lastPlace.add(1, ordering: .relaxed).newValue }
+
+    /// Returns the id of a new entry, which is above all ids and places.
+    func nextID() -> Int64 {
+        let id = (lastPlace.load(ordering: .relaxed) >> Self.placeBits) + 1
+        raise(to: id << Self.placeBits)
+        return id
+    }
+
+    /// Notes a place of another store or an earlier one: later accesses come after it.
+    func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
+
+    /// Notes an access, and returns whether it is time to stamp.
+    func note(_ access: Access) -> Bool {
+        noted.withLock { noted in
+            var access = access
+            if let old = noted[access.id], old.revision == access.revision {
+                if old.place > access.place { return false }
+                access.isReplacement = access.isReplacement || old.isReplacement
+            }
+            if noted.count >= 4 * Self.capacity { noted = [:] }
+            let isNew = noted.updateValue(access, forKey: access.id) == nil
+            return isNew && noted.count % Self.capacity == 0
+        }
+    }
+
+    /// Returns the accesses to stamp: for an eviction all, which are forgotten, or else those since the last call.
+    func take(isExact: Bool) -> [Access] {
+        noted.withLock { noted in
+            let found = noted.values.filter { isExact || !$0.isStamped }
+            for access in found { noted[access.id]?.isStamped = true }
+            if isExact || noted.count >= Self.capacity { noted = [:] }
+            return found
+        }
+    }
+
+    /// Gives the access to a row its new revision after a change of its attributes.
+    func move(_ id: Int64, from old: Int64, to revision: Int64) {
+        noted.withLock { if $0[id]?.revision == old { $0[id]?.revision = revision } }
+    }
+
+    /// Returns the moment of the last noted access to a row.
+    func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
+        noted.withLock { $0[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+    }
+}
+
+/// What a store tells and asks the memory in front of a cache.
+///
+/// It is called under the writer's lock, so it takes leaf locks alone and calls nothing of the store.
+package protocol CacheMemory: AnyObject, Sendable {
+    /// Called after the commit that removed rows.
+    func rowsWereRemoved(_ rows: [RemovedRow])
+    /// Returns the accesses since the last call, the oldest first.
+    func takeAccesses() -> [Access]
+    /// Returns what the counters have gained since the last call, by their numbers.
+    func takeActivity() -> [Int64: Int64]
+}
+
+/// A row that the store removed by itself, or by a tag.
+package struct RemovedRow: Sendable {
+    package enum Cause: Sendable {
+        case expired, evicted, removed
+    }
+
+    package let key: StoredKey
+    package let id: Int64
+    package let revision: Int64
+    package let cause: Cause
+}
+
+/// The memories in front of the caches of a store, by the names of the caches.
+final class Memories: Sendable {
+    private let byName = Mutex<[String: [any CacheMemory]]>([:])
+
+    func attach(_ memory: any CacheMemory, to name: String) { byName.withLock { $0[name, default: []].append(memory) } }
+
+    func detach(_ memory: any CacheMemory, from name: String) {
+        // Released outside the lock.
+        let old = byName.withLock { memories in
+            let old = memories[name]
+            memories[name]?.removeAll { $0 === memory }
+            return old
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    subscript(name: String) -> [any CacheMemory] { byName.withLock { $0[name] ?? [] } }
+    var all: [String: [any CacheMemory]] { byName.withLock { $0 } }
+}

@@ -1,0 +1,110 @@
+internal import LarderSQLite
+
+/// A sweep through the rows in the order of ids, batch by batch, for those that have expired.
+struct Sweep {
+    let now: Int64
+    /// The id at which the next batch begins; nil at the end.
+    var next: Int64? = .min
+}
+
+extension WriterState {
+    // MARK: Expired rows
+
+    /// Begins a sweep over all rows.
+    func beginSweep(at now: Int64) throws -> Sweep {
+        if slides { try stampAccesses(isExact: true) }
+        return Sweep(now: now)
+    }
+
+    /// Removes the expired rows of a batch, and returns their number.
+    func sweepSlice(_ sweep: inout Sweep) throws -> Int {
+        let ids = try findExpired(&sweep, atMost: Self.sliceLimit)
+        for id in ids {
+            if let (facts, generation) = try connection.facts(id) { try remove(facts, from: generation, .expired) }
+        }
+        return ids.count
+    }
+
+    /// Returns the ids of the expired rows among the next 10,000, at most `limit`.
+    private func findExpired(_ sweep: inout Sweep, atMost limit: Int) throws(SQLiteError) -> [Int64] {
+        let caches = Dictionary(uniqueKeysWithValues: generations.values.map { ($0.id, $0) })
+        var (expired, sliding): ([Int64], [(RowFacts, Generation)]) = ([], [])
+        try connection.with(.sweptRows) { row throws(SQLiteError) in
+            guard let first = sweep.next else { return }
+            try row.bind(first, at: 1)
+            var count = 0
+            while expired.count + sliding.count < limit {
+                guard try row.step() else {
+                    if count < 10_000 { sweep.next = nil }
+                    return
+                }
+                count += 1
+                let id = row.int64(0)
+                guard let next = sweep.next, id >= next else { throw SQLiteError.damagedOrder }
+                sweep.next = id == .max ? nil : id + 1
+                guard let cache = caches[row.int64(9)] else { continue }
+                let facts = row.facts(.integer(0), by: cache.rule)
+                if cache.removal(at: facts.end) >= sweep.now { continue }
+                if facts.slidingAge == nil { expired.append(facts.id) } else { sliding.append((facts, cache)) }
+            }
+        }
+        for (var facts, cache) in sliding {
+            try connection.addAccess(to: &facts, uses)
+            if cache.removal(at: facts.end) < sweep.now { expired.append(facts.id) }
+        }
+        return expired
+    }
+
+    /// Discards the counts of the swept caches, whose first end has changed.
+    func endSweep(_ sweep: Sweep) {
+        for cache in generations.values where cache.removal(at: counts[cache.id]?.firstEnd ?? .max) < sweep.now {
+            counts[cache.id] = nil
+        }
+    }
+
+    /// Returns the moment at which the next row can be removed for its age; nil if none ever can.
+    func nextRemoval() throws(SQLiteError) -> Int64? {
+        try lookUpGenerations()
+        var next = Int64.max
+        for cache in generations.values { next = min(next, cache.removal(at: try count(of: cache).firstEnd)) }
+        return next == .max ? nil : next
+    }
+
+    /// A Boolean value that indicates whether accesses move ends of rows.
+    private var slides: Bool {
+        generations.values.contains {
+            if case .sinceAccess = $0.rule { true } else { counts[$0.id]?.hasSliding ?? true }
+        }
+    }
+
+    // MARK: Files and pages
+
+    /// Deletes those of the files that no row names and that are an hour old: the row of a younger one may be on its way.
+    func sweepFiles(_ names: some Sequence<String>, at now: Int64) throws -> (deleted: Int, hasYoung: Bool) {
+        try files?.sweep(names, writtenBefore: now.addingSaturated(-3_600_000)) { name in
+            try connection.with(.namesFile) { row throws(SQLiteError) in
+                try row.bind(name, at: 1)
+                return try row.step()
+            }
+        } ?? (0, false)
+    }
+
+    /// Gives empty pages back to the disk.
+    func giveBackPages(_ count: Int64) throws(SQLiteError) {
+        var (rest, free) = (count, try connection.freePages())
+        guard free > 0 else { return }
+        while rest > 0 && free > 0 {
+            try connection.vacuum(pages: 1000)
+            copyLog()
+            let left = try connection.freePages()
+            (rest, free) = (rest - 1000, left < free ? left : 0)
+        }
+        // The commits pass for those of another store.
+        epoch = 0
+    }
+}
+
+extension Generation {
+    /// Returns the moment after which a row with an end is removed.
+    func removal(at end: Int64) -> Int64 { end.addingSaturated(keepsExpired) }
+}

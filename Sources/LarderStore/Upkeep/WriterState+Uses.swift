@@ -1,0 +1,50 @@
+internal import LarderSQLite
+
+extension WriterState {
+    /// Writes accesses that were not written yet to `used`: those of the ring and of memory, in the order of use.
+    ///
+    /// - Parameter isExact: A Boolean value that indicates whether each counts. If not, only those do whose stored access is
+    ///   older than the grain.
+    func stampAccesses(isExact: Bool) throws(SQLiteError) {
+        try stamp(takeAccesses(isExact: isExact), isExact: isExact)
+    }
+
+    func takeAccesses(isExact: Bool) -> [Access] {
+        for memory in memories.all.values.joined() { for access in memory.takeAccesses() { _ = uses.note(access) } }
+        return uses.take(isExact: isExact)
+    }
+
+    func stamp(_ accesses: some Collection<Access>, isExact: Bool) throws(SQLiteError) {
+        let changes = connection.totalChanges
+        for access in accesses {
+            // The latest stamp that is too old.
+            let latest = isExact ? .max : access.moment.addingSaturated(-max(0, access.grain))
+            try connection.run(
+                .stampUse, access.id, access.revision, access.place, access.moment, latest,
+                isExact || access.isReplacement ? 1 : 0)
+        }
+        guard connection.totalChanges != changes, let place = accesses.map(\.place).max() else { return }
+        try connection.run(.raisePlace, place)
+    }
+
+    /// Returns what the counters of caches have gained.
+    func takeActivity() -> [String: [Int64: Int64]] {
+        memories.all.mapValues { memories in
+            memories.reduce(into: [:]) { $0.merge($1.takeActivity(), uniquingKeysWith: +) }
+        }
+    }
+
+    /// Adds what the counters of caches have gained.
+    func addActivity(_ gains: [String: [Int64: Int64]], day: Int64) throws(SQLiteError) {
+        for (cache, counters) in gains {
+            for (counter, gain) in counters where gain != 0 {
+                try connection.run(.addActivity) { statement throws(SQLiteError) in
+                    try statement.bind(cache, at: 1)
+                    try statement.bind(day, at: 2)
+                    try statement.bind(counter, at: 3)
+                    try statement.bind(gain, at: 4)
+                }
+            }
+        }
+    }
+}
