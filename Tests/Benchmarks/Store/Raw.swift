@@ -73,6 +73,9 @@ final class Raw {
         return found
     }
 
+    /// Looks at each entry of the index of keys.
+    func scanKeys() { rows("SELECT sum(key & 1) FROM entry") { _ in } }
+
     private static func blob(_ row: OpaquePointer, _ column: Int32) -> Data {
         Data(bytes: sqlite3_column_blob(row, column), count: Int(sqlite3_column_bytes(row, column)))
     }

@@ -121,7 +121,7 @@ struct Scenario: Sendable {
 extension Scenario {
     static let all =
         writes
-        + reads.map { scenario in
+        + (reads + files + used).map { scenario in
             var scenario = scenario
             scenario.addsNothing = true
             return scenario

@@ -64,6 +64,10 @@ final class Subjects: @unchecked Sendable {
     let rawReader: Raw
     let store: Store
     let rows: CacheRows
+    private let folder: URL
+    /// The subjects of the file scenarios, the first of which creates them.
+    private(set) lazy var files: Result<FileSubjects, any Error> = Result { try FileSubjects(folder, self) }
+    private(set) lazy var used: Result<UsedSubjects, any Error> = Result { try UsedSubjects(folder) }
     private var generator = SystemRandomNumberGenerator()
     private var edition: UInt64 = 0
     /// Keys that are there.
@@ -82,6 +86,7 @@ final class Subjects: @unchecked Sendable {
     }
 
     init(_ folder: URL) throws {
+        self.folder = folder
         raw = Raw(folder.appendingPathComponent("raw.sqlite").path)
         rawReader = Raw(folder.appendingPathComponent("raw.sqlite").path, isNew: false)
         store = try Store.open(folder.appendingPathComponent("store.sqlite").path)
@@ -101,12 +106,12 @@ final class Subjects: @unchecked Sendable {
 
     private func newKey() -> Int64 { Int64.random(in: 0 ... .max, using: &generator) }
 
-    /// A value of 300 bytes, each time another one.
-    func value() -> Data {
+    /// A value, each time another one.
+    func value(_ count: Int = 300) -> Data {
         edition &+= 0x9E37_79B9_7F4A_7C15
-        var data = Data(count: 300)
+        var data = Data(count: count)
         data.withUnsafeMutableBytes { bytes in
-            for place in stride(from: 0, to: 296, by: 8) {
+            for place in stride(from: 0, to: count - 7, by: 8) {
                 bytes.storeBytes(of: edition &* UInt64(place + 1), toByteOffset: place, as: UInt64.self)
             }
         }
