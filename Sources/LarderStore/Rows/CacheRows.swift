@@ -23,7 +23,7 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
         let operation = try writingFiles(of: operation)
-        return try settled(
+        return try discardingUnwritten(
             operation.files,
             Result { () throws(StoreError) in
                 try store.writer.run(.rows(operation, declaration), apply: apply)
@@ -45,12 +45,12 @@ package final class CacheRows: Sendable {
         } catch {
             result = .failure(error)
         }
-        return try await files.onQueue { try self.settled(written.files, result) }
+        return try await files.onQueue { try self.discardingUnwritten(written.files, result) }
     }
 
     // MARK: Accesses
 
-    /// Notes that an entry was served that memory did not have.
+    /// Notes a read that memory could not serve.
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
         let grain = min(accessGrain, (facts.slidingAge ?? .max) / 16)
         let access = Access(
@@ -86,8 +86,8 @@ package final class CacheRows: Sendable {
 
     /// Discards the files of an operation that has written no row.
     ///
-    /// After a failure in the transaction nobody knows which file is named, and the sweep decides.
-    private func settled<E>(_ written: [String], _ result: Result<Outcome, E>) throws(E) -> Outcome {
+    /// After a COMMIT that failed a row may name the file, so the sweep decides.
+    private func discardingUnwritten<E>(_ written: [String], _ result: Result<Outcome, E>) throws(E) -> Outcome {
         if !written.isEmpty {
             let isUnwritten: Bool =
                 switch result {

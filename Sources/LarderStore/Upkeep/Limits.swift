@@ -9,7 +9,7 @@ package struct Limits: Hashable, Sendable {
         (self.count, self.size) = (count, size)
     }
 
-    /// Returns what has to go so that the limits hold.
+    /// Returns the entries and bytes to remove so that the limits hold.
     ///
     /// - Parameter isExact: A Boolean value that indicates whether no more may go. If not, a twentieth of the limit goes at
     ///   least, so that not every write has to remove.

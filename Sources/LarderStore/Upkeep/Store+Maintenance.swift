@@ -52,7 +52,7 @@ extension CacheRows {
         try store.writer.read { try $0.trim(declaration, to: limits) }
     }
 
-    /// Leaves expired entries for a time, for all handles: the longest that anybody has asked for.
+    /// Leaves expired entries for a time, for all handles: the longest time that any handle asked for.
     package func keepExpired(_ milliseconds: Int64) throws(StoreError) {
         try store.writer.slice { try $0.change(declaration) { $0.keepsExpired = max($0.keepsExpired, milliseconds) } }
     }

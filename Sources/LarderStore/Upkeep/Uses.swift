@@ -81,7 +81,7 @@ package final class Uses: Sendable {
     }
 }
 
-/// What a store tells and asks the memory in front of a cache.
+/// The memory tier of a cache, as the store calls it.
 ///
 /// It is called under the writer's lock, so it takes leaf locks alone and calls nothing of the store.
 package protocol CacheMemory: AnyObject, Sendable {
@@ -93,7 +93,7 @@ package protocol CacheMemory: AnyObject, Sendable {
     func takeActivity() -> [Int64: Int64]
 }
 
-/// A row that the store removed by itself, or by a tag.
+/// A row that the store removed by age, limit or tag.
 package struct RemovedRow: Sendable {
     package enum Cause: Sendable {
         case expired, evicted, removed

@@ -116,7 +116,7 @@ extension WriterState {
             try result.get()
         }
         try insertTags(meta.tags, in: cache.id, id: id, revision)
-        if let old { try replaced(old, by: revision, entry, in: cache.id) }
+        if let old { try noteReplacement(of: old, by: revision, entry, in: cache.id) }
         (now, lastWrittenID) = (entry.writtenAt, id)
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
@@ -151,7 +151,8 @@ extension WriterState {
     }
 
     /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
-    private func replaced(_ old: RowFacts, by revision: Int64, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError)
+    private func noteReplacement(of old: RowFacts, by revision: Int64, _ entry: EntryWrite, in cache: Int64)
+        throws(SQLiteError)
     {
         if let file = old.file { displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)

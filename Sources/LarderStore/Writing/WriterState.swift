@@ -24,6 +24,7 @@ package final class WriterState {
 
     /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
     var epoch: UInt32 = 0
+
     // MARK: Upkeep
 
     /// The milliseconds that a call waits for other processes.
@@ -124,9 +125,9 @@ package final class WriterState {
             throw error
         }
         discardedFiles += displacedFiles
-        for (name, rows) in removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
+        for (name, rows) in removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
         // The log has begun again.
         if connection.logPages < logPages { copyPages = Self.checkpointPages }
         logPages = connection.logPages
