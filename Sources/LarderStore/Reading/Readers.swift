@@ -81,24 +81,6 @@ final class Readers: Sendable {
         for slot in slots { slot.wait { $0.release() } }
     }
 
-    /// Runs `body` while no read transaction is open and none begins.
-    func whileReleased<R>(_ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
-        try whileReleased(slots[...], body)
-    }
-
-    private func whileReleased<R>(
-        _ rest: ArraySlice<OwnedLock<Reader>>, _ body: () throws(SQLiteError) -> R
-    ) throws(SQLiteError) -> R {
-        guard let slot = rest.first else { return try body() }
-        var result: Result<R, SQLiteError>?
-        slot.wait { reader in
-            reader.release()
-            result = Result { () throws(SQLiteError) in try whileReleased(rest.dropFirst(), body) }
-        }
-        guard let result else { return try body() }
-        return try result.get()
-    }
-
     /// Releases the transactions a second after the first of them began.
     private func scheduleRelease() {
         guard !isReleaseScheduled.load(ordering: .relaxed),
