@@ -7,7 +7,7 @@ extension Connection {
         try execute("PRAGMA incremental_vacuum(\(pages))")
     }
 
-    /// Writes the whole file anew, without empty pages and unused bytes.
+    /// Rewrites the whole file without empty pages and unused bytes.
     package mutating func vacuum() throws(SQLiteError) { try execute("VACUUM") }
 
     /// What SQLite finds wrong with the file, a sentence each; takes reading every page.

@@ -134,7 +134,7 @@ struct AgeTests {
         try expectRemoval(after: 1_001_000, store, rows)
     }
 
-    @Test func `an entry that was written in the future is served until its age is over`() throws {
+    @Test func `an entry with a later moment of its write is served until it has expired`() throws {
         let (store, rows) = try open(.sinceWrite(5000))
         try rows.run(.put([EntryWrite(1, "x", at: clock.now + 100_000)], if: .always))
         #expect(try rows.count(at: clock.now) == 1)

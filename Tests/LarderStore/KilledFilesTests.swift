@@ -18,13 +18,7 @@ struct KilledFilesTests {
         for round in 0..<rounds {
             let child = try ChildProcess(
                 "larder-test-rows", ["files", "\(random.seed)", "\(done)", place.path, "\(Self.times)"])
-            var acknowledged = 0
-            for _ in 0..<Int.random(in: 1...40, using: &random) {
-                let line = try #require(child.line())
-                acknowledged = try #require(Int(line))
-            }
-            child.kill()
-            while let line = child.line() { acknowledged = Int(line) ?? acknowledged }
+            let acknowledged = try child.kill(after: .random(in: 1...40, using: &random))
             model.advance(to: acknowledged)
             let store = try place.open()
             let rows = try store.open(.rows)

@@ -11,13 +11,7 @@ struct KilledWriterTests {
         var (done, model) = (0, RowsModel(seed: random.seed))
         for round in 0..<(LongTests.areEnabled ? 200 : 20) {
             let child = try ChildProcess("larder-test-rows", ["change", "\(random.seed)", "\(done)", place.path])
-            var acknowledged = 0
-            for _ in 0..<Int.random(in: 1...40, using: &random) {
-                let line = try #require(child.line())
-                acknowledged = try #require(Int(line))
-            }
-            child.kill()
-            while let line = child.line() { acknowledged = Int(line) ?? acknowledged }
+            let acknowledged = try child.kill(after: .random(in: 1...40, using: &random))
             model.advance(to: acknowledged)
             let store = try place.open()
             let rows = try store.open(.rows)
@@ -51,5 +45,19 @@ struct KilledWriterTests {
         var found: [Int64: String] = [:]
         for key in 0..<RowsModel.keys { found[key] = try rows.text(key) }
         return found
+    }
+}
+
+extension ChildProcess {
+    /// Kills a program that prints numbers after so many of them, and returns the last one that it printed.
+    func kill(after count: Int) throws -> Int {
+        var last = 0
+        for _ in 0..<count {
+            let line = try #require(self.line())
+            last = try #require(Int(line))
+        }
+        kill()
+        while let line = self.line() { last = Int(line) ?? last }
+        return last
     }
 }

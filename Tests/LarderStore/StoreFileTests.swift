@@ -60,4 +60,18 @@ struct StoreFileTests {
         for (index, store) in stores.enumerated() { try store.open(.a).put(Int64(index), "x") }
         #expect(try stores[0].open(.a).totals().count == 8)
     }
+
+    @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
+    func `for power loss a value file and its folder are on the disk before the row is committed`() throws {
+        let child = try ChildProcess(
+            "larder-test-rows", ["sync", place.path],
+            through: Strace.wrapper("-y", "-e", "trace=fsync,fdatasync", log: place.folder("log")))
+        #expect(try child.finish().lines == ["acknowledged"])
+        let files = place.folder("store.files").path
+        let synced = try String(contentsOf: place.folder("log"), encoding: .utf8)
+            .matches(of: /f(?:data)?sync\(\d+<([^>]*)>/).map { String($0.output.1) }
+        let file = try #require(synced.firstIndex { $0.hasPrefix(files + "/") })
+        #expect(synced.dropFirst(file + 1).first == files)
+        #expect(synced.dropFirst(file + 2).first?.hasSuffix("store.sqlite-wal") == true, "\(synced)")
+    }
 }

@@ -17,24 +17,24 @@ extension Store {
     ///
     /// Files that no row names are deleted if they are an hour old.
     @discardableResult
-    package func maintain() throws(StoreError) -> MaintenanceReport { try upkeep.pass(isWhole: true) }
+    package func maintain() throws(StoreError) -> MaintenanceReport { try upkeep.doChores(isWhole: true) }
 
     /// Sets the limits of the store, and holds them.
     package func setLimits(_ limits: StoreLimits) throws(StoreError) {
-        try writer.slice { try $0.setLimits(limits) }
+        try writer.runBatch { try $0.setLimits(limits) }
     }
 
     /// Removes the entries of all caches that have a tag, and returns their number.
     @discardableResult
     package func removeAll(tagged tag: String) throws(StoreError) -> Int {
-        try writer.slice { try $0.removeTagged(tag, in: nil) }
+        try writer.runBatch { try $0.removeTagged(tag, in: nil) }
     }
 }
 
 extension CacheRows {
     /// Sets the limits of the cache, for all its handles, and holds them.
     package func setLimits(_ limits: Limits) throws(StoreError) {
-        try store.writer.slice { state in
+        try store.writer.runBatch { state in
             try state.change(declaration) { $0.limits = limits }
             state.forgetWaits()
         }
@@ -43,7 +43,7 @@ extension CacheRows {
     /// Removes the entries that have a tag, and returns their number.
     @discardableResult
     package func removeAll(tagged tag: String) throws(StoreError) -> Int {
-        try store.writer.slice { try $0.removeTagged(tag, in: declaration) }
+        try store.writer.runBatch { try $0.removeTagged(tag, in: declaration) }
     }
 
     /// Removes expired and least recently used entries until the cache is within limits, and returns their number.
@@ -54,7 +54,9 @@ extension CacheRows {
 
     /// Leaves expired entries for a time, for all handles: the longest time that any handle asked for.
     package func keepExpired(_ milliseconds: Int64) throws(StoreError) {
-        try store.writer.slice { try $0.change(declaration) { $0.keepsExpired = max($0.keepsExpired, milliseconds) } }
+        try store.writer.runBatch {
+            try $0.change(declaration) { $0.keepsExpired = max($0.keepsExpired, milliseconds) }
+        }
     }
 
     /// Removes all entries, and returns when none of their bytes is left in the files of the store.

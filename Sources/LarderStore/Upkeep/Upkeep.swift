@@ -3,8 +3,7 @@ internal import Synchronization
 
 /// Does the chores of a store on a timer: stamps of accesses, expired rows, limits, retired rows, orphaned files, the log.
 ///
-/// It has one timer, and none while nothing can be due. A pass runs on the timer's thread, in transactions of at most 500
-/// rows.
+/// It has one timer, and none while nothing can be due. It runs on the timer's thread, in transactions of at most 500 rows.
 final class Upkeep: Sendable {
     private struct State {
         /// Nil once it is stopped.
@@ -12,15 +11,15 @@ final class Upkeep: Sendable {
         /// The moment of the timer, by the store's clock.
         var due: Int64?
         var cancelTimer: (@Sendable () -> Void)?
-        /// A Boolean value that indicates whether a timer's pass runs.
+        /// A Boolean value that indicates whether the timer's thread does chores, or an erase does.
         var isRunning = false
-        /// The moments before which no pass looks for expired rows and files, and that of the last activity that was written.
+        /// The earliest moments of the next sweeps of rows and of files, and that of the last write of counters.
         var (nextSweep, lastActivity) = (Int64.min, Int64.min)
         var nextFileSweep = Int64.min
 
         init(_ writer: Writer) { self.writer = writer }
 
-        /// Returns whether no other pass runs.
+        /// Returns whether nothing else was running.
         mutating func begin() -> Bool {
             defer { isRunning = true }
             return !isRunning
@@ -40,7 +39,7 @@ final class Upkeep: Sendable {
 
     // MARK: The timer
 
-    /// Asks for a pass at a moment.
+    /// Schedules the chores at a moment.
     func ask(at moment: Int64, from now: Int64) {
         guard moment < due.load(ordering: .relaxed) else { return }
         // The later timer is cancelled outside the lock.
@@ -56,16 +55,16 @@ final class Upkeep: Sendable {
         later?()
     }
 
-    /// Asks for a pass soon after the moment at which a row can be removed for its age.
+    /// Schedules the chores after a row expires.
     ///
-    /// It comes within a sixteenth of the time until then: at least a second, at most a minute.
+    /// They begin within a sixteenth of the time until then: at least a second, at most a minute.
     func ask(forRemovalAt moment: Int64, from now: Int64) {
         let moment = max(moment, now)
         let slack = min(60_000, max(1000, moment.subtractingSaturated(now) / 16))
         ask(at: moment.addingSaturated(slack), from: now)
     }
 
-    /// Cancels the timer, and ends a pass with its slice; later calls schedule nothing.
+    /// Cancels the timer, and ends running chores with their batch; later calls schedule nothing.
     func stop() {
         let (writer, cancel) = state.withLock { state in
             defer { (state.writer, state.cancelTimer) = (nil, nil) }
@@ -85,20 +84,20 @@ final class Upkeep: Sendable {
         }
         guard let isFirst else { return }
         let now = time.now()
-        // One pass at a time.
+        // One timer's thread at a time.
         guard isFirst else { return ask(at: now.addingSaturated(1000), from: now) }
         do throws(StoreError) {
-            _ = try pass(isWhole: false)
+            _ = try doChores(isWhole: false)
         } catch {
             if error.code != .closed { ask(at: now.addingSaturated(60_000), from: now) }
         }
         state.withLock { $0.isRunning = false }
     }
 
-    // MARK: A pass
+    // MARK: The chores
 
     /// Does the chores that are due, or all there are.
-    func pass(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
+    func doChores(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
         let now = time.now()
         var report = MaintenanceReport()
         try stampAccesses()
@@ -117,7 +116,7 @@ final class Upkeep: Sendable {
 
     /// Clears a cache, and returns when none of the removed bytes is left in the files of the store.
     ///
-    /// No pass of the timer runs meanwhile.
+    /// The timer's thread waits in the meantime.
     func erase(_ clear: () throws(StoreError) -> Void) throws(StoreError) {
         let deadline = try writer.deadline()
         while !state.withLock({ $0.begin() }) { try deadline.pause() }
@@ -130,7 +129,7 @@ final class Upkeep: Sendable {
         while try !writer.read({ try $0.emptyLog() }) { try deadline.pause() }
     }
 
-    /// Throws `.closed` once upkeep is stopped, which ends a pass.
+    /// Throws `.closed` once upkeep is stopped, which ends running chores.
     private var writer: Writer {
         get throws(StoreError) {
             guard let writer = state.withLock({ $0.writer }) else { throw .closed }
@@ -140,13 +139,13 @@ final class Upkeep: Sendable {
 
     private func stampAccesses() throws(StoreError) {
         let accesses = try writer.read { $0.takeAccesses(isExact: false) }
-        for slice in accesses.slices() { try writer.slice { try $0.stamp(slice, isExact: false) } }
+        for batch in accesses.batches() { try writer.runBatch { try $0.stamp(batch, isExact: false) } }
     }
 
     /// Adds what counters have gained, at most once an hour.
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
         guard isWhole || now >= state.withLock({ $0.lastActivity.addingSaturated(3_600_000) }) else { return }
-        try writer.slice { try $0.addActivity($0.takeActivity(), day: now / 86_400_000) }
+        try writer.runBatch { try $0.addActivity($0.takeActivity(), day: now / 86_400_000) }
         state.withLock { $0.lastActivity = now }
     }
 
@@ -157,8 +156,8 @@ final class Upkeep: Sendable {
         guard let first = try writer.read({ try $0.nextRemoval() }) else { return 0 }
         var (count, earliest) = (0, state.withLock { $0.nextSweep })
         if first < now, isWhole || now >= earliest {
-            var sweep = try writer.slice { try $0.beginSweep(at: now) }
-            while sweep.next != nil { count += try writer.slice { try $0.sweepSlice(&sweep) } }
+            var sweep = try writer.runBatch { try $0.beginSweep(at: now) }
+            while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
             try writer.read { $0.endSweep(sweep) }
             earliest = now.addingSaturated(20 * max(0, time.now().subtractingSaturated(now)))
             state.withLock { $0.nextSweep = earliest }
@@ -170,9 +169,9 @@ final class Upkeep: Sendable {
     private func reclaim() throws(StoreError) -> Int {
         var count = 0
         while true {
-            let slice = try writer.slice { try $0.reclaim(atMost: WriterState.sliceLimit) }
-            count += slice.deleted
-            if slice.isDone { return count }
+            let batch = try writer.runBatch { try $0.reclaim(atMost: WriterState.batchLimit) }
+            count += batch.deleted
+            if batch.isDone { return count }
         }
     }
 
@@ -180,9 +179,9 @@ final class Upkeep: Sendable {
     private func sweepFiles(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
         guard let files, isWhole || now >= state.withLock({ $0.nextFileSweep }) else { return 0 }
         var (count, hasYoung) = (0, false)
-        for slice in try StoreError.translating({ try files.names() }).slices() {
-            try writer.slice { state in
-                let swept = try state.sweepFiles(slice, at: now)
+        for batch in try StoreError.translating({ try files.names() }).batches() {
+            try writer.runBatch { state in
+                let swept = try state.sweepFiles(batch, at: now)
                 count += swept.deleted
                 hasYoung = hasYoung || swept.hasYoung
             }
@@ -195,10 +194,10 @@ final class Upkeep: Sendable {
 }
 
 extension Array {
-    /// The elements in slices of the size of a transaction.
-    fileprivate func slices() -> [ArraySlice<Element>] {
-        stride(from: 0, to: count, by: WriterState.sliceLimit).map {
-            self[$0..<Swift.min(count, $0 + WriterState.sliceLimit)]
+    /// The elements in batches of the size of a transaction.
+    fileprivate func batches() -> [ArraySlice<Element>] {
+        stride(from: 0, to: count, by: WriterState.batchLimit).map {
+            self[$0..<Swift.min(count, $0 + WriterState.batchLimit)]
         }
     }
 }

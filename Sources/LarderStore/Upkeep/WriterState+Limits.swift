@@ -4,7 +4,7 @@ internal import LarderSQLite
 /// Limits: expired rows go first, then the least recently used.
 extension WriterState {
     /// The most rows that are deleted in one transaction.
-    static let sliceLimit = 500
+    static let batchLimit = 500
 
     /// Sets the limits of the store.
     func setLimits(_ limits: StoreLimits) throws(SQLiteError) {
@@ -122,7 +122,7 @@ extension WriterState {
         else { return }
         var (sweep, count) = (Sweep(now: now), 0)
         for _ in 0..<10 where sweep.next != nil {
-            count += try transaction(until: Deadline(in: waiting)) { try $0.sweepSlice(&sweep) }
+            count += try transaction(until: Deadline(in: waiting)) { try $0.sweepBatch(&sweep) }
         }
         if count == 0 { nextSweep = now.addingSaturated(1000) }
     }
@@ -143,14 +143,14 @@ extension WriterState {
                     (victims, chosenIn) = (try leastRecentlyUsed(of: cache, atMost: limit)[...], epoch)
                     areLast = victims.count < limit
                 }
-                for id in victims.prefix(Self.sliceLimit) where rest.count > 0 || rest.size > 0 {
+                for id in victims.prefix(Self.batchLimit) where rest.count > 0 || rest.size > 0 {
                     guard let (facts, generation) = try connection.facts(id) else { continue }
                     // The last written row is kept, and counted as removed.
                     if id != lastWrittenID { try remove(facts, from: generation, .evicted) }
                     rest += Totals(count: -1, size: -facts.size)
                 }
             }
-            victims = victims.dropFirst(Self.sliceLimit)
+            victims = victims.dropFirst(Self.batchLimit)
             // A damaged index names rows that are not there.
             if rest == before { return false }
         }

@@ -17,8 +17,8 @@ extension WriterState {
     }
 
     /// Removes the expired rows of a batch, and returns their number.
-    func sweepSlice(_ sweep: inout Sweep) throws -> Int {
-        let ids = try findExpired(&sweep, atMost: Self.sliceLimit)
+    func sweepBatch(_ sweep: inout Sweep) throws -> Int {
+        let ids = try findExpired(&sweep, atMost: Self.batchLimit)
         for id in ids {
             if let (facts, generation) = try connection.facts(id) { try remove(facts, from: generation, .expired) }
         }
@@ -90,17 +90,16 @@ extension WriterState {
     }
 
     /// Gives empty pages back to the disk.
+    ///
+    /// The watch takes the commits for those of another store.
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
         var (rest, free) = (count, try connection.freePages())
-        guard free > 0 else { return }
         while rest > 0 && free > 0 {
             try connection.vacuum(pages: 1000)
             copyLog()
             let left = try connection.freePages()
             (rest, free) = (rest - 1000, left < free ? left : 0)
         }
-        // The commits pass for those of another store.
-        epoch = 0
     }
 }
 

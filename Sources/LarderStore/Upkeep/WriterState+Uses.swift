@@ -1,7 +1,7 @@
 internal import LarderSQLite
 
 extension WriterState {
-    /// Writes accesses that were not written yet to `used`: those of the ring and of memory, in the order of use.
+    /// Writes the accesses to `used` that reads have noted and that memory has.
     ///
     /// - Parameter isExact: A Boolean value that indicates whether each counts. If not, only those do whose stored access is
     ///   older than the grain.

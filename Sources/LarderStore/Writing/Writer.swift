@@ -258,7 +258,7 @@ final class Writer: Sendable {
     }
 
     /// Runs a part of the upkeep in a transaction of its own, on this thread.
-    func slice<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+    func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
         try StoreError.translating { try exclusive(body) }
     }
 

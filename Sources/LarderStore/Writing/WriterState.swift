@@ -23,7 +23,7 @@ package final class WriterState {
     var counts: [Int64: RowCount] = [:]
 
     /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
-    var epoch: UInt32 = 0
+    private(set) var epoch: UInt32 = 0
 
     // MARK: Upkeep
 
@@ -210,10 +210,11 @@ package final class WriterState {
     }
 
     /// Rewrites the database without unused bytes.
+    ///
+    /// The watch takes the commit for one of another store.
     func vacuum() throws(SQLiteError) {
         connection.setBusyTimeout(Int32(clamping: busyTimeout))
         try connection.vacuum()
-        epoch = 0
     }
 
     /// Copies the log and begins it again, and returns false if another process keeps frames in it.
@@ -221,7 +222,6 @@ package final class WriterState {
         guard guardian != nil else { return true }
         copyLog()
         do { try connection.shrinkLog() } catch { if error.code != .busy { throw error } }
-        epoch = 0
         (logPages, copyPages) = (connection.logPages, Self.checkpointPages)
         return logPages < 10
     }

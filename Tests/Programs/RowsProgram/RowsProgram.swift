@@ -15,6 +15,7 @@ struct RowsProgram {
                 seed: UInt64(arguments[2]) ?? 0, done: Int(arguments[3]) ?? 0, arguments[4],
                 times: Int(arguments[5]) ?? 1, maintainingAfter: 7)
         case "exceed" where arguments.count == 3: try await exceed(arguments[2])
+        case "sync" where arguments.count == 3: try sync(arguments[2])
         case "share" where arguments.count == 6:
             try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
         default: exit(2)
@@ -100,6 +101,16 @@ struct RowsProgram {
             }
         }
         print("done")
+    }
+
+    /// Puts an entry that is kept in a file, so that it survives a loss of power.
+    private static func sync(_ path: String) throws {
+        var options = Store.Options()
+        options.durability = .powerLoss
+        let rows = try Store.open(path, options).open(.rows, inlineLimit: 100)
+        try rows.run(
+            .put([EntryWrite(key: .integer(1), payload: Data(count: 9000), writtenAt: 0)], if: .always))
+        print("acknowledged")
     }
 
     /// Puts a small and a large entry in one batch, of which the large one exceeds the size that a file may have.
