@@ -9,7 +9,7 @@ internal import Foundation
 enum RowChecksum {
     /// Returns the hash of a payload, or of the bytes of a value file.
     static func ofPayload(_ payload: Data) -> Int64 {
-        Int64(bitPattern: payload.withUnsafeBytes { Checksum.xxh3($0) })
+        Int64(bitPattern: payload.withUnsafeBytes { Checksum.of($0) })
     }
 
     /// Returns the hash of the other columns.
@@ -24,10 +24,10 @@ enum RowChecksum {
         case .integer(let number): hash = folded(UInt64(bitPattern: number), into: hash &+ 1)
         case .text(let text):
             var text = text
-            hash = folded(text.withUTF8 { Checksum.xxh3(UnsafeRawBufferPointer($0)) }, into: hash &+ 2)
-        case .blob(let bytes): hash = folded(bytes.withUnsafeBytes { Checksum.xxh3($0) }, into: hash &+ 3)
+            hash = folded(text.withUTF8 { Checksum.of(UnsafeRawBufferPointer($0)) }, into: hash &+ 2)
+        case .blob(let bytes): hash = folded(bytes.withUnsafeBytes { Checksum.of($0) }, into: hash &+ 3)
         }
-        if let meta { hash = folded(meta.withUnsafeBytes { Checksum.xxh3($0) }, into: hash) }
+        if let meta { hash = folded(meta.withUnsafeBytes { Checksum.of($0) }, into: hash) }
         return Int64(bitPattern: hash)
     }
 

@@ -1,141 +1,44 @@
-/// XXH3 with 64 bits: a fast checksum with a published definition, against damage and not against forgers.
+/// A fast hash of 64 bits, against damage and not against forgers.
 ///
-/// It takes 64 bytes at a time in eight lanes, which the compiler lays into vector registers.
+/// Four lanes take 16 bytes each at a time, multiply the halves to 128 bits and fold these.
 ///
-/// Safety: The buffer is valid for the time of the call. Each function is called for a range of lengths and reads
-/// between the start and `count` only; the secret is longer than the largest offset into it.
+/// Safety: The buffer is valid for the time of the call, and is read between its start and its end.
 package enum Checksum {
     /// Returns the checksum of `bytes`.
-    package static func xxh3(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        secret.withUnsafeBytes { secret in
-            guard let key = secret.baseAddress else { return 0 }
-            guard let start = bytes.baseAddress, bytes.count > 0 else { return finish(word(key, 56) ^ word(key, 64)) }
-            return switch bytes.count {
-            case ...16: short(start, bytes.count, key)
-            case ...128: medium(start, bytes.count, key)
-            case ...240: longer(start, bytes.count, key)
-            default: long(start, bytes.count, key)
-            }
+    package static func of(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash = UInt64(bytes.count) ^ keys.0
+        guard let start = bytes.baseAddress else { return hash }
+        func word(_ place: Int) -> UInt64 {
+            UInt64(littleEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self))
         }
-    }
-
-    // MARK: Up to 240 bytes
-
-    private static func short(_ start: UnsafeRawPointer, _ count: Int, _ key: UnsafeRawPointer) -> UInt64 {
-        if count > 8 {
-            let low = word(start, 0) ^ word(key, 24) ^ word(key, 32)
-            let high = word(start, count &- 8) ^ word(key, 40) ^ word(key, 48)
-            return mixed(UInt64(count) &+ low.byteSwapped &+ high &+ folded(low, high))
+        var (place, lanes) = (0, keys)
+        while place &+ 64 <= bytes.count {
+            lanes.0 = folded(lanes.0 ^ word(place), keys.1 ^ word(place &+ 8))
+            lanes.1 = folded(lanes.1 ^ word(place &+ 16), keys.2 ^ word(place &+ 24))
+            lanes.2 = folded(lanes.2 ^ word(place &+ 32), keys.3 ^ word(place &+ 40))
+            lanes.3 = folded(lanes.3 ^ word(place &+ 48), keys.0 ^ word(place &+ 56))
+            place &+= 64
         }
-        if count >= 4 {
-            let both = UInt64(half(start, count &- 4)) &+ UInt64(half(start, 0)) << 32
-            var hash = both ^ word(key, 8) ^ word(key, 16)
-            hash ^= (hash << 49 | hash >> 15) ^ (hash << 24 | hash >> 40)
-            hash &*= 0x9FB2_1C65_1E98_DF25
-            hash ^= (hash >> 35) &+ UInt64(count)
-            hash &*= 0x9FB2_1C65_1E98_DF25
-            return hash ^ hash >> 28
+        for lane in [lanes.0, lanes.1, lanes.2, lanes.3] where place > 0 { hash = folded(hash ^ lane, keys.1) &+ lane }
+        while place &+ 8 <= bytes.count {
+            hash = folded(hash ^ word(place), keys.2) &+ word(place)
+            place &+= 8
         }
-        func byte(_ place: Int) -> UInt64 { UInt64(start.load(fromByteOffset: place, as: UInt8.self)) }
-        let all = byte(0) << 16 | byte(count >> 1) << 24 | byte(count &- 1) | UInt64(count) << 8
-        return finish(all ^ UInt64(half(key, 0) ^ half(key, 4)))
-    }
-
-    private static func medium(_ start: UnsafeRawPointer, _ count: Int, _ key: UnsafeRawPointer) -> UInt64 {
-        var sum = UInt64(count) &* primes.0
-        // From both ends to the middle.
-        for pair in (0...(count &- 1) / 32).reversed() {
-            sum &+= mix16(start + 16 &* pair, key + 32 &* pair)
-            sum &+= mix16(start + (count &- 16 &* (pair &+ 1)), key + (32 &* pair &+ 16))
+        var rest: UInt64 = 0
+        while place < bytes.count {
+            rest = rest << 8 | UInt64(bytes[place])
+            place &+= 1
         }
-        return mixed(sum)
+        return folded(hash ^ rest, keys.3) &+ rest
     }
 
-    private static func longer(_ start: UnsafeRawPointer, _ count: Int, _ key: UnsafeRawPointer) -> UInt64 {
-        var sum = UInt64(count) &* primes.0
-        for place in 0..<8 { sum &+= mix16(start + 16 &* place, key + 16 &* place) }
-        sum = mixed(sum)
-        for place in 8..<count / 16 { sum &+= mix16(start + 16 &* place, key + (16 &* (place &- 8) &+ 3)) }
-        return mixed(sum &+ mix16(start + (count &- 16), key + 119))
-    }
-
-    private static func mix16(_ start: UnsafeRawPointer, _ key: UnsafeRawPointer) -> UInt64 {
-        folded(word(start, 0) ^ word(key, 0), word(start, 8) ^ word(key, 8))
-    }
-
-    // MARK: More
-
-    private typealias Lanes = SIMD8<UInt64>
-
-    private static func long(_ start: UnsafeRawPointer, _ count: Int, _ key: UnsafeRawPointer) -> UInt64 {
-        var lanes = Lanes(
-            0xC2B2_AE3D, primes.0, primes.1, primes.2, primes.3, 0x85EB_CA77, primes.4, 0x9E37_79B1)
-        let blocks = (count &- 1) / 1024
-        for block in 0..<blocks {
-            let block = start + block &* 1024
-            for stripe in 0..<16 { add(block + stripe &* 64, key + stripe &* 8, &lanes) }
-            lanes = ((lanes ^ (lanes &>> 47)) ^ (key + 128).loadUnaligned(as: Lanes.self)) &* 0x9E37_79B1
-        }
-        let rest = start + blocks &* 1024
-        for stripe in 0..<(count &- 1 &- blocks &* 1024) / 64 { add(rest + stripe &* 64, key + stripe &* 8, &lanes) }
-        add(start + (count &- 64), key + 121, &lanes)
-        var sum = UInt64(count) &* primes.0
-        for pair in 0..<4 {
-            sum &+= folded(
-                lanes[2 &* pair] ^ word(key, 11 &+ 16 &* pair), lanes[2 &* pair &+ 1] ^ word(key, 19 &+ 16 &* pair))
-        }
-        return mixed(sum)
-    }
-
-    /// Takes 64 bytes in.
-    @inline(__always)
-    private static func add(_ start: UnsafeRawPointer, _ key: UnsafeRawPointer, _ lanes: inout Lanes) {
-        let data = start.loadUnaligned(as: Lanes.self)
-        let keyed = data ^ key.loadUnaligned(as: Lanes.self)
-        lanes &+= Lanes(data[1], data[0], data[3], data[2], data[5], data[4], data[7], data[6])
-        lanes &+= (keyed & 0xFFFF_FFFF) &* (keyed &>> 32)
-    }
-
-    // MARK: Steps
-
-    private static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    /// Returns the product of two numbers, one half laid over the other.
+    static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
         return product.high ^ product.low
     }
 
-    private static func mixed(_ sum: UInt64) -> UInt64 {
-        let hash = (sum ^ sum >> 37) &* 0x1656_6791_9E37_79F9
-        return hash ^ hash >> 32
-    }
-
-    private static func finish(_ sum: UInt64) -> UInt64 {
-        var hash = (sum ^ sum >> 33) &* primes.1
-        hash = (hash ^ hash >> 29) &* primes.2
-        return hash ^ hash >> 32
-    }
-
-    private static func word(_ start: UnsafeRawPointer, _ offset: Int) -> UInt64 {
-        UInt64(littleEndian: start.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-    }
-
-    private static func half(_ start: UnsafeRawPointer, _ offset: Int) -> UInt32 {
-        UInt32(littleEndian: start.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-    }
-
-    // MARK: Numbers of the definition
-
-    private static let primes: (UInt64, UInt64, UInt64, UInt64, UInt64) = (
-        0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x85EB_CA77_C2B2_AE63,
-        0x27D4_EB2F_1656_67C5
+    private static let keys: (UInt64, UInt64, UInt64, UInt64) = (
+        0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3
     )
-
-    /// The secret of the definition, which everybody knows.
-    private static let secret: [UInt64] = [
-        0xBE4B_A423_396C_FEB8, 0x1CAD_21F7_2C81_017C, 0xDB97_9083_E96D_D4DE, 0x1F67_B3B7_A4A4_4072,
-        0x78E5_C0CC_4EE6_79CB, 0x2172_FFCC_7DD0_5A82, 0x8E24_43F7_7446_08B8, 0x4C26_3A81_E690_35E0,
-        0xCB00_C391_BB52_283C, 0xA32E_531B_8B65_D088, 0x4EF9_0DA2_9748_6471, 0xD8AC_DEA9_46EF_1938,
-        0x3F34_9CE3_3F76_FAA8, 0x1D4F_0BC7_C7BB_DCF9, 0x3159_B4CD_4BE0_518A, 0x6473_78D9_C97E_9FC8,
-        0xC3EB_D334_83AC_C5EA, 0xEB63_13FA_FFA0_81C5, 0x49DA_F0B7_51DD_0D17, 0x9E68_D429_2655_16D3,
-        0xFCA1_477D_58BE_162B, 0xCE31_D07A_D1B8_F88F, 0x2804_1695_8F3A_CB45, 0x7E40_4BBB_CAFB_D7AF,
-    ]
 }
