@@ -61,8 +61,8 @@ let package = Package(
         .testTarget(
             name: "DurabilityTests",
             dependencies: [
-                "Larder", "LarderSQLite", "LarderTestSupport", "larder-test-store", "larder-test-cache",
-                "larder-test-peer",
+                "Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-store", "larder-test-cache",
+                "larder-test-peer", "larder-test-rows",
             ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),

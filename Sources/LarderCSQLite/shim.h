@@ -11,11 +11,13 @@
 #include <fcntl.h>
 #include <mach/mach.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #elif defined(__linux__)
 #if __has_include(<linux/openat2.h>)
 #include <linux/openat2.h>
 #endif
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -225,6 +227,17 @@ static inline uint32_t larder_wal_header_changes(larder_wal_header header) { ret
 static inline uint32_t larder_wal_frames(const volatile void *region) { return ((const volatile uint32_t *)region)[4]; }
 static inline uint32_t larder_wal_pages(const volatile void *region) { return ((const volatile uint32_t *)region)[5]; }
 static inline uint32_t larder_wal_moved(const volatile void *region) { return ((const volatile uint32_t *)region)[24]; }
+
+// Linux's number of a file system's kind, that of NFS for all of other machines elsewhere; -1 if it is not to be had.
+static inline int64_t larder_file_system(const char *path) {
+    struct statfs kind;
+    if (statfs(path, &kind) != 0) return -1;
+#if defined(__APPLE__)
+    return kind.f_flags & MNT_LOCAL ? 0 : 0x6969;
+#else
+    return (uint32_t)kind.f_type;
+#endif
+}
 
 // Opens what `path` leads to in the folder `folder`, where no name on the way may be a symbolic link. -1 with ENOSYS, or
 // EPERM in some containers, where that takes more than one call.

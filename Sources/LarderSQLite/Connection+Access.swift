@@ -25,3 +25,14 @@ package enum SQLiteLibrary {
     /// Its release, as 3040001 for 3.40.1.
     package static var version: Int32 { sqlite3_libversion_number() }
 }
+
+/// File systems of other machines, with which this one shares no memory.
+package enum NetworkDisk {
+    /// Returns whether a folder is on one.
+    package static func holds(_ folder: String) -> Bool { has(larder_file_system(folder)) }
+
+    /// Returns whether Linux has a number for NFS, SMB, CIFS, AFS, Coda or Ceph.
+    package static func has(_ kind: Int64) -> Bool {
+        [0x6969, 0x517B, 0xFE53_4D42, 0xFF53_4D42, 0x5346_414F, 0x7375_7245, 0x00C3_6400].contains(kind)
+    }
+}

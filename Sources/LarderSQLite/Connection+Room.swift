@@ -9,6 +9,11 @@ extension Connection {
         }
     }
 
+    /// Limits the pages of the database, which is never less than it has.
+    package mutating func setPageLimit(_ pages: Int32) throws(SQLiteError) {
+        try execute("PRAGMA max_page_count = \(pages)")
+    }
+
     /// Gives the main file blocks of its own for so many pages; false if they are not to be had.
     ///
     /// A file that is longer than its database is nothing odd: the next complete checkpoint cuts it.

@@ -60,4 +60,17 @@ extension Statement {
     package func bytes(_ column: Int32) -> [UInt8] {
         withBytes(column) { Array($0) }
     }
+
+    /// Copies of all values of the row.
+    package var values: [RawValue] {
+        (0..<sqlite3_column_count(handle)).map { column in
+            switch type(of: column) {
+            case .null: .null
+            case .integer: .integer(int64(column))
+            case .real: .real(double(column))
+            case .text: .text(bytes(column))
+            case .blob: .blob(bytes(column))
+            }
+        }
+    }
 }

@@ -172,20 +172,6 @@ struct ReadersTests {
         #expect(clock.pending == [clock.now + 1000])
     }
 
-    @Test func `a reader that opens another file than the writer's is refused`() throws {
-        let store = try place.open()
-        let rows = try store.open(.a)
-        try rows.put(1, "x")
-        let moved = place.folder("moved.sqlite").path
-        for suffix in ["", "-wal", "-shm"] {
-            try FileManager.default.moveItem(atPath: place.path + suffix, toPath: moved + suffix)
-        }
-        let other = try place.open()
-        try other.open(.a).put(1, "another")
-        let error = #expect(throws: StoreError.self) { _ = try rows.keys() }
-        #expect(error?.code == .storageUnavailable)
-    }
-
     // MARK: The log
 
     /// A thousand pages until the log is copied, a thousand until a write copies it, and a transaction.

@@ -9,10 +9,6 @@ struct StoreFileTests {
 
     init() throws { place = try StorePlace() }
 
-    private func code(of path: String) -> StoreError.Code? {
-        #expect(throws: StoreError.self) { try Store.open(path) }?.code
-    }
-
     @Test func `entries are there again after the store was closed`() throws {
         let store = try place.open()
         try store.open(.a).put(1, "one")
@@ -22,43 +18,29 @@ struct StoreFileTests {
         #expect(try again.open(.a).totals() == Totals(count: 1, size: 3))
     }
 
-    @Test func `missing folders are created, for their owner alone`() throws {
-        let path = place.folder("deep/er/store.sqlite").path
-        try Store.open(path).close()
-        let attributes = try FileManager.default.attributesOfItem(atPath: path)
-        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
-        let folder = try FileManager.default.attributesOfItem(atPath: place.folder("deep/er").path)
-        #expect((folder[.posixPermissions] as? NSNumber)?.intValue == 0o700)
-    }
-
-    @Test func `a file that is not a store is refused and not changed`() throws {
-        let folder = place.folder("folder").path
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        #expect(code(of: folder) == .storageUnavailable)
-        let link = place.folder("link").path
-        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: place.path)
-        #expect(code(of: link) == .storageUnavailable)
-
-        try FileSystem.makeFile(place.path)
-        var foreign = try place.otherConnection()
-        try foreign.execute("CREATE TABLE t (x); PRAGMA application_id = 7")
-        #expect(code(of: place.path) == .foreignFile)
-        try foreign.execute("PRAGMA application_id = 0")
-        #expect(code(of: place.path) == .foreignFile)
-        #expect(try foreign.texts("SELECT name FROM sqlite_schema") == ["t"])
-    }
-
-    @Test func `a store of a later release is refused`() throws {
-        try place.open().close()
-        var other = try place.otherConnection()
-        try other.execute("PRAGMA user_version = 2")
-        #expect(code(of: place.path) == .newerSchema)
-    }
-
-    @Test func `eight threads open a new file at the same moment`() throws {
-        let stores = try (0..<8).map { _ in SideThread { try place.open() } }.map { try $0.value() }
-        for (index, store) in stores.enumerated() { try store.open(.a).put(Int64(index), "x") }
-        #expect(try stores[0].open(.a).totals().count == 8)
+    @Test func `a file that was busy when it was opened again after a move is used later`() throws {
+        let (store, other) = (try place.open(busyTimeout: 200), try StorePlace())
+        let (rows, missing) = (try store.open(.a), try store.open(.named("missing")))
+        try rows.put(1, "one")
+        let replacement = try other.open()
+        try replacement.open(.a).put(1, "another")
+        try replacement.close()
+        for ending in ["", "-wal", "-shm"] {
+            let (path, moved) = (place.path + ending, place.folder("moved" + ending).path)
+            try FileManager.default.moveItem(atPath: path, toPath: moved)
+            try FileManager.default.moveItem(atPath: other.path + ending, toPath: path)
+        }
+        var writing = try place.otherConnection()
+        try writing.execute("BEGIN IMMEDIATE")
+        for code in [StoreError.Code.storageUnavailable, .busy] {
+            let error = #expect(throws: StoreError.self) { try rows.put(2, "two") }
+            #expect(error?.code == code)
+        }
+        try writing.execute("ROLLBACK")
+        #expect(try rows.text(1) == "another" && rows.text(2) == nil)
+        // It is declared in the other file too.
+        try missing.put(1, "x")
+        #expect(try missing.text(1) == "x")
     }
 
     @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))

@@ -10,10 +10,14 @@ struct StorePlace {
 
     init() throws { folder = try TemporaryFolder() }
 
-    func open(busyTimeout: Int64 = 60_000, _ clock: StoreClock = StoreClock()) throws -> Store {
+    func open(
+        busyTimeout: Int64 = 60_000, _ clock: StoreClock = StoreClock(),
+        _ change: (inout Store.Options) -> Void = { _ in }
+    ) throws -> Store {
         var options = Store.Options()
         options.busyTimeout = busyTimeout
         options.time = clock.time
+        change(&options)
         return try Store.open(path, options)
     }
 

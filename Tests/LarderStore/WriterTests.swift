@@ -266,7 +266,8 @@ struct WriterTests {
 
     @Test func `a failure of SQLite in a body is an error of the store, also if the body catches it`() throws {
         let place = try StorePlace()
-        let store = try place.open()
+        // The file stays as it is.
+        let store = try place.open { $0.recovery = .fail }
         let rows = try store.open(.a)
         try rows.put(1, "one")
         var other = try place.otherConnection()

@@ -11,7 +11,7 @@ internal import Synchronization
 package final class ValueFiles: Sendable {
     private let folder: String
     /// The database whose rows name the files.
-    private let database: (path: String, identity: FileIdentity)
+    private let database: OpenedFile
     /// A Boolean value that indicates whether a file is on the disk before its row is committed.
     private let syncs: Bool
     /// The files that wait to be overwritten, under their old names.
@@ -31,8 +31,9 @@ package final class ValueFiles: Sendable {
     /// Does the work of tasks, whose threads must not wait for the disk.
     private let queue = DispatchQueue(label: "larder.files")
 
-    init(_ database: (path: String, identity: FileIdentity), syncs: Bool) {
-        (self.database, self.syncs) = (database, syncs)
+    init(_ database: OpenedFile) {
+        self.database = database
+        syncs = database.file.options.durability == .powerLoss
         let name = database.path
         folder = (name.hasSuffix(".sqlite") ? String(name.dropLast(7)) : name) + ".files"
     }
@@ -62,9 +63,18 @@ package final class ValueFiles: Sendable {
     private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
         if try !exists() { try FileSystem.makeFolders(folder) }
         if try !recycle(for: bytes, as: name) {
+            try requireRoom(for: Int64(bytes.count))
             _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
         }
         if syncs { try FileSystem.sync(folder) }
+    }
+
+    /// Throws if the file would take the room that the log needs once the ballast was given up.
+    private func requireRoom(for size: Int64) throws(FileError) {
+        let free = try freeSpace()
+        if free < size + Ballast.size && !database.ballast.isThere {
+            throw FileError(number: ENOSPC, call: "create", path: folder)
+        }
     }
 
     private func recycle(for bytes: UnsafeRawBufferPointer, as name: String) throws(FileError) -> Bool {
@@ -82,7 +92,7 @@ package final class ValueFiles: Sendable {
     ///
     /// A file that was displaced may be overwritten at any moment, so the row is read again before this counts as damage.
     func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
-        guard let name = row.facts.file else { return row }
+        guard let name = row.facts.file else { return row.isSound ? row : nil }
         let payload = try StoreError.translating {
             try FileName.isValid(name) && exists() ? FileSystem.read(path(name), size: row.facts.payloadSize) : nil
         }
@@ -102,7 +112,11 @@ package final class ValueFiles: Sendable {
     /// old bytes. The path is good if a row names the file after this call.
     func handOut(_ name: String) throws(StoreError) -> String? {
         try StoreError.translating {
-            try FileName.isValid(name) && exists() && FileSystem.makeReadOnly(path(name)) ? path(name) : nil
+            guard try FileName.isValid(name) && exists() else { return nil }
+            let isThere =
+                try database.file.options.isReadOnly
+                ? FileSystem.status(path(name))?.isFile == true : FileSystem.makeReadOnly(path(name))
+            return isThere ? path(name) : nil
         }
     }
 
@@ -159,7 +173,7 @@ package final class ValueFiles: Sendable {
 
     /// Returns whether there is a folder and the database is the one that was opened.
     private func isInPlace() throws(FileError) -> Bool {
-        try FileSystem.status(database.path)?.identity == database.identity ? exists() : false
+        try database.isInPlace() ? exists() : false
     }
 
     // MARK: Upkeep

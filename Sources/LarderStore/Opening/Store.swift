@@ -10,10 +10,25 @@ package final class Store: Sendable {
             case powerLoss
         }
 
+        /// What is done about a damaged file.
+        package enum Recovery: Sendable {
+            /// What can be read is carried into a new file, and the damaged one is kept beside it.
+            case salvage
+            /// Nothing: reads and writes that meet the damage throw `.corrupt`.
+            case fail
+        }
+
         package var durability = Durability.processCrash
         /// The milliseconds that a call waits for other processes and for long bodies.
         package var busyTimeout: Int64 = 5000
         package var time = StoreTime.system
+        /// A Boolean value that indicates whether no byte on the disk changes, and writes throw `.readOnly`.
+        package var isReadOnly = false
+        package var recovery = Recovery.salvage
+        /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
+        package var replacesNewerSchema = false
+        /// Called outside all locks of the store.
+        package var report: @Sendable (StoreEvent) -> Void = { _ in }
 
         package init() {}
     }
@@ -21,28 +36,26 @@ package final class Store: Sendable {
     /// The file of the database; nil in memory.
     package let path: String?
     package let time: StoreTime
-    /// Notices the commits of other stores.
-    package let watch: CommitWatch
     let writer: Writer
-    /// The connections that read; nil in memory.
-    let readers: Readers?
-    /// The payloads that are too large for a row; nil in memory.
-    let files: ValueFiles?
     /// The accesses of this process that are not stamped yet.
     package let uses: Uses
     let memories: Memories
     let upkeep: Upkeep
+    let isReadOnly: Bool
+    /// Told outside all locks.
+    let report: @Sendable (StoreEvent) -> Void
 
-    private init(path: String?, _ state: sending WriterState, _ options: Options) {
+    private init(path: String?, _ opening: consuming sending Opening, _ options: Options) {
+        let events = opening.events
+        let state = WriterState(opening, busyTimeout: options.busyTimeout)
         self.path = path
-        time = options.time
-        (watch, readers, files) = (state.watch, state.readers, state.files)
+        (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
         (uses, memories) = (state.uses, state.memories)
-        writer = Writer(
-            state, busyTimeout: options.busyTimeout, syncsCommits: path != nil && options.durability == .powerLoss)
-        upkeep = Upkeep(writer, files, time)
-        writer.attach(upkeep)
+        writer = Writer(state, options)
+        upkeep = Upkeep(writer, time)
+        if isReadOnly { upkeep.stop() } else { writer.attach(upkeep) }
         askForUpkeep()
+        for event in events { report(event) }
     }
 
     /// Opens the store at a path, and creates it and its folder if they are missing.
@@ -52,18 +65,22 @@ package final class Store: Sendable {
 
     /// Opens a store in memory, for this object alone.
     package static func inMemory(_ options: Options = Options()) throws(StoreError) -> Store {
-        let state = try StoreError.translating {
+        let opening = try StoreError.translating {
             var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
             try Schema.create(&connection)
-            return try WriterState(connection, guardian: nil, nil, busyTimeout: options.busyTimeout)
+            let database = Database(connection, nil)
+            return Opening(connection: connection, guardian: nil, database: database)
         }
-        return Store(path: nil, state, options)
+        return Store(path: nil, opening, options)
     }
+
+    /// Notices the commits of other stores; another object once the file was moved or salvaged.
+    package var watch: CommitWatch { writer.database.watch }
+    var files: ValueFiles? { writer.database.files }
 
     deinit {
         upkeep.stop()
-        readers?.close()
-        files?.emptyPool(isLast: true)
+        writer.database.end()
     }
 
     // MARK: Caches
@@ -75,28 +92,37 @@ package final class Store: Sendable {
     /// - Parameters:
     ///   - inlineLimit: The bytes above which a payload is a file.
     ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most.
+    ///   - evictsOnFullDisk: A Boolean value that indicates whether expired and least recently used entries of the cache go
+    ///     before a write fails for a full disk.
     package func open(
-        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000
+        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
+        evictsOnFullDisk: Bool = true
     ) throws(StoreError) -> CacheRows {
-        try writer.run(.block(opening(declaration)))
-        return rows(declaration, inlineLimit, accessGrain)
+        if !isReadOnly { try writer.run(.block(opening(declaration))) }
+        return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
     }
 
     /// Opens a cache for a task.
     package func open(
-        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000
+        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
+        evictsOnFullDisk: Bool = true
     ) async throws -> CacheRows {
-        try await writer.run(.block(opening(declaration)))
-        return rows(declaration, inlineLimit, accessGrain)
+        if !isReadOnly { try await writer.run(.block(opening(declaration))) }
+        return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
     }
 
-    private func rows(_ declaration: CacheDeclaration, _ inlineLimit: Int, _ accessGrain: Int64) -> CacheRows {
+    private func rows(
+        _ declaration: CacheDeclaration, _ inlineLimit: Int, _ accessGrain: Int64, _ evictsOnFullDisk: Bool
+    ) -> CacheRows {
         askForUpkeep()
-        return CacheRows(declaration, inlineLimit: inlineLimit, accessGrain: accessGrain, store: self)
+        return CacheRows(
+            declaration, inlineLimit: inlineLimit, accessGrain: accessGrain, evictsOnFullDisk: evictsOnFullDisk,
+            store: self)
     }
 
     /// Asks for upkeep, since an opening leaves or finds something to do.
     private func askForUpkeep() {
+        if isReadOnly { return }
         let now = time.now()
         upkeep.ask(at: now.addingSaturated(1000), from: now)
     }
@@ -104,6 +130,7 @@ package final class Store: Sendable {
     private func opening(_ declaration: CacheDeclaration) -> @Sendable (WriterState) throws -> Void {
         let now = time.now()
         return { state in
+            state.openedNames.insert(declaration.name)
             // If the cache is open with the same rule, nothing is written.
             if state.generation(of: declaration)?.cache != declaration {
                 try state.open(declaration, at: now)
@@ -145,6 +172,6 @@ package final class Store: Sendable {
     package func close() throws(StoreError) {
         try writer.close(at: time.now())
         upkeep.stop()
-        files?.emptyPool(isLast: true)
+        writer.database.end()
     }
 }

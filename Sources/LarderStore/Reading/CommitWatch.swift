@@ -11,7 +11,7 @@ internal import Synchronization
 package final class CommitWatch: Sendable {
     private let counter: CommitCounter?
     /// A Boolean value that indicates whether other stores can commit unseen: then every look begins an epoch.
-    private let isBlind: Bool
+    private let isBlind: Atomic<Bool>
     /// The checksum of the header that belongs to the epoch.
     private let known: Atomic<UInt64>
     private let current = Atomic<UInt32>(0)
@@ -27,7 +27,8 @@ package final class CommitWatch: Sendable {
 
     /// Without a counter no other store can commit, as in memory, or the watch is blind.
     init(_ counter: CommitCounter?, isBlind: Bool) {
-        (self.counter, self.isBlind) = (counter, isBlind)
+        self.counter = counter
+        self.isBlind = Atomic(isBlind)
         known = Atomic(0)
         begin(checksum)
     }
@@ -39,9 +40,14 @@ package final class CommitWatch: Sendable {
     ///
     /// While a commit of our own ends, it returns ``noEpoch``.
     package func epoch() -> UInt32 {
-        if isBlind || checksum != known.load(ordering: .acquiring) { return settle() }
+        if isUnsure || checksum != known.load(ordering: .acquiring) { return settle() }
         return current.load(ordering: .acquiring)
     }
+
+    /// Lets no two looks agree any more, since the file is closed.
+    func end() { isBlind.store(true, ordering: .releasing) }
+
+    private var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
 
     /// Called with the write lock of the database, immediately before COMMIT.
     ///
@@ -49,7 +55,7 @@ package final class CommitWatch: Sendable {
     func beginCommit() -> UInt32 {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
-            if isBlind || checksum != known.load(ordering: .relaxed) { begin(checksum) }
+            if isUnsure || checksum != known.load(ordering: .relaxed) { begin(checksum) }
             own = changes &+ 1
             return current.load(ordering: .relaxed)
         }
@@ -76,11 +82,11 @@ package final class CommitWatch: Sendable {
     private func settle() -> UInt32 {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
-            if isBlind || checksum != known.load(ordering: .relaxed) {
+            if isUnsure || checksum != known.load(ordering: .relaxed) {
                 // This is our own commit, unless it has failed and another store has committed since.
-                if !isBlind, changes == own { return Self.noEpoch }
+                if !isUnsure, changes == own { return Self.noEpoch }
                 // The log begins again for our own commit.
-                if isBlind || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
+                if isUnsure || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
             }
             return current.load(ordering: .relaxed)
         }

@@ -2,7 +2,7 @@ internal import Foundation
 package import LarderSQLite
 
 extension Connection {
-    /// Returns the row of a key; nil if there is none, or if its checksum does not fit.
+    /// Returns the row of a key; nil if there is none.
     ///
     /// The payload of a value file is missing.
     package mutating func row(_ key: StoredKey, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> StoredRow? {
@@ -90,11 +90,11 @@ extension Connection {
         }
     }
 
-    /// Returns the limits of the store, and the last place in the order of use.
-    mutating func storeLimits() throws(SQLiteError) -> (StoreLimits, lastPlace: Int64) {
+    /// Returns the limits of the store, the last place in the order of use, and whether a full disk has capped the file.
+    mutating func storeLimits() throws(SQLiteError) -> (StoreLimits, lastPlace: Int64, isCapped: Bool) {
         try with(.storeLimits) { row throws(SQLiteError) in
-            guard try row.step() else { return (StoreLimits(), 0) }
-            return (StoreLimits(size: row.number(0), freeSpace: row.number(1)), row.int64(2))
+            guard try row.step() else { return (StoreLimits(), 0, false) }
+            return (StoreLimits(size: row.number(0), freeSpace: row.number(1)), row.int64(2), row.int64(3) != 0)
         }
     }
 
@@ -157,18 +157,17 @@ extension Statement {
             meta: RowMeta(packed: packedMeta) ?? RowMeta(), rule: rule)
     }
 
-    /// The facts and the payload of a row; nil if they do not fit its checksum.
+    /// The facts and the payload of a row, and whether they fit its checksum.
     ///
     /// The payload of a value file is missing.
-    func storedRow(_ key: StoredKey, in cache: Generation) -> StoredRow? {
+    func storedRow(_ key: StoredKey, in cache: Generation) -> StoredRow {
         let facts = facts(key, by: cache.rule)
         let columns = RowChecksum.ofColumns(
             cache: cache.id, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
         let checksum = int64(7) ^ columns
         if facts.file != nil { return StoredRow(facts: facts, payload: Data(), fileChecksum: checksum) }
         let payload = data(8)
-        guard checksum == RowChecksum.ofPayload(payload) else { return nil }
-        return StoredRow(facts: facts, payload: payload)
+        return StoredRow(facts: facts, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
     }
 
     /// A number; nil for NULL.

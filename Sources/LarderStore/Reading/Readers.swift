@@ -7,18 +7,19 @@ internal import Synchronization
 /// pins the log, so it is released around checkpoints, after a second, and if the log is long. Lock order: the writer,
 /// then a slot. Under a slot the writer is only tried.
 final class Readers: Sendable {
-    private let file: StoreFile
-    private let identity: FileIdentity
+    private let file: OpenedFile
     private let watch: CommitWatch
     private let counter: CommitCounter?
     private let slots = (0..<4).map { _ in OwnedLock(Reader()) }
     private let isReleaseScheduled = Atomic(false)
+    /// The moment at which the path was last compared with the open file, by the store's clock.
+    private let lastComparison = Atomic(Int64.min)
 
     /// The reads after a commit that go over the writer's connection, whose pages are in memory.
     private static let lentReads = 8
 
-    init(_ file: StoreFile, _ identity: FileIdentity, _ watch: CommitWatch, _ counter: CommitCounter?) {
-        (self.file, self.identity, self.watch, self.counter) = (file, identity, watch, counter)
+    init(_ file: OpenedFile, _ watch: CommitWatch, _ counter: CommitCounter?) {
+        (self.file, self.watch, self.counter) = (file, watch, counter)
     }
 
     /// Runs `body` with a connection and the live generation of a cache, or returns false if the cache is superseded.
@@ -44,7 +45,7 @@ final class Readers: Sendable {
         _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ isSnapshot: Bool,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
-        if reader.isClosed { throw .closed }
+        if reader.isClosed { throw StoreError(SQLiteError.moved) }
         // All are taken before the snapshot, so it is at least as new.
         let (epoch, stamp, isCopied) = (watch.epoch(), counter?.stamp(), counter?.uncopiedFrames == 0)
         // A transaction from before the log was copied keeps it from beginning again.
@@ -52,12 +53,13 @@ final class Readers: Sendable {
             reader.release()
             (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
+        try compare(isDue: reader.epoch != epoch)
         if reader.reads < Self.lentReads && !isSnapshot {
             reader.reads += 1
             if let result = try writer.tryRead({ try $0.read(cache, body) }) ?? nil { return result }
         }
         do {
-            if reader.connection == nil { reader.connection = try file.openReader(identity) }
+            if reader.connection == nil { reader.connection = try file.file.openReader(of: file) }
             // A long log has to be copied by some process, and its readers must not pin it.
             let isLogShort = counter.map { $0.frames < WriterState.checkpointPages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
@@ -74,6 +76,15 @@ final class Readers: Sendable {
         }
     }
 
+    /// Throws if another file, or none, is at the path: after commits of other stores, and four times a second.
+    func compare(isDue: Bool = false) throws(StoreError) {
+        let (now, last) = (file.file.options.time.now(), lastComparison.load(ordering: .relaxed))
+        guard isDue || now >= last.addingSaturated(250) || now < last else { return }
+        lastComparison.store(now, ordering: .relaxed)
+        do { if try file.isInPlace() { return } } catch { throw StoreError(error) }
+        throw StoreError(SQLiteError.moved)
+    }
+
     // MARK: Releasing
 
     /// Ends the read transactions that are open, and waits for running reads.
@@ -86,7 +97,7 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = file.options.time.wake(1000) { [self] in
+        _ = file.file.options.time.wake(1000) { [self] in
             isReleaseScheduled.store(false, ordering: .releasing)
             release()
         }
@@ -109,7 +120,7 @@ private struct Reader: ~Copyable {
     var reads = 0
     /// The live generations by name, and the epoch in which they were looked up.
     private var generations: [String: Generation] = [:]
-    private var epoch: UInt32 = 0
+    private(set) var epoch: UInt32 = 0
 
     /// Returns the live generation of a cache; nil if the cache is superseded.
     ///

@@ -53,8 +53,7 @@ extension Connection {
                 try row.bind(cache.id, at: 2)
                 guard try row.step() else { return }
                 let key = row.key(9)
-                guard key.hashValue == place.keyHash, let stored = row.storedRow(key, in: cache) else { return }
-                rows.append(stored)
+                if key.hashValue == place.keyHash { rows.append(row.storedRow(key, in: cache)) }
             }
         }
         for index in rows.indices { try addAccess(to: &rows[index].facts, uses) }

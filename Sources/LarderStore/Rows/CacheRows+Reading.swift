@@ -14,7 +14,7 @@ extension CacheRows {
             guard let found else { return nil }
             if let row = try complete(found) { return row }
             // The file of an older row may be overwritten.
-            if found.facts.revision == last { return nil }
+            if found.facts.file == nil || found.facts.revision == last { return discardDamaged(found.facts) }
             last = found.facts.revision
         }
     }
@@ -46,6 +46,8 @@ extension CacheRows {
                 } else if unreadable.insert(row.facts.revision).inserted {
                     // The file of an older row may be overwritten, so all rows are read at a later moment.
                     isCurrent = false
+                } else {
+                    _ = discardDamaged(row.facts)
                 }
             }
             if isCurrent { return rows }
@@ -66,13 +68,25 @@ extension CacheRows {
     }
 
     private func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
-        if row.facts.file == nil { return row }
+        if row.facts.file == nil { return row.isSound ? row : nil }
         return try store.files?.complete(row)
+    }
+
+    /// Reports an entry that does not fit its checksum, and deletes it in the background.
+    private func discardDamaged(_ facts: RowFacts) -> StoredRow? {
+        store.report(.damagedEntry(cache: declaration.name, key: facts.key))
+        removeLater(facts)
+        return nil
+    }
+
+    /// Deletes an entry in the background, unless it was replaced.
+    package func removeLater(_ facts: RowFacts) {
+        store.writer.enqueue { [declaration] in try $0.removeDamaged(facts, of: declaration) }
     }
 
     /// Completes the rows of a page, each for itself.
     private func complete(_ rows: [StoredRow]) throws(StoreError) -> [StoredRow] {
-        guard rows.contains(where: { $0.facts.file != nil }) else { return rows }
+        guard rows.contains(where: { $0.facts.file != nil || !$0.isSound }) else { return rows }
         var completed: [StoredRow] = []
         for row in rows {
             if let whole = try complete(row) {
@@ -124,7 +138,7 @@ extension CacheRows {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
-                if let row = $1.storedRow($0, in: cache) { page.rows.append(row) }
+                page.rows.append($1.storedRow($0, in: cache))
             }
             for index in page.rows.indices { try connection.addAccess(to: &page.rows[index].facts, store.uses) }
         }
@@ -175,7 +189,11 @@ extension CacheRows {
     }
 
     private func counted() throws(StoreError) -> RowCount {
-        if let known = try store.writer.tryRead({ try $0.count(of: declaration) }) ?? nil { return known }
+        let known = try store.writer.retrying { database throws(StoreError) in
+            try database.readers?.compare()
+            return try store.writer.tryRead { try $0.count(of: declaration) } ?? nil
+        }
+        if let known { return known }
         var count = RowCount()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             count = try connection.count(of: cache, store.uses)
@@ -191,9 +209,11 @@ extension CacheRows {
     package func read(
         isSnapshot: Bool = false, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
-        guard let readers = store.readers else {
-            return try store.writer.read { try $0.read(declaration, body) } ?? false
+        try store.writer.retrying { database throws(StoreError) in
+            guard let readers = database.readers else {
+                return try store.writer.read { try $0.read(declaration, body) } ?? false
+            }
+            return try readers.read(declaration, over: store.writer, isSnapshot: isSnapshot, body)
         }
-        return try readers.read(declaration, over: store.writer, isSnapshot: isSnapshot, body)
     }
 }

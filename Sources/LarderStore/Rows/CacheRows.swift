@@ -8,13 +8,17 @@ package final class CacheRows: Sendable {
     /// The bytes above which a payload is a file.
     private let inlineLimit: Int
     private let accessGrain: Int64
+    /// A Boolean value that indicates whether other entries of the cache go if the disk is full.
+    private let evictsOnFullDisk: Bool
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
     package typealias Apply = @Sendable (Outcome) -> Void
 
-    init(_ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, store: Store) {
+    init(
+        _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store
+    ) {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
-        self.store = store
+        (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
     }
 
     // MARK: Writing
@@ -26,7 +30,7 @@ package final class CacheRows: Sendable {
         return try discardingUnwritten(
             operation.files,
             Result { () throws(StoreError) in
-                try store.writer.run(.rows(operation, declaration), apply: apply)
+                try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
             })
     }
 
@@ -36,12 +40,13 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
         guard needsFiles(operation), let files = store.files else {
-            return try await store.writer.run(.rows(operation, declaration), apply: apply)
+            return try await store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
         }
         let written = try await files.onQueue { try self.writingFiles(of: operation) }
         let result: Result<Outcome, any Error>
         do {
-            result = .success(try await store.writer.run(.rows(written, declaration), apply: apply))
+            result = .success(
+                try await store.writer.run(.rows(written, declaration, evicts: evictsOnFullDisk), apply: apply))
         } catch {
             result = .failure(error)
         }
@@ -52,6 +57,7 @@ package final class CacheRows: Sendable {
 
     /// Notes a read that memory could not serve.
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
+        if store.isReadOnly { return }
         let grain = min(accessGrain, (facts.slidingAge ?? .max) / 16)
         let access = Access(
             id: facts.id, revision: facts.revision, moment: moment, place: store.uses.nextPlace(), grain: grain)
@@ -68,13 +74,14 @@ package final class CacheRows: Sendable {
 
     /// Writes the large payloads of an operation to files.
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
+        if store.isReadOnly { throw .readOnly }
         guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
             return operation
         }
         var written: [String] = []
         for index in entries.indices where entries[index].payloadSize > inlineLimit {
             do throws(StoreError) {
-                try entries[index].moveToFile(in: files)
+                try moveToFile(&entries[index], files)
             } catch {
                 files.discard(written)
                 throw error
@@ -82,6 +89,18 @@ package final class CacheRows: Sendable {
             if let name = entries[index].file { written.append(name) }
         }
         return .put(entries, if: condition)
+    }
+
+    /// Writes a payload to a file, on a full disk once more after other entries have gone.
+    private func moveToFile(_ entry: inout EntryWrite, _ files: ValueFiles) throws(StoreError) {
+        do throws(StoreError) {
+            try entry.moveToFile(in: files)
+        } catch {
+            guard error.code == .storageFull, evictsOnFullDisk, !store.writer.isOwned else { throw error }
+            let size = Int64(entry.payloadSize)
+            try store.writer.read { [declaration] in try $0.makeRoom(forFileOf: size, from: declaration) }
+            try entry.moveToFile(in: files)
+        }
     }
 
     /// Discards the files of an operation that has written no row.
@@ -93,7 +112,7 @@ package final class CacheRows: Sendable {
                 switch result {
                 case .success(let outcome): outcome.rows.isEmpty
                 case .failure(let error as StoreError):
-                    [.superseded, .closed, .busy, .reentrant, .tooLarge].contains(error.code)
+                    [.superseded, .closed, .busy, .reentrant, .tooLarge, .storageFull].contains(error.code)
                 case .failure(let error): error is CancellationError
                 }
             if isUnwritten { store.files?.discard(written) }

@@ -44,8 +44,10 @@ package struct RowFacts: Sendable {
 package struct StoredRow: Sendable {
     package internal(set) var facts: RowFacts
     package let payload: Data
-    /// What the hash of the file has to be; nil if the payload was in the row, which has been checked.
+    /// What the hash of the file has to be; nil if the payload was in the row.
     var fileChecksum: Int64?
+    /// A Boolean value that indicates whether a payload in the row fits the checksum.
+    var isSound = true
 }
 
 /// The totals of a cache, and what is known of the ends of its rows.

@@ -108,7 +108,8 @@ extension SQL {
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     static let insertStore = SQL("INSERT INTO store (id, library_version, opened_at) VALUES (1, '', 0)")
-    static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place FROM store")
+    static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
+    static let setCapped = SQL("UPDATE store SET is_capped = ?1")
     static let setStoreLimits = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2")
 
     /// The stored access has to be older than ?5, the write too if it is no replacement (?6).
@@ -144,4 +145,47 @@ extension SQL {
         SELECT entry.id, coalesce(place, entry.id << 24) FROM entry LEFT JOIN used ON used.id = entry.id
         WHERE cache = ?2 AND \(isFree) ORDER BY 2 LIMIT ?1
         """)
+
+    // MARK: Salvage
+
+    static let verifiedRows = SQL(
+        "SELECT \(facts), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
+    static let markReplaced = SQL("UPDATE store SET opened_at = opened_at + 1")
+    private static let cacheColumns =
+        "id, name, version, codec, age_rule, age, count_limit, size_limit, inline_limit, keeps_expired, state, opened_at"
+    /// The generations from their table, and from the index that is their second copy.
+    static let salvagedCaches = [
+        SQL("SELECT \(cacheColumns) FROM cache NOT INDEXED"),
+        SQL(
+            """
+            SELECT id, name, version, codec, age_rule, age, NULL, NULL, NULL, keeps_expired, state, 0
+            FROM cache INDEXED BY cache_copy ORDER BY name
+            """),
+    ]
+    static let insertCache = SQL(
+        "INSERT OR IGNORE INTO cache (\(cacheColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
+    private static let entryColumns =
+        "id, cache, key, revision, written_at, expires_at, checksum, file, size, meta, payload"
+    static let salvagedEntries = SQL("SELECT \(entryColumns) FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id")
+    static let salvagedEntry = SQL("SELECT \(entryColumns) FROM entry NOT INDEXED WHERE id = ?1")
+    /// Of two rows with one key, of which a damaged index has hidden the older, the later stays.
+    static let insertEntry = SQL(
+        """
+        INSERT OR REPLACE INTO entry (\(entryColumns)) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+        WHERE NOT EXISTS (SELECT 1 FROM entry WHERE cache = ?2 AND key = ?3 AND id > ?1)
+        """)
+    static let countEntries = SQL("SELECT count(*) FROM entry")
+    static let hasEntry = SQL("SELECT 1 FROM entry WHERE id = ?1")
+    /// What the index of keys names, from both ends.
+    static let indexedEntries = ["", " DESC"].map {
+        SQL("SELECT id, cache, key FROM entry INDEXED BY entry_key ORDER BY cache\($0), key\($0)")
+    }
+    static let salvagedUses = SQL("SELECT id, place, accessed_at FROM used WHERE id >= ?1 ORDER BY id")
+    static let insertUse = SQL(
+        """
+        INSERT INTO used (id, place, accessed_at) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM entry WHERE id = ?1)
+        """)
+    static let salvagedStore = SQL("SELECT size_limit, free_space_floor, last_place FROM store")
+    static let restoreStore = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2, last_place = ?3")
+    static let salvagedActivity = SQL("SELECT cache, day, counter, value FROM activity")
 }

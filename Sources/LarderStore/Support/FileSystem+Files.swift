@@ -33,6 +33,22 @@ extension FileSystem {
         return true
     }
 
+    /// Makes a file of blocks of its own, or none if there is no room for it.
+    static func reserve(_ path: String, size: Int64) {
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        #if canImport(Darwin)
+        var blocks = fstore_t(
+            fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0, fst_length: size,
+            fst_bytesalloc: 0)
+        let isReserved = fcntl(file, F_PREALLOCATE, &blocks) == 0 && ftruncate(file, size) == 0
+        #else
+        let isReserved = posix_fallocate(file, 0, off_t(size)) == 0
+        #endif
+        if !isReserved { unlink(path) }
+    }
+
     /// Reads a file whole; nil if there is no regular file of this size.
     static func read(_ path: String, size: Int64) throws(FileError) -> Data? {
         guard let (file, found) = try openToRead(path) else { return nil }

@@ -10,6 +10,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
     /// A Boolean value that indicates whether the disk is full, or the user's share of it.
     package var isAboutRoom: Bool { number == ENOSPC || number == EDQUOT }
+
+    var isAboutPermission: Bool { [EACCES, EPERM, EROFS].contains(number) }
 }
 
 /// The identity of a file: the same as long as the file is not replaced at its path.

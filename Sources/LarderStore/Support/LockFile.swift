@@ -14,7 +14,7 @@ package struct LockFile: Sendable {
     /// not see the lock of a deleted file.
     ///
     /// - Returns: The result of `body`, or nil if another process held the lock until the deadline.
-    package func withLock<R>(until deadline: Deadline, _ body: () throws -> R) throws -> R? {
+    package func withLock<R: ~Copyable>(until deadline: Deadline, _ body: () throws -> R) throws -> R? {
         while true {
             let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
@@ -25,6 +25,19 @@ package struct LockFile: Sendable {
             guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("fstat", path) }
             if try FileSystem.status(path)?.identity == FileIdentity(status) { return try body() }
         }
+    }
+
+    /// A Boolean value that indicates whether a store was set up beside the file.
+    package var isMarked: Bool { do { return try FileSystem.status(path)?.size ?? 0 > 0 } catch { return false } }
+
+    /// Marks that a store was set up, so that a file whose first page is damaged is known as one.
+    func mark() {
+        if isMarked { return }
+        let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        // On a full disk the mark waits for the next opening.
+        _ = write(descriptor, "L", 1)
+        close(descriptor)
     }
 
     /// A blocking `flock` has no time limit, so this looks again after 1, 2, 4, then 8 milliseconds.

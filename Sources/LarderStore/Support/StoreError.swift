@@ -25,6 +25,8 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
         case closed
         /// The entry is larger than SQLite allows.
         case tooLarge
+        /// The store was opened to be read only.
+        case readOnly
     }
 
     package let code: Code
@@ -37,9 +39,18 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
 
     package var description: String { message }
 
+    /// A Boolean value that indicates whether SQLite found no room, so that the ballast helps.
+    var isFullDisk: Bool { code == .storageFull && sqliteCode != nil }
+
     /// A Boolean value that indicates whether a request was refused before it changed anything.
     var isRefusal: Bool { code == .superseded || (code == .tooLarge && sqliteCode == nil) }
 
+    /// A Boolean value that indicates whether another file, or none, is at the path.
+    var isAboutMove: Bool { sqliteCode == SQLiteError.moved.code.rawValue }
+
+    static let full = StoreError(.storageFull, "The disk is full. Free some of it.")
+    static let readOnly = StoreError(
+        .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")
     static let closed = StoreError(.closed, "The store was closed.")
     static let superseded = StoreError(
         .superseded, "The cache was opened under another version, or removed. Open it again.")
@@ -57,9 +68,12 @@ extension StoreError {
     init(_ error: SQLiteError) {
         let (code, remedy): (Code, String) =
             switch error.code {
-            case _ where error.isAboutRoom: (.storageFull, "The disk is full. Free some of it.")
+            case _ where error.isAboutRoom: (.storageFull, Self.full.message)
             case _ where error.isCorruption: (.corrupt, "The database is damaged.")
             case .busy, .locked: (.busy, Self.busy.message)
+            case .moved:
+                (.storageUnavailable, "The file was moved or deleted. Try again: the store opens its path again.")
+            case .readOnly: (.readOnly, Self.readOnly.message)
             case .tooBig: (.tooLarge, "The entry is larger than SQLite allows. Store a reference to it instead.")
             default: (.storageUnavailable, "The database is out of reach. Check the disk and the permissions.")
             }
@@ -67,10 +81,13 @@ extension StoreError {
     }
 
     init(_ error: FileError) {
-        self.init(
-            error.isAboutRoom ? .storageFull : .storageUnavailable,
-            error.isAboutRoom ? "The disk is full. Free some of it. (\(error))" : "The disk is out of reach. (\(error))"
-        )
+        let remedy =
+            error.isAboutRoom
+            ? Self.full.message
+            : error.isAboutPermission
+                ? "The program may not do this. Check the permissions of the file and its folder."
+                : "The disk is out of reach. Check the path and the disk."
+        self.init(error.isAboutRoom ? .storageFull : .storageUnavailable, "\(remedy) (\(error))")
     }
 
     /// The failure of any call inside the store.
@@ -84,7 +101,7 @@ extension StoreError {
     }
 
     /// Runs `body`, and throws its failure as one of the store.
-    static func translating<R>(_ body: () throws -> R) throws(StoreError) -> R {
+    static func translating<R: ~Copyable>(_ body: () throws -> R) throws(StoreError) -> R {
         do { return try body() } catch { throw StoreError(any: error) }
     }
 }

@@ -17,7 +17,10 @@ extension Store {
     ///
     /// Files that no row names are deleted if they are an hour old.
     @discardableResult
-    package func maintain() throws(StoreError) -> MaintenanceReport { try upkeep.doChores(isWhole: true) }
+    package func maintain() throws(StoreError) -> MaintenanceReport {
+        if isReadOnly { throw .readOnly }
+        return try upkeep.doChores(isWhole: true)
+    }
 
     /// Sets the limits of the store, and holds them.
     package func setLimits(_ limits: StoreLimits) throws(StoreError) {
@@ -61,6 +64,7 @@ extension CacheRows {
 
     /// Removes all entries, and returns when none of their bytes is left in the files of the store.
     package func erase() throws(StoreError) {
+        if store.isReadOnly { throw .readOnly }
         try store.upkeep.erase { () throws(StoreError) in try run(.clear) }
     }
 

@@ -27,13 +27,12 @@ final class Upkeep: Sendable {
     }
 
     private let time: StoreTime
-    private let files: ValueFiles?
     private let state: Mutex<State>
     /// The moment of the timer, for a look without the lock.
     private let due = Atomic<Int64>(.max)
 
-    init(_ writer: Writer, _ files: ValueFiles?, _ time: StoreTime) {
-        (self.files, self.time) = (files, time)
+    init(_ writer: Writer, _ time: StoreTime) {
+        self.time = time
         state = Mutex(State(writer))
     }
 
@@ -107,7 +106,7 @@ final class Upkeep: Sendable {
         report.trimmed = try writer.read { try $0.holdLimits(at: now) }
         report.orphans = try sweepFiles(now, isWhole: isWhole)
         if isWhole {
-            files?.emptyPool()
+            try writer.database.files?.emptyPool()
             try writer.read { try $0.giveBackPages(.max) }
         }
         try writer.read { state in if isWhole || state.logPages >= 100 { state.copyLog() } }
@@ -123,6 +122,7 @@ final class Upkeep: Sendable {
         defer { state.withLock { $0.isRunning = false } }
         try clear()
         _ = try reclaim()
+        let files = try writer.database.files
         files?.finish()
         files?.emptyPool()
         try writer.read { try $0.vacuum() }
@@ -177,7 +177,9 @@ final class Upkeep: Sendable {
 
     /// Deletes the files that no row names: once after opening, and an hour later if some were too young.
     private func sweepFiles(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
-        guard let files, isWhole || now >= state.withLock({ $0.nextFileSweep }) else { return 0 }
+        guard let files = try writer.database.files, isWhole || now >= state.withLock({ $0.nextFileSweep }) else {
+            return 0
+        }
         var (count, hasYoung) = (0, false)
         for batch in try StoreError.translating({ try files.names() }).batches() {
             try writer.runBatch { state in

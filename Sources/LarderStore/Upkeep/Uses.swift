@@ -70,6 +70,9 @@ package final class Uses: Sendable {
         }
     }
 
+    /// The places of the noted accesses by the ids of rows.
+    var places: [Int64: Int64] { noted.withLock { $0.mapValues(\.place) } }
+
     /// Gives the access to a row its new revision after a change of its attributes.
     func move(_ id: Int64, from old: Int64, to revision: Int64) {
         noted.withLock { if $0[id]?.revision == old { $0[id]?.revision = revision } }
@@ -96,7 +99,7 @@ package protocol CacheMemory: AnyObject, Sendable {
 /// A row that the store removed by age, limit or tag.
 package struct RemovedRow: Sendable {
     package enum Cause: Sendable {
-        case expired, evicted, removed
+        case expired, evicted, removed, damaged
     }
 
     package let key: StoredKey

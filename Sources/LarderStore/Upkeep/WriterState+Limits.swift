@@ -116,7 +116,7 @@ extension WriterState {
     // MARK: Removing
 
     /// Removes expired rows among the first 100,000, at most once a second if there are none.
-    private func removeExpired(of caches: [Generation], _ waiting: Int64) throws {
+    func removeExpired(of caches: [Generation], _ waiting: Int64) throws {
         guard !isAhead(nextSweep, 1000),
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
         else { return }
@@ -129,8 +129,10 @@ extension WriterState {
 
     /// Removes the least recently used rows of a cache, or of all, and returns false if fewer could go.
     ///
-    /// - Parameter waiting: The milliseconds that it waits for another process.
-    private func evict(_ excess: Totals, from cache: Generation?, _ waiting: Int64) throws -> Bool {
+    /// - Parameters:
+    ///   - waiting: The milliseconds that it waits for another process.
+    ///   - stamps: A Boolean value that indicates whether accesses are written before, for which a full disk has no room.
+    func evict(_ excess: Totals, from cache: Generation?, _ waiting: Int64, stamps: Bool = true) throws -> Bool {
         var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, epoch)
         while rest.count > 0 || rest.size > 0 {
             if victims.isEmpty && areLast { return false }
@@ -139,7 +141,7 @@ extension WriterState {
                 // Ids that were chosen before a commit of another store mean nothing.
                 if victims.isEmpty || chosenIn != epoch {
                     let limit = rest.size > 0 ? 10_000 : min(10_000, Int(clamping: rest.count))
-                    try stampAccesses(isExact: true)
+                    if stamps { try stampAccesses(isExact: true) } else { noteMemory() }
                     (victims, chosenIn) = (try leastRecentlyUsed(of: cache, atMost: limit)[...], epoch)
                     areLast = victims.count < limit
                 }
@@ -158,15 +160,22 @@ extension WriterState {
     }
 
     /// Returns the ids of unpinned rows in the order of use.
-    private func leastRecentlyUsed(of cache: Generation?, atMost limit: Int) throws(SQLiteError) -> [Int64] {
+    private func leastRecentlyUsed(of cache: Generation?, atMost count: Int) throws(SQLiteError) -> [Int64] {
         typealias Place = (id: Int64, place: Int64)
+        // Accesses that are not stamped count too.
+        let noted = uses.places
+        let limit = count + noted.count
+        func first(_ places: [Place]) -> [Int64] {
+            let places = places.map { Place($0.id, max($0.place, noted[$0.id] ?? .min)) }
+            return places.sorted { $0.place < $1.place }.prefix(count).map(\.id)
+        }
         func places(_ sql: SQL, _ limit: Int, _ parameter: Int64?) throws(SQLiteError) -> [Place] {
             try connection.list(sql, Int64(limit), parameter) { ($0.int64(0), $0.int64(1)) }
         }
         let all = counts.values.reduce(0) { $0 + $1.totals.count }
         // A cache that has few of the rows is looked through by its keys, other rows in the order of ids.
         if let cache, counts[cache.id]?.totals.count ?? 0 < max(2000, all / 8) {
-            return try places(.oldestByKey, limit, cache.id).map(\.id)
+            return first(try places(.oldestByKey, limit, cache.id))
         }
         let unused = try places(cache == nil ? .oldestUnused : .oldestUnusedOf, limit, cache?.id)
         // A used row that is newer than all of these is not chosen.
@@ -185,6 +194,6 @@ extension WriterState {
             // Each page looks at all used rows.
             (last, page) = (place, min(page * 8, 1_000_000))
         }
-        return (unused + used).sorted { $0.place < $1.place }.prefix(limit).map(\.id)
+        return first(unused + used)
     }
 }

@@ -93,6 +93,8 @@ extension WriterState {
     ///
     /// The watch takes the commits for those of another store.
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
+        // A capped file could not grow to its size again.
+        if isCapped { return }
         var (rest, free) = (count, try connection.freePages())
         while rest > 0 && free > 0 {
             try connection.vacuum(pages: 1000)

@@ -10,8 +10,13 @@ extension WriterState {
     }
 
     func takeAccesses(isExact: Bool) -> [Access] {
-        for memory in memories.all.values.joined() { for access in memory.takeAccesses() { _ = uses.note(access) } }
+        noteMemory()
         return uses.take(isExact: isExact)
+    }
+
+    /// Notes the accesses that memory has.
+    func noteMemory() {
+        for memory in memories.all.values.joined() { for access in memory.takeAccesses() { _ = uses.note(access) } }
     }
 
     func stamp(_ accesses: some Collection<Access>, isExact: Bool) throws(SQLiteError) {

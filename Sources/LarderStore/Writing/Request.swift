@@ -5,7 +5,8 @@
 /// the thread that took it.
 final class Request: @unchecked Sendable {
     enum Work: Sendable {
-        case rows(RowOperation, CacheDeclaration)
+        /// - Parameter evicts: A Boolean value that indicates whether other rows of the cache go if the disk is full.
+        case rows(RowOperation, CacheDeclaration, evicts: Bool)
         /// A chore of the store itself: opening, upkeep.
         case block(@Sendable (WriterState) throws -> Void)
     }
@@ -26,13 +27,21 @@ final class Request: @unchecked Sendable {
 
     var isDone: Bool { result != nil }
 
+    /// A Boolean value that indicates whether SQLite found no room for it.
+    var isFull: Bool { if case .failure(let error) = result { error.isFullDisk } else { false } }
+
+    var adds: Bool { if case .rows(.put, _, _) = work { true } else { false } }
+
+    /// The cache whose rows go if the disk is full.
+    var evictedCache: CacheDeclaration? { if case .rows(_, let cache, evicts: true) = work { cache } else { nil } }
+
     /// Does the work in the open transaction.
     ///
     /// It records nothing here, so it can be done again. What is refused has changed nothing, which does not concern the
     /// other requests of the batch.
     func perform(_ state: WriterState) throws -> Result<Outcome, StoreError> {
         switch work {
-        case .rows(let operation, let cache):
+        case .rows(let operation, let cache, _):
             do {
                 return .success(try state.perform(operation, on: cache))
             } catch let error as StoreError where error.isRefusal {

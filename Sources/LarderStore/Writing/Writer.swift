@@ -26,19 +26,29 @@ final class Writer: Sendable {
 
     private let queue = Mutex(Queue())
     private let lock: OwnedLock<WriterState?>
-    private let files: ValueFiles?
+    private let current: Mutex<Database>
+    private let report: @Sendable (StoreEvent) -> Void
     private let serialQueue = DispatchQueue(label: "larder.writer")
     /// The milliseconds that a request waits for other processes and for long bodies.
     private let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
 
-    init(_ state: sending WriterState, busyTimeout: Int64, syncsCommits: Bool) {
-        files = state.files
+    init(_ state: sending WriterState, _ options: Store.Options) {
+        current = Mutex(state.database)
+        syncsCommits = state.database.file != nil && options.durability == .powerLoss
         lock = OwnedLock(state)
-        (self.busyTimeout, self.syncsCommits) = (busyTimeout, syncsCommits)
+        (report, busyTimeout) = (options.report, options.busyTimeout)
     }
 
+    /// What was opened last.
+    var database: Database {
+        get { current.withLock { $0 } }
+        set { current.withLock { $0 = newValue } }
+    }
+
+    /// A Boolean value that indicates whether this thread runs a body.
+    var isOwned: Bool { lock.isOwned }
     var waitingCount: Int { queue.withLock { $0.waiting.count } }
     var isClosed: Bool { queue.withLock { $0.isClosed } }
 
@@ -92,14 +102,15 @@ final class Writer: Sendable {
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         var displaced: [String] = []
         let isDone = try lock.tryLock { state in
-            guard let state, waits || !(state.isCopyOverdue || state.hasLimits),
+            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits),
                 queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
             else {
                 return false
             }
             if waits { state.copyOverdueLog() }
+            request.deadline = Deadline(in: waits ? busyTimeout : 0)
             do {
-                try state.begin(until: Deadline(in: waits ? busyTimeout : 0))
+                try state.begin(until: request.deadline)
             } catch {
                 if waits { request.fail(StoreError(any: error)) }
                 return waits
@@ -108,20 +119,27 @@ final class Writer: Sendable {
             displaced = state.takeDiscardedFiles()
             return true
         }
-        if waits { files?.discard(displaced) } else if !displaced.isEmpty { files?.discardLater(displaced) }
+        if displaced.isEmpty { return isDone ?? false }
+        if waits { database.files?.discard(displaced) } else { database.files?.discardLater(displaced) }
         return isDone ?? false
     }
 
-    /// Runs `body` with the lock, and discards the value files that it has displaced outside it.
-    private func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
-        var displaced: [String] = []
+    /// Runs `body` with the lock, and outside it discards the value files that it has displaced, and tells what happened.
+    func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
+        var (displaced, events): ([String], [StoreEvent]) = ([], [])
         let result = try lock.withLock { state throws(StoreError) in
-            let result = try body(&state)
-            displaced = state?.takeDiscardedFiles() ?? []
+            let result = Result { () throws(StoreError) in try body(&state) }
+            (displaced, events) = (state?.takeDiscardedFiles() ?? [], state?.takeEvents() ?? [])
             return result
         }
-        files?.discard(displaced)
-        return result
+        if !displaced.isEmpty { database.files?.discard(displaced) }
+        for event in events { report(event) }
+        return try result.get()
+    }
+
+    /// Runs a chore in the background, unless the store is closed before.
+    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void) {
+        serialQueue.async { [self] in do { try run(.block(chore)) } catch {} }
     }
 
     /// Puts a request into the queue, and returns false if the store is closed.
@@ -157,6 +175,7 @@ final class Writer: Sendable {
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
         do throws(StoreError) {
             guard let state else { throw .closed }
+            try renew(state)
             do { try state.begin(until: deadline) } catch { throw StoreError(error) }
             let batch = take { min($0.count, Self.batchLimit) }
             execute(batch, state)
@@ -173,27 +192,58 @@ final class Writer: Sendable {
 
     /// Runs requests in the open transaction, and each alone if one of them fails.
     private func execute(_ batch: [Request], _ state: WriterState) {
-        var results: [Result<Outcome, StoreError>] = []
-        let epoch: UInt32
         do {
-            for request in batch { results.append(try request.perform(state)) }
-            epoch = try state.commit()
+            try attempt(batch, state)
         } catch {
-            state.rollBack()
-            if batch.count == 1 { return batch[0].fail(StoreError(any: error)) }
+            let failure = state.fail(error)
+            // After a move the commit may have been done, in the moved file.
+            if state.isLost { return batch.forEach { $0.fail(failure) } }
+            if batch.count == 1 {
+                return failure.code == .storageFull ? climb(batch[0], failure, state) : batch[0].fail(failure)
+            }
+            var isFull = false
             for request in batch {
+                // Once one has found no room, however much was made, the others that add find none.
+                if isFull && request.adds { request.fail(.full); continue }
                 do {
                     try state.begin(until: request.deadline)
                     execute([request], state)
                 } catch {
                     request.fail(StoreError(error))
                 }
+                isFull = isFull || request.isFull
             }
             return
         }
-        for (request, result) in zip(batch, results) { request.end(result, epoch) }
         state.holdLimits()
         scheduleCopy(state)
+    }
+
+    /// Runs requests in the open transaction, and commits it.
+    private func attempt(_ batch: [Request], _ state: WriterState) throws {
+        var results: [Result<Outcome, StoreError>] = []
+        for request in batch { results.append(try request.perform(state)) }
+        let epoch = try state.commit()
+        for (request, result) in zip(batch, results) { request.end(result, epoch) }
+    }
+
+    /// Runs a request again on a full disk, each time with more room, or with a log that was copied if that is too long.
+    private func climb(_ request: Request, _ failure: StoreError, _ state: WriterState) {
+        var failure = failure
+        for count in failure.isFullDisk ? WriterState.roomSteps : [-1] where failure.code == .storageFull {
+            do {
+                if count < 0 {
+                    state.copyLog()
+                } else {
+                    try state.makeRoom(Totals(count: count), from: request.evictedCache)
+                }
+                try state.begin(until: request.deadline)
+                return try attempt([request], state)
+            } catch {
+                failure = state.fail(error)
+            }
+        }
+        request.fail(failure)
     }
 
     /// Asks the serial queue to copy the log if it is long.
@@ -226,6 +276,7 @@ final class Writer: Sendable {
         return try locked { state in
             Result {
                 guard let state, !isClosed else { throw StoreError.closed }
+                try renew(state)
                 state.copyOverdueLog()
                 defer { scheduleCopy(state) }
                 let result = try state.transaction(until: deadline, body)
@@ -273,7 +324,10 @@ final class Writer: Sendable {
 
     /// Reads over the writer's connection, and waits for it.
     func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        try locked { state throws(StoreError) in try Self.read(state, body) }
+        try locked { state throws(StoreError) in
+            if let state { try renew(state) }
+            return try Self.read(state, body)
+        }
     }
 
     /// Reads over the writer's connection, or returns nil if a thread has its lock.
@@ -284,7 +338,7 @@ final class Writer: Sendable {
 
     private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
         guard let state else { throw .closed }
-        return try StoreError.translating { try body(state) }
+        do { return try body(state) } catch { throw state.fail(error) }
     }
 
     /// Refuses new requests, runs a batch of those that wait, and closes the connections.
@@ -295,7 +349,7 @@ final class Writer: Sendable {
             let drained = drain(state)
             state?.flush(at: now)
             state?.close()
-            files?.discard(state?.takeDiscardedFiles() ?? [])
+            database.files?.discard(state?.takeDiscardedFiles() ?? [])
             state = nil
             return drained + drain(nil)
         }

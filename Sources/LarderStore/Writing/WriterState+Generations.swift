@@ -27,10 +27,15 @@ extension WriterState {
 
     /// Switches to another generation under the same version.
     func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
-        switchesGeneration = true
-        let next = Generation(
-            id: newID(), cache: generation.cache, limits: generation.limits, keepsExpired: generation.keepsExpired)
         try retire(generation)
+        return try declare(generation)
+    }
+
+    /// Adds a cache under a new id, as it is declared.
+    @discardableResult
+    func declare(_ cache: Generation) throws(SQLiteError) -> Generation {
+        switchesGeneration = true
+        let next = Generation(id: newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
         try add(next)
         return next
     }

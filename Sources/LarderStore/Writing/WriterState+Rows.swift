@@ -29,6 +29,8 @@ extension WriterState {
         case .put(let entries, let condition):
             for entry in entries { try checkSize(Int64(entry.payloadSize), entry.meta.extendedData, in: generation) }
             guard try holds(condition, entries, in: generation) else { return outcome }
+            let size = entries.reduce(0) { $0 + Int64($1.payload.count) }
+            if isCapped && size > Ballast.size { throw StoreError.full }
             outcome.rows.reserveCapacity(entries.count)
             for entry in entries { try put(entry, in: generation, &outcome) }
         case .remove(let keys):
@@ -55,7 +57,8 @@ extension WriterState {
 
     private func row(_ key: StoredKey, in generation: Generation) throws -> StoredRow? {
         guard let found = try connection.row(key, in: generation, uses) else { return nil }
-        return try files?.complete(found) ?? (found.facts.file == nil ? found : nil)
+        if let files { return try files.complete(found) }
+        return found.isSound && found.facts.file == nil ? found : nil
     }
 
     private func holds(_ condition: PutCondition, _ entries: [EntryWrite], in cache: Generation) throws(SQLiteError)
@@ -82,7 +85,12 @@ extension WriterState {
     // MARK: One row
 
     private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
-        if let file = entry.file, try files?.contains(file) != true { throw StoreError.fileDeleted }
+        now = entry.writtenAt
+        if let file = entry.file {
+            // After a move the file is not beside its row.
+            try database.requirePlace()
+            if try files?.contains(file) != true { throw StoreError.fileDeleted }
+        }
         let old = try connection.find(entry.key, in: cache, uses)?.facts
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
@@ -117,7 +125,7 @@ extension WriterState {
         }
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, by: revision, entry, in: cache.id) }
-        (now, lastWrittenID) = (entry.writtenAt, id)
+        lastWrittenID = id
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
@@ -129,6 +137,14 @@ extension WriterState {
         try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
         outcome.rows.append(.init(key: key, id: old.id, revision: nil))
+    }
+
+    /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
+    func removeDamaged(_ facts: RowFacts, of declaration: CacheDeclaration) throws(SQLiteError) {
+        guard let cache = generation(of: declaration), let (now, generation) = try connection.facts(facts.id),
+            generation == cache.id, now.revision == facts.revision
+        else { return }
+        try remove(now, from: generation, .damaged)
     }
 
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.

@@ -6,12 +6,17 @@ internal import LarderSQLite
 package final class WriterState {
     var connection: Connection
     /// Holds the write lock while the log is copied.
-    private var guardian: Connection?
-    let watch: CommitWatch
-    /// The connections that read; nil in memory.
-    let readers: Readers?
-    /// The payloads that are too large for a row; nil in memory.
-    let files: ValueFiles?
+    var guardian: Connection?
+    var database: Database
+    var watch: CommitWatch { database.watch }
+    var files: ValueFiles? { database.files }
+    /// Why the file has to be opened again before anything else is done.
+    var loss: Loss?
+    var events: [StoreEvent] = []
+    /// The caches that this process has opened.
+    var openedNames: Set<String> = []
+    /// What was declared in a file that was moved, and has to be declared again.
+    var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
     var (displacedFiles, writtenFiles) = ([String](), [String]())
     /// The files that no row names any more.
@@ -50,34 +55,32 @@ package final class WriterState {
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
     var switchesGeneration = false
 
+    /// A Boolean value that indicates whether a full disk keeps the main file from growing.
+    var isCapped = false
+    var isShortOfRoom = false
+
     /// The length of the log at which it is copied next, and after the last commit.
-    private var copyPages = WriterState.checkpointPages
+    private(set) var copyPages = WriterState.checkpointPages
     private(set) var logPages = 0
     private var isCopyScheduled = false
-    static let checkpointPages = 1000
+    static let checkpointPages = Ballast.pages
+    private var copyInterval: Int { isShortOfRoom ? Self.checkpointPages / 5 : Self.checkpointPages }
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
     var reclaimCursor = (generation: Int64(0), id: Int64(0))
-    private var isWriting = false
+    private(set) var isWriting = false
     /// A failure inside a request that a body caught: half of the request may be done, so nothing is committed.
     private var failure: (any Error)?
     private var changesAtBegin = 0
+    private(set) var pagesAtBegin = 0
     private var random = UInt64.random(in: 0 ... .max)
 
-    /// - Parameter file: The file, and its identity; nil in memory.
-    init(
-        _ connection: consuming Connection, guardian: consuming Connection?, _ file: (StoreFile, FileIdentity)?,
-        busyTimeout: Int64
-    ) throws(SQLiteError) {
+    init(_ opening: consuming Opening, busyTimeout: Int64) {
         self.busyTimeout = busyTimeout
-        var connection = connection
-        // The counter needs the log's index, which a first read opens.
-        _ = try connection.userVersion()
-        let counter = CommitCounter(of: connection)
-        watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
-        readers = file.map { [watch] in Readers($0, $1, watch, counter) }
-        files = file.map { ValueFiles(($0.path, $1), syncs: $0.options.durability == .powerLoss) }
-        self.connection = connection
-        self.guardian = guardian
+        database = opening.database
+        connection = opening.connection
+        guardian = opening.guardian
+        lookAtRoom()
+        resetLog()
     }
 
     // MARK: Transactions
@@ -87,16 +90,17 @@ package final class WriterState {
     /// BEGIN is tried at least once, whatever the deadline.
     func begin(until deadline: Deadline) throws(SQLiteError) {
         connection.setBusyTimeout(Int32(clamping: deadline.remaining))
-        try connection.beginWriting()
-        isWriting = true
-        failure = nil
-        changesAtBegin = connection.totalChanges
-        switchesGeneration = false
-        (displacedFiles, writtenFiles, removedRows) = ([], [], [:])
         do {
+            try connection.beginWriting()
+            isWriting = true
+            failure = nil
+            changesAtBegin = connection.totalChanges
+            pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
+            switchesGeneration = false
+            (displacedFiles, writtenFiles, removedRows) = ([], [], [:])
             try lookUpGenerations()
         } catch {
-            rollBack()
+            _ = fail(error)
             throw error
         }
     }
@@ -111,6 +115,7 @@ package final class WriterState {
     func commit() throws -> UInt32 {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
+        try requireRoom()
         isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
@@ -124,12 +129,17 @@ package final class WriterState {
             _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
             throw error
         }
+        // After a move the files may be those of another database.
+        do { try database.requirePlace() } catch {
+            _ = watch.endCommit(isCommitted: true, switchesGeneration: true)
+            throw error
+        }
         discardedFiles += displacedFiles
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
         for (name, rows) in removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
         // The log has begun again.
-        if connection.logPages < logPages { copyPages = Self.checkpointPages }
+        if connection.logPages < logPages { copyPages = copyInterval }
         logPages = connection.logPages
         return epoch
     }
@@ -137,28 +147,32 @@ package final class WriterState {
     /// Runs `body` in a transaction, and commits it unless it throws.
     func transaction<R>(until deadline: Deadline, _ body: (WriterState) throws -> R) throws -> R {
         try StoreError.translating { try begin(until: deadline) }
-        let result: R
+        var isCommitting = false
         do {
-            result = try body(self)
+            let result = try body(self)
             if let failure { throw failure }
-        } catch {
-            rollBack()
-            discardedFiles += writtenFiles
-            throw error is SQLiteError ? StoreError(any: error) : error
-        }
-        do {
+            isCommitting = true
             try commit()
+            return result
         } catch {
-            rollBack()
-            throw StoreError(any: error)
+            let failure = fail(error)
+            // After a COMMIT that failed a row may name them.
+            if !isCommitting { discardedFiles += writtenFiles }
+            // The body is not run again, but the next removal finds room.
+            if failure.code == .storageFull { do { try giveUpBallast() } catch {} }
+            throw error is SQLiteError ? failure : error
         }
-        return result
     }
 
     /// Returns the files that no row names any more, for the caller to discard outside the lock.
     func takeDiscardedFiles() -> [String] {
         defer { discardedFiles = [] }
         return discardedFiles
+    }
+
+    func takeEvents() -> [StoreEvent] {
+        defer { events = [] }
+        return events
     }
 
     /// Does a part of the open transaction, which is not committed if the part fails.
@@ -182,11 +196,14 @@ package final class WriterState {
 
     // MARK: The log
 
+    /// Forgets what was known of the log of another file.
+    func resetLog() { (logPages, copyPages, isCopyScheduled) = (0, copyInterval, false) }
+
     /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
     func schedulesCopy() -> Bool {
         guard logPages >= copyPages, !isCopyScheduled else { return false }
         isCopyScheduled = true
-        copyPages = logPages + Self.checkpointPages
+        copyPages = logPages + copyInterval
         return true
     }
 
@@ -201,12 +218,13 @@ package final class WriterState {
     func copyLog() {
         isCopyScheduled = false
         copyPages = logPages + 100
-        readers?.release()
+        database.readers?.release()
         do {
-            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = logPages + Self.checkpointPages }
+            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = logPages + copyInterval }
         } catch {}
+        lookAtRoom()
         // A read transaction that began in the meantime keeps the log from beginning again.
-        readers?.release()
+        database.readers?.release()
     }
 
     /// Rewrites the database without unused bytes.
@@ -222,7 +240,7 @@ package final class WriterState {
         guard guardian != nil else { return true }
         copyLog()
         do { try connection.shrinkLog() } catch { if error.code != .busy { throw error } }
-        (logPages, copyPages) = (connection.logPages, Self.checkpointPages)
+        (logPages, copyPages) = (connection.logPages, copyInterval)
         return logPages < 10
     }
 
@@ -238,10 +256,11 @@ package final class WriterState {
 
     /// Closes the connections that read, and leaves no frame in the log if no other connection has the file open.
     func close() {
-        readers?.close()
+        database.end()
+        if guardian == nil { return }
         copyLog()
         guardian = nil
-        do { _ = try connection.emptyLog(keeping: 0) } catch {}
+        do { _ = try connection.emptyLog(keeping: isShortOfRoom ? Int(Ballast.size) : 0) } catch {}
     }
 
     // MARK: Reading
@@ -263,10 +282,12 @@ package final class WriterState {
     func lookUpGenerations() throws(SQLiteError) {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
+        try database.requirePlace()
         counts = [:]
         generations = try connection.liveGenerations()
-        let (limits, lastPlace) = try connection.storeLimits()
+        let (limits, lastPlace, isCapped) = try connection.storeLimits()
         storeLimits = limits
+        try noteCap(isCapped)
         noteLimits()
         uses.raise(to: max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits))
         epoch = now

@@ -8,6 +8,8 @@ struct SimulatedDisk {
     /// What a file is; the folder above all has the number 0.
     private struct Node {
         let isFolder: Bool
+        /// Whether it is the folder of large values, or something in it.
+        let isOfLargeValues: Bool
         var bytes: [UInt8] = []
         /// What is not synced, with the number of the call.
         var pending: [(call: Int, change: Change)] = []
@@ -16,6 +18,8 @@ struct SimulatedDisk {
     private enum Change {
         case write(Int, [UInt8])
         case size(Int)
+        /// At least so many bytes.
+        case room(Int)
     }
 
     /// A name in a folder comes to mean another node, or none.
@@ -26,7 +30,7 @@ struct SimulatedDisk {
     }
 
     private let root: String
-    private var nodes = [Node(isFolder: true)]
+    private var nodes = [Node(isFolder: true, isOfLargeValues: false)]
     /// The names as the process sees them, and those that are safe.
     private var names: [Int: [String: Int]] = [0: [:]]
     private var safeNames: [Int: [String: Int]] = [0: [:]]
@@ -53,8 +57,7 @@ struct SimulatedDisk {
         case .none: false
         case .files: !nodes[node].isFolder
         case .folders: nodes[node].isFolder
-        // Their names are those of files two folders down.
-        case .largeValues: !nodes[node].isFolder && !(names[0] ?? [:]).values.contains(node)
+        case .largeValues: !nodes[node].isFolder && nodes[node].isOfLargeValues
         }
     }
 
@@ -69,6 +72,7 @@ struct SimulatedDisk {
         case "write": write(call, at: nil)
         case "pwrite64": write(call, at: call.number(3))
         case "ftruncate": if let node = node(call) { change(node, .size(call.number(1) ?? 0)) }
+        case "fallocate": allocate(call)
         case "fsync", "fdatasync": if let node = node(call) { sync(node, before: call.begin) }
         case "rename": move(call.path(0), call.path(1))
         case "renameat", "renameat2": move(path(call, 0), path(call, 2))
@@ -141,11 +145,23 @@ struct SimulatedDisk {
         if offset == nil { descriptors[number]?.position += call.result }
     }
 
+    private mutating func allocate(_ call: FileTrace.Call) {
+        guard let node = node(call) else { return }
+        // Without flags blocks are added behind the end. With this flag alone nothing changes that can be read.
+        if case .word("FALLOC_FL_KEEP_SIZE") = call.arguments[1] { return }
+        guard call.number(1) == 0, let start = call.number(2), let count = call.number(3) else {
+            return strange.append(call.name)
+        }
+        change(node, .room(start + count))
+    }
+
     private mutating func change(_ node: Int, _ change: Change) { nodes[node].pending.append((ended, change)) }
 
     private mutating func make(_ path: String, isFolder: Bool) {
         guard let place = place(path) else { return }
-        nodes.append(Node(isFolder: isFolder))
+        let isFolderOfValues = isFolder && place.name.hasSuffix(".files")
+        nodes.append(
+            Node(isFolder: isFolder, isOfLargeValues: isFolderOfValues || nodes[place.folder].isOfLargeValues))
         if isFolder { names[nodes.count - 1] = [:] }
         rename([Naming(folder: place.folder, name: place.name, node: nodes.count - 1)])
     }
@@ -266,8 +282,9 @@ struct SimulatedDisk {
         case .size(let size):
             if bytes.count > size { bytes.removeLast(bytes.count - size) }
             if bytes.count < size { bytes += [UInt8](repeating: 0, count: size - bytes.count) }
+        case .room(let size): if bytes.count < size { apply(.size(size), to: &bytes) }
         case .write(let offset, let written):
-            if bytes.count < offset + written.count { apply(.size(offset + written.count), to: &bytes) }
+            apply(.room(offset + written.count), to: &bytes)
             bytes.withUnsafeMutableBytes { bytes in
                 written.withUnsafeBytes {
                     UnsafeMutableRawBufferPointer(rebasing: bytes[offset..<offset + written.count]).copyMemory(from: $0)

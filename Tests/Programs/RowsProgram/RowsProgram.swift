@@ -18,6 +18,9 @@ struct RowsProgram {
         case "sync" where arguments.count == 3: try sync(arguments[2])
         case "share" where arguments.count == 6:
             try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
+        case "damage": try damage(Array(arguments.dropFirst(2)))
+        case "power": try power(Array(arguments.dropFirst(2)))
+        case "disk": try disk(Array(arguments.dropFirst(2)))
         default: exit(2)
         }
     }

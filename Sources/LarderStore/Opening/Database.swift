@@ -1,0 +1,72 @@
+internal import LarderSQLite
+
+/// The file of a database as it was opened.
+struct OpenedFile: Sendable {
+    let file: StoreFile
+    let identity: FileIdentity
+    /// What the file was when it was opened without a log, of which nothing changes as long as it is read; else nil.
+    var state: FileSystem.Status?
+
+    var path: String { file.path }
+    var ballast: Ballast { Ballast(path: path + ".ballast") }
+
+    /// Returns whether the file is still at its path, and unchanged if it was opened without a log.
+    func isInPlace() throws(FileError) -> Bool {
+        guard let now = try FileSystem.status(path), now.identity == identity else { return false }
+        guard let state else { return true }
+        guard now.size == state.size, now.modifiedAt == state.modifiedAt else { return false }
+        return try !file.hasLog()
+    }
+}
+
+/// What belongs to one opening of the file.
+///
+/// When the file was moved or salvaged, another one takes its place.
+final class Database: Sendable {
+    /// Nil in memory.
+    let file: OpenedFile?
+    /// Notices the commits of other stores.
+    let watch: CommitWatch
+    /// The connections that read; nil in memory.
+    let readers: Readers?
+    /// The payloads that are too large for a row; nil in memory.
+    let files: ValueFiles?
+
+    /// - Parameter connection: A connection that has read, so that it has the log's index open.
+    init(_ connection: borrowing Connection, _ file: OpenedFile?) {
+        self.file = file
+        // A file without a log has no index either, and none may be created.
+        let isAlone = file?.state != nil
+        let counter = isAlone ? nil : CommitCounter(of: connection)
+        watch = CommitWatch(counter, isBlind: counter == nil && file != nil && !isAlone)
+        readers = file.map { [watch] in Readers($0, watch, counter) }
+        files = file.map { ValueFiles($0) }
+    }
+
+    /// Throws if another file, or none, is at the path.
+    func requirePlace() throws(SQLiteError) {
+        do throws(FileError) {
+            if try file?.isInPlace() ?? true { return }
+        } catch {
+            throw SQLiteError(code: .cannotOpen, message: "\(error)", systemCode: error.number)
+        }
+        throw .moved
+    }
+
+    /// Closes the connections that read, and lets no copy in memory be served any more.
+    func end() {
+        watch.end()
+        readers?.close()
+        files?.emptyPool(isLast: true)
+    }
+}
+
+/// A file that was opened: the connections that write.
+struct Opening: ~Copyable {
+    var connection: Connection
+    /// Nil in memory and for a store that is only read.
+    var guardian: Connection?
+    let database: Database
+    /// What the opening has repaired.
+    var events: [StoreEvent] = []
+}

@@ -1,0 +1,271 @@
+internal import Foundation
+internal import LarderSQLite
+
+/// Carries what SQLite still reads of a damaged file into a new one, and keeps the damaged one beside it.
+///
+/// The copy is whole and on the disk before the damaged file is moved. A process that is killed leaves one of both, and the
+/// next opening ends the exchange. Called while the lock file is held.
+struct Salvage {
+    let file: StoreFile
+    let deadline: Deadline
+
+    private var copyPath: String { file.path + ".salvaged" }
+    private var keptPath: String { file.path + ".damaged" }
+    private static let logs = ["-wal", "-shm"]
+
+    /// Replaces the file.
+    ///
+    /// - Parameter isReadable: A Boolean value that indicates whether its rows are carried over.
+    func run(isReadable: Bool = true) throws -> SalvageReport {
+        var source = try DamagedFile(file, deadline)
+        var copy = try makeCopy()
+        var rows = SalvagedRows()
+        if isReadable { try rows.copy(from: &source, to: &copy) }
+        _ = consume copy
+        try FileSystem.sync(copyPath)
+        try FileSystem.sync(FileSystem.folder(of: file.path))
+        for log in Self.logs { try FileSystem.delete(keptPath + log) }
+        try moveDamaged()
+        source.commitMark()
+        try moveCopy()
+        return SalvageReport(kept: rows.kept, lost: rows.lost, path: keptPath)
+    }
+
+    /// Ends an exchange that was interrupted.
+    func finish() throws {
+        guard try FileSystem.status(copyPath) != nil else { return }
+        if try FileSystem.status(file.path) != nil { return try FileSystem.delete(copyPath) }
+        try moveDamaged()
+        try moveCopy()
+    }
+
+    private func makeCopy() throws -> Connection {
+        try FileSystem.delete(copyPath)
+        try FileSystem.makeFile(copyPath)
+        var copy = try Connection.open(.file(copyPath), .init(role: .writer, busyMilliseconds: 0))
+        try copy.forgoJournal()
+        guard try copy.claimEmptyDatabase(applicationID: Schema.applicationID) else { throw SQLiteError.moved }
+        try Schema.create(&copy)
+        return copy
+    }
+
+    /// Moves the damaged file and its log aside, in the place of one that was kept before.
+    private func moveDamaged() throws(FileError) {
+        for part in [""] + Self.logs { _ = try FileSystem.rename(file.path + part, to: keptPath + part) }
+        // Else the log could come back beside the copy after a loss of power.
+        try FileSystem.sync(FileSystem.folder(of: file.path))
+    }
+
+    private func moveCopy() throws(FileError) {
+        _ = try FileSystem.rename(copyPath, to: file.path)
+        try FileSystem.sync(FileSystem.folder(of: file.path))
+    }
+}
+
+/// A damaged file to which nobody else can write as long as this value lives.
+private struct DamagedFile: ~Copyable {
+    /// Nil if SQLite finds no database in the file.
+    var connection: Connection?
+    /// Holds the lock of a writer if no transaction can begin.
+    private var lock: RawFile?
+
+    init(_ file: StoreFile, _ deadline: Deadline) throws {
+        do throws(SQLiteError) {
+            connection = try file.connect(.writer, deadline)
+            try connection?.beginWriting()
+            return
+        } catch {
+            if !error.isCorruption { throw error }
+        }
+        do {
+            lock = try RawFile(path: file.path, isWritable: true)
+            while try lock?.lockWriting() == false { try deadline.pause() }
+        } catch let error as SQLiteError where error.isCorruption {}
+    }
+
+    /// Commits, so that other processes look at the path and find another file there.
+    mutating func commitMark() {
+        guard connection?.isInAutocommit == false else { return }
+        do {
+            try connection?.run(.markReplaced)
+            try connection?.finishWriting { _ in }
+        } catch {}
+    }
+}
+
+/// The rows of a damaged database.
+private struct SalvagedRows {
+    private(set) var (kept, lost) = (0, 0)
+    /// The generations by id, and whether each is live.
+    private var caches: [Int64: Bool] = [:]
+    /// The ids of rows that do not fit their checksum.
+    private var damaged: Set<Int64> = []
+
+    mutating func copy(from file: inout DamagedFile, to copy: inout Connection) throws(SQLiteError) {
+        guard var source = file.connection.take() else { return }
+        try self.copy(from: &source, to: &copy)
+        file.connection = consume source
+    }
+
+    private mutating func copy(from source: inout Connection, to copy: inout Connection) throws(SQLiteError) {
+        try copy.beginWriting()
+        for sql in SQL.salvagedCaches {
+            try Self.read(sql, from: &source) { (cache) throws(SQLiteError) in
+                guard case .integer(let id) = cache[0], caches[id] == nil else { return }
+                caches[id] = cache[10] == .integer(0)
+                if caches[id] == true { try Self.insert(cache, .insertCache, &copy) }
+            }
+        }
+        try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try keep(entry, &copy) }
+        try readThroughIndex(from: &source, &copy)
+        (kept, lost) = (Int(try copy.number(.countEntries) ?? 0), damaged.count)
+        try Self.readByID(.salvagedUses, from: &source) { (use) throws(SQLiteError) in
+            try Self.insert(use, .insertUse, &copy)
+        }
+        for (sql, insert) in [(SQL.salvagedStore, SQL.restoreStore), (.salvagedActivity, .addActivity)] {
+            try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
+        }
+        try copy.finishWriting { _ in }
+    }
+
+    /// Keeps an entry of a live generation if it fits its checksum; a payload in a file is checked when it is read.
+    private mutating func keep(_ entry: [RawValue], _ copy: inout Connection) throws(SQLiteError) {
+        guard case .integer(let id) = entry[0], case .integer(let cache) = entry[1], caches[cache] != false else {
+            return
+        }
+        let meta = RowMeta(packed: entry[9].data)
+        guard caches[cache] == true, let meta, Self.isSound(entry) else {
+            damaged.insert(id)
+            return
+        }
+        guard try Self.insert(entry, .insertEntry, &copy), case .integer(let revision) = entry[3] else { return }
+        for tag in meta.tags {
+            try Self.insert(
+                [.text(Array(tag.utf8)), .integer(cache), .integer(id), .integer(revision)], .insertTag, &copy)
+        }
+    }
+
+    private static func isSound(_ entry: [RawValue]) -> Bool {
+        guard case .integer(let cache) = entry[1], let key = entry[2].key, case .integer(let writtenAt) = entry[4],
+            case .integer(let checksum) = entry[6]
+        else { return false }
+        let columns = RowChecksum.ofColumns(
+            cache: cache, key: key, writtenAt: writtenAt, expiresAt: entry[5].number, meta: entry[9].data)
+        return entry[7] != .null || checksum ^ columns == RowChecksum.ofPayload(entry[10].data ?? Data())
+    }
+
+    /// Inserts a row, and returns false if it does not fit the table or is there already.
+    @discardableResult
+    private static func insert(_ row: [RawValue], _ sql: SQL, _ copy: inout Connection) throws(SQLiteError) -> Bool {
+        do {
+            try copy.run(sql) { statement throws(SQLiteError) in
+                for (index, value) in row.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
+            }
+            return copy.changes > 0
+        } catch  where .constraint ~= error.code {
+            return false
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads the rows of a statement up to the first that cannot be read.
+    private static func read(
+        _ sql: SQL, _ id: Int64? = nil, from source: inout Connection, _ body: ([RawValue]) throws(SQLiteError) -> Void
+    ) throws(SQLiteError) {
+        do {
+            try source.with(sql) { row throws(SQLiteError) in
+                try row.bind([id])
+                while try row.step() { try body(row.values) }
+            }
+        } catch  where error.isCorruption {}
+    }
+
+    /// Reads the rows of a table in the order of their ids, which are above 0, and skips those that cannot be read.
+    private static func readByID(
+        _ sql: SQL, from source: inout Connection, _ body: ([RawValue]) throws(SQLiteError) -> Void
+    ) throws(SQLiteError) {
+        var next: Int64? = 0
+        while let first = next {
+            do {
+                try source.with(sql) { row throws(SQLiteError) in
+                    try row.bind(first, at: 1)
+                    while try row.step() {
+                        let id = row.int64(0)
+                        // A page in the wrong place could lead back without end.
+                        guard let least = next, id >= least else { throw SQLiteError.damagedOrder }
+                        try body(row.values)
+                        next = id == .max ? nil : id + 1
+                    }
+                    next = nil
+                }
+            } catch  where error.isCorruption {
+                guard let failed = next else { return }
+                next = try nextReadable(sql, from: &source, after: failed)
+            }
+        }
+    }
+
+    /// Returns the first id behind a damaged page: a step that doubles leads out of it, and halves lead back to its end.
+    private static func nextReadable(
+        _ sql: SQL, from source: inout Connection, after failed: Int64
+    ) throws(SQLiteError) -> Int64? {
+        func isReadable(_ id: Int64, _ source: inout Connection) throws(SQLiteError) -> Bool {
+            do {
+                return try source.with(sql) { row throws(SQLiteError) in
+                    try row.bind(id, at: 1)
+                    return try !row.step() || row.int64(0) >= id
+                }
+            } catch  where error.isCorruption {
+                return false
+            }
+        }
+        var (low, high, step) = (failed, failed, Int64(1))
+        repeat {
+            if step > .max / 2 - failed { return nil }
+            (low, high, step) = (high, failed + step, step * 2)
+        } while try !isReadable(high, &source)
+        while high - low > 1 {
+            let middle = low + (high - low) / 2
+            if try isReadable(middle, &source) { high = middle } else { low = middle }
+        }
+        return high
+    }
+
+    /// Fetches what the index of keys names and the table did not show, from both ends of the index.
+    private mutating func readThroughIndex(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError)
+    {
+        var missing: Set<Int64> = []
+        for sql in SQL.indexedEntries {
+            var last: (cache: Int64, key: StoredKey)?
+            try Self.read(sql, from: &source) { (row) throws(SQLiteError) in
+                guard case .integer(let id) = row[0], case .integer(let cache) = row[1], let key = row[2].key else {
+                    return
+                }
+                let isFirst = sql === SQL.indexedEntries[0]
+                if let last, last.cache == cache, isFirst ? !last.key.precedes(key) : !key.precedes(last.key) {
+                    throw SQLiteError.damagedOrder
+                }
+                last = (cache, key)
+                if caches[cache] != false, try copy.number(.hasEntry, id) == nil { missing.insert(id) }
+            }
+        }
+        for id in missing.subtracting(damaged) {
+            try Self.read(.salvagedEntry, id, from: &source) { (entry) throws(SQLiteError) in try keep(entry, &copy) }
+            if try copy.number(.hasEntry, id) == nil { damaged.insert(id) }
+        }
+    }
+}
+
+extension RawValue {
+    fileprivate var number: Int64? { if case .integer(let number) = self { number } else { nil } }
+    fileprivate var data: Data? { if case .blob(let bytes) = self { Data(bytes) } else { nil } }
+    fileprivate var key: StoredKey? {
+        switch self {
+        case .integer(let number): .integer(number)
+        case .text(let bytes): .text(String(decoding: bytes, as: UTF8.self))
+        case .blob(let bytes): .blob(Data(bytes))
+        default: nil
+        }
+    }
+}

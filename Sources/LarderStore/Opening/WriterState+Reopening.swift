@@ -1,0 +1,112 @@
+internal import LarderSQLite
+
+/// Why a file has to be opened again: another one is at its path, it is damaged, or a rollback has failed.
+enum Loss { case moved, damaged }
+
+/// The file is opened again after it was moved, or exchanged for a sound one after it was damaged.
+extension WriterState {
+    var isLost: Bool { loss != nil }
+
+    /// Undoes the transaction for a failure, and returns the failure.
+    func fail(_ error: any Error) -> StoreError {
+        rollBack()
+        let error = StoreError(any: error)
+        note(error)
+        return error
+    }
+
+    /// Notes a failure after which the file has to be opened again.
+    func note(_ error: StoreError) {
+        guard let options = database.file?.file.options else { return }
+        let isDamaged = error.code == .corrupt && options.recovery == .salvage
+        // A rollback that has failed leaves a transaction that nothing else ends.
+        let isUnusable = !isWriting && !connection.isInAutocommit
+        if isDamaged || isUnusable || error.isAboutMove { loss = isDamaged ? .damaged : .moved }
+    }
+
+    /// Opens the path again, and declares the caches that this process has opened if they are missing there.
+    ///
+    /// If that fails, the next call tries it again. A damaged file that cannot be exchanged is used until the next failure.
+    func reopen() throws(StoreError) {
+        guard let old = database.file, let loss else { return }
+        let known = undeclared ?? (generations.values.filter { openedNames.contains($0.cache.name) }, storeLimits)
+        if !connection.isInAutocommit {
+            // A transaction keeps its locks until the connection is closed.
+            connection = try StoreError.translating {
+                try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
+            }
+        } else if loss == .damaged {
+            self.loss = nil
+        }
+        let next = try old.file.open(salvaging: loss == .damaged ? old.identity : nil)
+        (self.loss, undeclared) = (.moved, known)
+        database.end()
+        database = next.database
+        events += next.events
+        connection = next.connection
+        guardian = next.guardian
+        rollBack()
+        (isCapped, unheld) = (false, [:])
+        lookAtRoom()
+        resetLog()
+        if !old.file.options.isReadOnly { try declareAgain() }
+        (self.loss, undeclared) = (nil, nil)
+    }
+
+    private func declareAgain() throws(StoreError) {
+        guard let undeclared else { return }
+        try StoreError.translating {
+            try transaction(until: Deadline(in: busyTimeout)) { state in
+                for cache in undeclared.caches where state.generations[cache.cache.name] == nil {
+                    try state.declare(cache)
+                }
+                if state.storeLimits == StoreLimits() { try state.setLimits(undeclared.limits) }
+            }
+        }
+    }
+}
+
+extension Writer {
+    /// Opens the file again if it was moved or is damaged.
+    func renew(_ state: WriterState) throws(StoreError) {
+        guard state.isLost else { return }
+        defer { database = state.database }
+        try state.reopen()
+    }
+
+    /// Runs a read, and again if the file had to be opened again.
+    func retrying<R>(_ body: (Database) throws(StoreError) -> R) throws(StoreError) -> R {
+        var attempts = 0
+        while true {
+            let database = database
+            do throws(StoreError) {
+                return try body(database)
+            } catch {
+                attempts += 1
+                guard attempts < 3, try renew(database, after: error) else { throw error }
+            }
+        }
+    }
+
+    /// Opens the file again after a read that failed, and returns whether it is worth a second attempt.
+    private func renew(_ old: Database, after error: StoreError) throws(StoreError) -> Bool {
+        guard error.isAboutMove || [.corrupt, .closed].contains(error.code), !isOwned else { return false }
+        return try locked { state throws(StoreError) in
+            guard let state else { throw .closed }
+            if state.database === old { state.note(error) }
+            try renew(state)
+            return state.database !== old
+        }
+    }
+
+    /// Exchanges a damaged file, whatever is done about damage that is met, and returns what was carried over.
+    func repair() throws(StoreError) -> SalvageReport? {
+        try locked { state throws(StoreError) in
+            guard let state else { throw .closed }
+            state.loss = .damaged
+            try renew(state)
+            guard case .replaced(let salvage)? = state.events.last else { return nil }
+            return salvage
+        }
+    }
+}

@@ -1,0 +1,17 @@
+/// What a store tells outside all locks.
+package enum StoreEvent: Sendable {
+    /// A damaged file, or one of a later release, was replaced.
+    case replaced(SalvageReport)
+    /// An entry that does not fit its checksum was found, and is deleted.
+    case damagedEntry(cache: String, key: StoredKey)
+}
+
+/// What was carried from a damaged file into a new one.
+package struct SalvageReport: Hashable, Sendable {
+    /// The entries that were carried over.
+    package var kept = 0
+    /// The entries that were found and could not be read.
+    package var lost = 0
+    /// The path of the old file.
+    package var path = ""
+}

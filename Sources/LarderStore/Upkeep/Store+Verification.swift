@@ -1,0 +1,116 @@
+internal import LarderSQLite
+
+/// What a verification has found and done.
+package struct VerificationReport: Sendable {
+    /// What is wrong, a sentence each; of damaged entries the first hundred.
+    package internal(set) var problems: [String] = []
+    /// The entries that do not fit their checksum, or whose file is missing or damaged.
+    package internal(set) var damagedCount = 0
+    /// The exchange of a damaged file by a repair; nil if there was none.
+    package internal(set) var salvage: SalvageReport?
+}
+
+extension Store {
+    /// Reads everything, and compares it with its checksums.
+    ///
+    /// A repair exchanges a damaged file for one with all that can be read, and deletes the damaged entries.
+    package func verify(repairing: Bool = false) throws(StoreError) -> VerificationReport {
+        if isReadOnly && repairing { throw .readOnly }
+        var verification = try writer.retrying { database throws(StoreError) in
+            var verification = Verification(files: database.files)
+            guard let file = database.file else {
+                try writer.read { try verification.run(&$0.connection) }
+                return verification
+            }
+            try StoreError.translating {
+                try verification.noting {
+                    var connection = try file.file.openReader(of: file)
+                    try $0.run(&connection)
+                }
+            }
+            return verification
+        }
+        guard repairing else { return verification.report }
+        if verification.isFileDamaged {
+            verification.report.salvage = try writer.repair()
+        } else {
+            for damaged in verification.damaged {
+                try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache) }
+            }
+        }
+        return verification.report
+    }
+}
+
+private struct Verification {
+    let files: ValueFiles?
+    var report = VerificationReport()
+    private(set) var isFileDamaged = false
+    private(set) var damaged: [(facts: RowFacts, cache: CacheDeclaration)] = []
+
+    init(files: ValueFiles?) { self.files = files }
+
+    /// Notes damage that `body` meets.
+    mutating func noting(_ body: (inout Self) throws -> Void) throws {
+        do {
+            try body(&self)
+        } catch let error as SQLiteError where error.isCorruption {
+            report.problems.append("The database is damaged: \(error.message).")
+            isFileDamaged = true
+        }
+    }
+
+    mutating func run(_ connection: inout Connection) throws {
+        let problems = try connection.integrityProblems()
+        report.problems += problems.map { "The database is damaged: \($0)." }
+        isFileDamaged = !problems.isEmpty
+        let caches = Dictionary(uniqueKeysWithValues: try connection.liveGenerations().values.map { ($0.id, $0) })
+        var next: Int64? = .min
+        while let first = next {
+            let rows: [(StoredRow, Generation)]
+            (rows, next) = try Self.rows(from: first, of: caches, &connection)
+            for (row, cache) in rows { try check(row, cache.cache, &connection) }
+        }
+    }
+
+    /// Returns the rows from an id on, and the id behind them.
+    private static func rows(
+        from first: Int64, of caches: [Int64: Generation], _ connection: inout Connection
+    ) throws(SQLiteError) -> (rows: [(StoredRow, Generation)], next: Int64?) {
+        var (rows, next): ([(StoredRow, Generation)], Int64?) = ([], nil)
+        try connection.with(.verifiedRows) { row throws(SQLiteError) in
+            try row.bind(first, at: 1)
+            while try row.step() {
+                let id = row.int64(0)
+                guard id >= next ?? first else { throw SQLiteError.damagedOrder }
+                next = id == .max ? nil : id + 1
+                if let cache = caches[row.int64(10)] { rows.append((row.storedRow(row.key(9), in: cache), cache)) }
+            }
+        }
+        return (rows, next)
+    }
+
+    private mutating func check(
+        _ row: StoredRow, _ cache: CacheDeclaration, _ connection: inout Connection
+    ) throws {
+        let isWhole = try files.map { try $0.complete(row) != nil } ?? row.isSound
+        // A file may have been displaced since its row was read.
+        if try isWhole || connection.facts(row.facts.id)?.facts.revision != row.facts.revision { return }
+        report.damagedCount += 1
+        damaged.append((row.facts, cache))
+        guard report.damagedCount <= 100 else { return }
+        let reason = row.facts.file.map { "its file \"\($0)\" is missing or damaged" } ?? "it does not fit its checksum"
+        report.problems.append(
+            "The entry of \(row.facts.key) in the cache \"\(cache.name)\" cannot be read: \(reason).")
+    }
+}
+
+extension StoredKey: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .text(let text): "\"\(text)\""
+        case .integer(let number): "\(number)"
+        case .blob(let bytes): "a key of \(bytes.count) bytes"
+        }
+    }
+}

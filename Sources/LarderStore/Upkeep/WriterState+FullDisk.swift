@@ -1,0 +1,91 @@
+internal import LarderSQLite
+
+/// A full disk: the ballast gives the log room, and the main file grows no more until the disk has room again.
+///
+/// The log never holds more new pages than the ballast has, so it can always be copied.
+extension WriterState {
+    /// The rows that go for another attempt of a request on a full disk, step by step.
+    static let roomSteps: [Int64] = [0, 16, 64, 256]
+
+    /// Makes room for another attempt of a request on a full disk.
+    ///
+    /// - Parameters:
+    ///   - excess: The rows and bytes that go. If none, the ballast is given up, and the file capped.
+    ///   - cache: The cache whose expired and least recently used rows go; nil if none may go.
+    func makeRoom(_ excess: Totals, from cache: CacheDeclaration?) throws {
+        guard excess != Totals() else { return try giveUpBallast() }
+        guard let cache else { throw SQLiteError.noRoom }
+        try lookUpGenerations()
+        guard let generation = generation(of: cache) else { throw StoreError.superseded }
+        lastWrittenID = nil
+        var rest = excess
+        let before = try count(of: generation).totals
+        try removeExpired(of: [generation], busyTimeout)
+        let after = try count(of: generation).totals
+        rest += Totals(count: after.count - before.count, size: after.size - before.size)
+        _ = try evict(rest, from: generation, busyTimeout, stamps: false)
+        copyLog()
+    }
+
+    /// Makes room for a value file: more goes than it needs.
+    func makeRoom(forFileOf size: Int64, from cache: CacheDeclaration) throws {
+        let excess = Totals(count: 16, size: size * 2)
+        do {
+            try makeRoom(excess, from: cache)
+        } catch let error as StoreError where error.code == .storageFull {
+            // The ballast was given up.
+            try makeRoom(excess, from: cache)
+        }
+    }
+
+    func giveUpBallast() throws {
+        guard let file = database.file else { throw SQLiteError.noRoom }
+        let wasCapped = isCapped
+        lookAtRoom()
+        if wasCapped && !isCapped { return }
+        isShortOfRoom = true
+        file.ballast.giveUp()
+        try cap(true)
+        // Other processes cap themselves when they see this commit.
+        if !wasCapped { try connection.run(.setCapped, 1) }
+        copyLog()
+    }
+
+    /// Takes over whether another process has capped the file.
+    func noteCap(_ isCapped: Bool) throws(SQLiteError) {
+        if isCapped { try cap(true) } else if self.isCapped { lookAtRoom() }
+    }
+
+    /// Keeps the main file from growing, or lets it grow again.
+    private func cap(_ isCapped: Bool) throws(SQLiteError) {
+        guard isCapped != self.isCapped else { return }
+        self.isCapped = isCapped
+        try connection.setPageLimit(isCapped ? 1 : .max)
+    }
+
+    /// Looks how much of the disk is free: with twice the size of the ballast it is made, and the cap lifted.
+    ///
+    /// With less than four times its size the log is copied sooner.
+    func lookAtRoom() {
+        guard let file = database.file, guardian != nil else { return }
+        do {
+            guard let free = try files?.freeSpace() else { return }
+            isShortOfRoom = free < 4 * Ballast.size
+            guard free >= 2 * Ballast.size else { return }
+            if isCapped {
+                try cap(false)
+                try connection.run(.setCapped, 0)
+            }
+            file.ballast.make()
+        } catch {}
+    }
+
+    /// Refuses a transaction that adds more new pages to the log than it could copy on a full disk.
+    func requireRoom() throws {
+        guard isShortOfRoom, let ballast = database.file?.ballast, let files else { return }
+        let pages = try connection.pageCount()
+        guard pages > pagesAtBegin else { return }
+        let room = try ballast.isThere ? Ballast.size : files.freeSpace()
+        if Int64(pages) * Int64(Connection.pageSize) - connection.fileSize > room { throw StoreError.full }
+    }
+}
