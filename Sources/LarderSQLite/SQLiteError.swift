@@ -93,6 +93,7 @@ extension SQLiteError {
     package var isOfOtherTables: Bool {
         code == .error
             && (message.hasPrefix("no such table") || message.hasPrefix("no such column")
+                || message.hasPrefix("no such index")
                 || message.contains(" has no column named "))
     }
 }

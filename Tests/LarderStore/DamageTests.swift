@@ -113,15 +113,16 @@ private struct Damage: Sendable, CustomStringConvertible {
     private static func content(
         _ kind: DamageTests.Kind, instead page: Int, _ sample: DamagedStore, _ random: inout Seeded
     ) -> [UInt8] {
-        let (old, isSo) = (sample.pages[page], Bool.random(using: &random))
-        let zeros = [UInt8](repeating: 0, count: StorePages.size)
-        let (half, halfOfZeros) = (StorePages.size / 2, zeros.prefix(StorePages.size / 2))
-        if kind == .otherLeaf { return sample.pages[pick(sample.leaves.filter { $0 != page }, &random)] }
-        if kind == .halfLeaf { return Array(isSo ? old.prefix(half) + halfOfZeros : halfOfZeros + old.suffix(half)) }
-        if kind == .zeroLeaf || (isSo && ![.garbageLeaf, .schema].contains(kind)) { return zeros }
-        let garbage = zeros.map { _ in UInt8.random(in: 0...255, using: &random) }
+        let (old, isSo, half) = (sample.pages[page], Bool.random(using: &random), StorePages.size / 2)
+        let isZero = ![.garbageLeaf, .schema].contains(kind) && (kind == .zeroLeaf || Bool.random(using: &random))
+        let new = old.map { _ in isZero ? 0 : UInt8.random(in: 0...255, using: &random) }
+        switch kind {
+        case .otherLeaf: return sample.pages[pick(sample.leaves.filter { $0 != page }, &random)]
+        case .halfLeaf: return Array(isSo ? old.prefix(half) + new.suffix(half) : new.prefix(half) + old.suffix(half))
         // The header of the file stays in half of the rounds.
-        return kind == .schema && isSo ? Array(old.prefix(100) + garbage.dropFirst(100)) : garbage
+        case .schema where isSo: return Array(old.prefix(100) + new.dropFirst(100))
+        default: return new
+        }
     }
 
     private mutating func damageFile(_ sample: DamagedStore, _ random: inout Seeded) throws {
@@ -288,7 +289,6 @@ private final class Use {
 
     private func change(_ caches: [CacheRows], _ store: Store) {
         put(Data("again".utf8), damage.replaced.key, caches[0])
-        // A file.
         put(Data(repeating: 7, count: 9000), .integer(1), caches[0])
         _ = attempt("remove") { try caches[1].run(.remove([damage.removed.key])) }
         // An index with a wrong bit can hide an entry.

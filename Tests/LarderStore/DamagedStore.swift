@@ -200,10 +200,10 @@ struct StorePages: Sendable {
     mutating func cut(to count: Int) { bytes.removeLast(bytes.count - count * Self.size) }
 
     /// Returns the pages of a table or an index that have rows alone.
-    func leaves(_ name: String) -> [Int] { tree(name).filter { [10, 13].contains(type($0)) } }
+    func leaves(_ name: String) -> [Int] { tree(name).filter { [10, 13].contains(kind($0)) } }
 
     /// Returns the pages of a table or an index that lead to others.
-    func innerPages(_ name: String) -> [Int] { tree(name).filter { [2, 5].contains(type($0)) } }
+    func innerPages(_ name: String) -> [Int] { tree(name).filter { [2, 5].contains(kind($0)) } }
 
     /// Returns the ids of the rows on a leaf of a table.
     func rowIDs(_ leaf: Int) -> [Int64] {
@@ -215,13 +215,13 @@ struct StorePages: Sendable {
         }
     }
 
-    private func type(_ page: Int) -> UInt8 { bytes[(page - 1) * Self.size] }
+    private func kind(_ page: Int) -> UInt8 { bytes[(page - 1) * Self.size] }
 
     private func tree(_ name: String) -> [Int] {
         var (found, rest): ([Int], [Int]) = ([], roots[name].map { [$0] } ?? [])
         while let page = rest.popLast() {
             found.append(page)
-            guard [2, 5].contains(type(page)) else { continue }
+            guard [2, 5].contains(kind(page)) else { continue }
             rest += [number(page, at: 8, size: 4)] + cells(page).map { number(page, at: $0, size: 4) }
         }
         return found.sorted()
@@ -229,7 +229,7 @@ struct StorePages: Sendable {
 
     /// Returns the places of the cells of a page.
     private func cells(_ page: Int) -> [Int] {
-        let start = [2, 5].contains(type(page)) ? 12 : 8
+        let start = [2, 5].contains(kind(page)) ? 12 : 8
         return (0..<number(page, at: 3, size: 2)).map { number(page, at: start + 2 * $0, size: 2) }
     }
 

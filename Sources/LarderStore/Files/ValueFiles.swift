@@ -10,9 +10,7 @@ internal import Synchronization
 /// Safety: bytes are read inside the call that lends them.
 package final class ValueFiles: Sendable {
     private let folder: String
-    /// The database whose rows name the files.
     private let database: OpenedFile
-    /// A Boolean value that indicates whether a file is on the disk before its row is committed.
     private let syncs: Bool
     /// The files that wait to be overwritten, under their old names.
     ///
@@ -23,7 +21,6 @@ package final class ValueFiles: Sendable {
         var files: [(name: String, size: Int64)] = []
         var isClosed = false
 
-        /// Returns whether there is room for another file.
         func fits(_ size: Int64) -> Bool {
             !isClosed && files.count < 32 && files.reduce(size) { $0 + $1.size } <= 16 << 20
         }
@@ -40,7 +37,6 @@ package final class ValueFiles: Sendable {
 
     private func path(_ name: String) -> String { folder + "/" + name }
 
-    /// Returns whether there is a folder, which must not be a symbolic link.
     private func exists() throws(FileError) -> Bool {
         guard let status = try FileSystem.status(folder) else { return false }
         guard status.isFolder else { throw FileError(number: ENOTDIR, call: "open", path: folder) }
@@ -49,7 +45,6 @@ package final class ValueFiles: Sendable {
 
     // MARK: Writing
 
-    /// Writes a payload to a new file.
     func write(_ payload: Data, as name: String) throws(StoreError) {
         try StoreError.translating {
             do {
@@ -62,8 +57,8 @@ package final class ValueFiles: Sendable {
 
     private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
         if try !exists() { try FileSystem.makeFolders(folder) }
+        try requireRoom(for: Int64(bytes.count))
         if try !recycle(for: bytes, as: name) {
-            try requireRoom(for: Int64(bytes.count))
             _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
         }
         if syncs { try FileSystem.sync(folder) }
@@ -145,10 +140,8 @@ package final class ValueFiles: Sendable {
     /// Waits for the files that tasks have displaced.
     func finish() { queue.sync {} }
 
-    /// Discards files off this thread.
     func discardLater(_ names: [String]) { queue.async { [self] in discard(names) } }
 
-    /// Runs `body` for a task, off the task's thread.
     func onQueue<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try body() }) }
@@ -172,13 +165,10 @@ package final class ValueFiles: Sendable {
     }
 
     /// Returns whether there is a folder and the database is the one that was opened.
-    private func isInPlace() throws(FileError) -> Bool {
-        try database.isInPlace() ? exists() : false
-    }
+    private func isInPlace() throws(FileError) -> Bool { try database.isInPlace() ? exists() : false }
 
     // MARK: Upkeep
 
-    /// Returns the bytes that may still be written to the disk.
     func freeSpace() throws(FileError) -> Int64 { try FileSystem.freeSpace(FileSystem.folder(of: folder)) }
 
     /// Returns the names of all files, those that wait to be overwritten excepted.

@@ -8,10 +8,15 @@ struct Ballast: Sendable {
 
     let path: String
 
-    var isThere: Bool { do { return try FileSystem.status(path) != nil } catch { return true } }
+    /// A Boolean value that indicates whether the file is there, and whole.
+    var isThere: Bool { do { return try FileSystem.status(path)?.size ?? 0 >= Self.size } catch { return true } }
 
     /// Makes the file; without room for it there is none.
-    func make() { if !isThere { FileSystem.reserve(path, size: Self.size) } }
+    func make() {
+        if isThere { return }
+        giveUp()
+        FileSystem.reserve(path, size: Self.size)
+    }
 
     func giveUp() { do { try FileSystem.delete(path) } catch {} }
 }

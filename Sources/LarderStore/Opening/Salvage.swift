@@ -17,13 +17,23 @@ struct Salvage {
     ///
     /// - Parameter isReadable: A Boolean value that indicates whether its rows are carried over.
     func run(isReadable: Bool = true) throws -> SalvageReport {
+        let folder = FileSystem.folder(of: file.path)
+        if try FileSystem.freeSpace(folder) < FileSystem.status(file.path)?.size ?? 0 { throw StoreError.full }
         var source = try DamagedFile(file, deadline)
-        var copy = try makeCopy()
         var rows = SalvagedRows()
-        if isReadable { try rows.copy(from: &source, to: &copy) }
-        _ = consume copy
-        try FileSystem.sync(copyPath)
-        try FileSystem.sync(FileSystem.folder(of: file.path))
+        do {
+            var copy = try makeCopy()
+            if isReadable, var readable = source.connection.take() {
+                try rows.copy(from: &readable, to: &copy)
+                source.connection = consume readable
+            }
+            _ = consume copy
+            try FileSystem.sync(copyPath)
+            try FileSystem.sync(folder)
+        } catch {
+            try FileSystem.delete(copyPath)
+            throw error
+        }
         for log in Self.logs { try FileSystem.delete(keptPath + log) }
         try moveDamaged()
         source.commitMark()
@@ -31,7 +41,6 @@ struct Salvage {
         return SalvageReport(kept: rows.kept, lost: rows.lost, path: keptPath)
     }
 
-    /// Ends an exchange that was interrupted.
     func finish() throws {
         guard try FileSystem.status(copyPath) != nil else { return }
         if try FileSystem.status(file.path) != nil { return try FileSystem.delete(copyPath) }
@@ -77,10 +86,8 @@ private struct DamagedFile: ~Copyable {
         } catch {
             if !error.isCorruption { throw error }
         }
-        do {
-            lock = try RawFile(path: file.path, isWritable: true)
-            while try lock?.lockWriting() == false { try deadline.pause() }
-        } catch let error as SQLiteError where error.isCorruption {}
+        lock = try RawFile(path: file.path, isWritable: true)
+        while try lock?.lockWriting() == false { try deadline.pause() }
     }
 
     /// Commits, so that other processes look at the path and find another file there.
@@ -101,19 +108,16 @@ private struct SalvagedRows {
     /// The ids of rows that do not fit their checksum.
     private var damaged: Set<Int64> = []
 
-    mutating func copy(from file: inout DamagedFile, to copy: inout Connection) throws(SQLiteError) {
-        guard var source = file.connection.take() else { return }
-        try self.copy(from: &source, to: &copy)
-        file.connection = consume source
-    }
-
-    private mutating func copy(from source: inout Connection, to copy: inout Connection) throws(SQLiteError) {
+    mutating func copy(from source: inout Connection, to copy: inout Connection) throws(SQLiteError) {
         try copy.beginWriting()
         for sql in SQL.salvagedCaches {
             try Self.read(sql, from: &source) { (cache) throws(SQLiteError) in
                 guard case .integer(let id) = cache[0], caches[id] == nil else { return }
-                caches[id] = cache[10] == .integer(0)
-                if caches[id] == true { try Self.insert(cache, .insertCache, &copy) }
+                if cache[10] != .integer(0) {
+                    caches[id] = false
+                } else if try Self.insert(cache, .insertCache, &copy) {
+                    caches[id] = true
+                }
             }
         }
         try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try keep(entry, &copy) }
@@ -130,24 +134,19 @@ private struct SalvagedRows {
 
     /// Keeps an entry of a live generation if it fits its checksum; a payload in a file is checked when it is read.
     private mutating func keep(_ entry: [RawValue], _ copy: inout Connection) throws(SQLiteError) {
-        guard case .integer(let id) = entry[0], case .integer(let cache) = entry[1], caches[cache] != false else {
-            return
-        }
+        guard let id = entry[0].number, let cache = entry[1].number, caches[cache] != false else { return }
         let meta = RowMeta(packed: entry[9].data)
-        guard caches[cache] == true, let meta, Self.isSound(entry) else {
+        guard caches[cache] == true, 0 < id, id < 1 << 39, let meta, Self.isSound(entry) else {
             damaged.insert(id)
             return
         }
-        guard try Self.insert(entry, .insertEntry, &copy), case .integer(let revision) = entry[3] else { return }
-        for tag in meta.tags {
-            try Self.insert(
-                [.text(Array(tag.utf8)), .integer(cache), .integer(id), .integer(revision)], .insertTag, &copy)
-        }
+        guard try Self.insert(entry, .insertEntry, &copy), let revision = entry[3].number else { return }
+        for tag in meta.tags { try copy.run(.insertTag, text: tag, cache, id, revision) }
     }
 
     private static func isSound(_ entry: [RawValue]) -> Bool {
-        guard case .integer(let cache) = entry[1], let key = entry[2].key, case .integer(let writtenAt) = entry[4],
-            case .integer(let checksum) = entry[6]
+        guard let cache = entry[1].number, let key = entry[2].key, let writtenAt = entry[4].number,
+            let checksum = entry[6].number
         else { return false }
         let columns = RowChecksum.ofColumns(
             cache: cache, key: key, writtenAt: writtenAt, expiresAt: entry[5].number, meta: entry[9].data)
@@ -166,8 +165,6 @@ private struct SalvagedRows {
             return false
         }
     }
-
-    // MARK: Reading
 
     /// Reads the rows of a statement up to the first that cannot be read.
     private static func read(
@@ -239,12 +236,11 @@ private struct SalvagedRows {
         for sql in SQL.indexedEntries {
             var last: (cache: Int64, key: StoredKey)?
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in
-                guard case .integer(let id) = row[0], case .integer(let cache) = row[1], let key = row[2].key else {
-                    return
-                }
+                guard let id = row[0].number, let cache = row[1].number, let key = row[2].key else { return }
                 let isFirst = sql === SQL.indexedEntries[0]
-                if let last, last.cache == cache, isFirst ? !last.key.precedes(key) : !key.precedes(last.key) {
-                    throw SQLiteError.damagedOrder
+                if let last {
+                    let isAhead = last.cache == cache ? last.key.precedes(key) : last.cache < cache
+                    if isAhead != isFirst || (last.cache == cache && last.key == key) { throw SQLiteError.damagedOrder }
                 }
                 last = (cache, key)
                 if caches[cache] != false, try copy.number(.hasEntry, id) == nil { missing.insert(id) }

@@ -19,14 +19,12 @@ enum Schema {
             library_version  TEXT NOT NULL,       -- of the program that opened the store last
             opened_at        INTEGER NOT NULL     -- milliseconds since 1970
         ) STRICT;
-
         -- Which program opened the store on which day.
         CREATE TABLE opener (
             program TEXT NOT NULL,
             day     INTEGER NOT NULL,             -- days since 1970
             PRIMARY KEY (program, day)
         ) STRICT, WITHOUT ROWID;
-
         -- One row for each generation of a cache. Ids are random and never used again.
         CREATE TABLE cache (
             id            INTEGER PRIMARY KEY,
@@ -43,10 +41,8 @@ enum Schema {
             opened_at     INTEGER NOT NULL
         ) STRICT;
         CREATE UNIQUE INDEX cache_live ON cache (name) WHERE state = 0;
-
         -- A second copy of each row on other pages, for recovery.
         CREATE INDEX cache_copy ON cache (name, version, codec, age_rule, age, keeps_expired, state);
-
         CREATE TABLE entry (
             id         INTEGER PRIMARY KEY,
             cache      INTEGER NOT NULL,          -- cache.id
@@ -62,14 +58,12 @@ enum Schema {
         ) STRICT;
         CREATE UNIQUE INDEX entry_key ON entry (cache, key);
         CREATE INDEX entry_file ON entry (file) WHERE file IS NOT NULL;
-
         -- A row only for an entry that was accessed since it was written.
         CREATE TABLE used (
             id          INTEGER PRIMARY KEY,      -- entry.id
             place       INTEGER NOT NULL,         -- in the order of accesses, on the scale of ids
             accessed_at INTEGER NOT NULL          -- milliseconds since 1970
         ) STRICT;
-
         -- A row whose revision is not the entry's is ignored, and swept.
         CREATE TABLE tag (
             tag      TEXT NOT NULL,
@@ -78,7 +72,6 @@ enum Schema {
             revision INTEGER NOT NULL,
             PRIMARY KEY (tag, cache, entry)
         ) STRICT, WITHOUT ROWID;
-
         CREATE TABLE activity (
             cache   TEXT NOT NULL,                -- cache.name
             day     INTEGER NOT NULL,

@@ -83,8 +83,6 @@ package final class Store: Sendable {
         writer.database.end()
     }
 
-    // MARK: Caches
-
     /// Opens a cache.
     ///
     /// If the store has it under another version or codec, its rows are retired.
@@ -132,13 +130,9 @@ package final class Store: Sendable {
         return { state in
             state.openedNames.insert(declaration.name)
             // If the cache is open with the same rule, nothing is written.
-            if state.generation(of: declaration)?.cache != declaration {
-                try state.open(declaration, at: now)
-            }
+            if state.generation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
         }
     }
-
-    // MARK: The whole store
 
     /// Runs `body` in one transaction, on this thread: all its changes are committed, or none if it throws.
     ///
@@ -172,6 +166,5 @@ package final class Store: Sendable {
     package func close() throws(StoreError) {
         try writer.close(at: time.now())
         upkeep.stop()
-        writer.database.end()
     }
 }

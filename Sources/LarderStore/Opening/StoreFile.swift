@@ -16,14 +16,14 @@ struct StoreFile: Sendable {
     func open(salvaging damaged: FileIdentity? = nil) throws(StoreError) -> sending Opening {
         let deadline = Deadline(in: options.busyTimeout)
         let opening = try StoreError.translating { () throws -> Opening? in
-            if options.isReadOnly { return try openReadOnly() }
+            if options.isReadOnly {
+                return try lockFile.withLock(until: deadline, creates: false) { try openReadOnly() }
+            }
             try FileSystem.makeFolders(FileSystem.folder(of: path))
             if NetworkDisk.holds(FileSystem.folder(of: path)) { throw refusal("is on a network. Use a local disk.") }
             return try lockFile.withLock(until: deadline) { try openLocked(damaged, deadline) }
         }
-        guard let opening else {
-            throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.")
-        }
+        guard let opening else { throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.") }
         return opening
     }
 
@@ -70,8 +70,10 @@ struct StoreFile: Sendable {
         // The first read opens the log.
         _ = try connection.liveGenerations()
         lockFile.mark()
+        var guardian = try connect(.guardian, deadline)
+        _ = try guardian.userVersion()
         return Opening(
-            connection: connection, guardian: try connect(.guardian, deadline),
+            connection: connection, guardian: guardian,
             database: Database(connection, OpenedFile(file: self, identity: identity)))
     }
 
@@ -106,8 +108,6 @@ struct StoreFile: Sendable {
         if !head.hasSQLiteHeader || head.isInLogMode || !head.hasNoTables || head.applicationID != 0 { throw foreign }
     }
 
-    // MARK: Connections
-
     /// Opens a connection that reads the same file as the writer.
     func openReader(of opened: OpenedFile) throws -> Connection {
         var connection = try connectReader(isAlone: opened.state != nil)
@@ -132,8 +132,6 @@ struct StoreFile: Sendable {
                 busyMilliseconds: role == .guardian ? 0 : Int32(clamping: deadline.remaining)))
     }
 
-    // MARK: Reading only
-
     /// Opens a file of which nothing on the disk changes, the log's index included.
     ///
     /// With a log it is read as other processes read it. Without one it is read without locks, until it changes.
@@ -156,8 +154,6 @@ struct StoreFile: Sendable {
 
     /// Returns whether there is a log that is not empty.
     func hasLog() throws(FileError) -> Bool { try FileSystem.status(path + "-wal")?.size ?? 0 > 0 }
-
-    // MARK: Errors
 
     private var foreign: StoreError {
         StoreError(.foreignFile, "\"\(path)\" is a file of another program. Name another path.")

@@ -38,8 +38,12 @@ extension WriterState {
         } else if loss == .damaged {
             self.loss = nil
         }
+        // The log may not have been moved yet, and would be deleted.
+        if loss == .moved { copyLog() }
         let next = try old.file.open(salvaging: loss == .damaged ? old.identity : nil)
         (self.loss, undeclared) = (.moved, known)
+        // They may belong to the new file now.
+        _ = takeDiscardedFiles()
         database.end()
         database = next.database
         events += next.events
@@ -103,6 +107,7 @@ extension Writer {
     func repair() throws(StoreError) -> SalvageReport? {
         try locked { state throws(StoreError) in
             guard let state else { throw .closed }
+            if state.database.file == nil { return nil }
             state.loss = .damaged
             try renew(state)
             guard case .replaced(let salvage)? = state.events.last else { return nil }

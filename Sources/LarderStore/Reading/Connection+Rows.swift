@@ -47,34 +47,29 @@ extension Connection {
         }
     }
 
-    // MARK: Numbers
-
-    /// Runs a statement whose parameters are numbers.
-    mutating func run(_ sql: SQL, _ numbers: Int64?...) throws(SQLiteError) {
-        try run(sql) { row throws(SQLiteError) in try row.bind(numbers) }
+    /// Runs a statement whose parameters are a text and numbers, or numbers alone.
+    mutating func run(_ sql: SQL, text: String? = nil, _ numbers: Int64?...) throws(SQLiteError) {
+        try run(sql) { row throws(SQLiteError) in try row.bind(text: text, numbers) }
     }
 
-    /// Returns the first number of a statement whose parameters are numbers; nil for no row or NULL.
-    mutating func number(_ sql: SQL, _ numbers: Int64?...) throws(SQLiteError) -> Int64? {
+    mutating func number(_ sql: SQL, text: String? = nil, _ numbers: Int64?...) throws(SQLiteError) -> Int64? {
         try with(sql) { row throws(SQLiteError) in
-            try row.bind(numbers)
+            try row.bind(text: text, numbers)
             return try row.step() ? row.number(0) : nil
         }
     }
 
-    /// Returns the rows of a statement whose parameters are numbers.
     mutating func list<R>(
-        _ sql: SQL, _ numbers: Int64?..., row body: (borrowing Statement) -> R
+        _ sql: SQL, text: String? = nil, _ numbers: Int64?..., row body: (borrowing Statement) -> R
     ) throws(SQLiteError) -> [R] {
         try with(sql) { row throws(SQLiteError) in
-            try row.bind(numbers)
+            try row.bind(text: text, numbers)
             var found: [R] = []
             while try row.step() { found.append(body(row)) }
             return found
         }
     }
 
-    /// Returns the live generations by name.
     mutating func liveGenerations() throws(SQLiteError) -> [String: Generation] {
         try with(.liveGenerations) { row throws(SQLiteError) in
             var found: [String: Generation] = [:]
@@ -137,9 +132,10 @@ extension Connection {
 }
 
 extension Statement {
-    func bind(_ numbers: [Int64?]) throws(SQLiteError) {
-        for (index, number) in numbers.enumerated() {
-            if let number { try bind(number, at: Int32(index + 1)) }
+    func bind(text: String? = nil, _ numbers: [Int64?]) throws(SQLiteError) {
+        if let text { try bind(text, at: 1) }
+        for (index, number) in zip(Int32(text == nil ? 1 : 2)..., numbers) {
+            if let number { try bind(number, at: index) }
         }
     }
 }
@@ -170,7 +166,6 @@ extension Statement {
         return StoredRow(facts: facts, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
     }
 
-    /// A number; nil for NULL.
     func number(_ column: Int32) -> Int64? { type(of: column) == .null ? nil : int64(column) }
 
     private var packedMeta: Data? { type(of: 6) == .null ? nil : data(6) }

@@ -43,14 +43,12 @@ package struct KeyRange: Sendable {
         return .bytes(bytes + [last + 1])
     }
 
-    /// Returns whether a key is in the range.
     func contains(_ key: StoredKey) -> Bool {
         guard let prefix else { return true }
         guard case .text(let text) = key else { return false }
         return text.utf8.starts(with: prefix.utf8)
     }
 
-    /// Returns whether a page that ends at `key` is beyond the one that ended at `last`.
     func isBeyond(_ last: StoredKey, _ key: StoredKey) -> Bool {
         isDescending ? key.precedes(last) : last.precedes(key)
     }

@@ -29,6 +29,7 @@ final class Readers: Sendable {
         _ cache: CacheDeclaration, over writer: Writer, isSnapshot: Bool,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
+        try compare()
         let own = Int((OwnedLock<Reader>.thread &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let result = try slots[(own + offset) % slots.count].tryLock { reader throws(StoreError) in
@@ -53,7 +54,7 @@ final class Readers: Sendable {
             reader.release()
             (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
-        try compare(isDue: reader.epoch != epoch)
+        if reader.epoch != epoch { try requirePlace() }
         if reader.reads < Self.lentReads && !isSnapshot {
             reader.reads += 1
             if let result = try writer.tryRead({ try $0.read(cache, body) }) ?? nil { return result }
@@ -76,21 +77,20 @@ final class Readers: Sendable {
         }
     }
 
-    /// Throws if another file, or none, is at the path: after commits of other stores, and four times a second.
-    func compare(isDue: Bool = false) throws(StoreError) {
+    /// Throws if another file, or none, is at the path: a look four times a second.
+    func compare() throws(StoreError) {
         let (now, last) = (file.file.options.time.now(), lastComparison.load(ordering: .relaxed))
-        guard isDue || now >= last.addingSaturated(250) || now < last else { return }
+        guard now >= last.addingSaturated(250) || now < last else { return }
         lastComparison.store(now, ordering: .relaxed)
+        try requirePlace()
+    }
+
+    private func requirePlace() throws(StoreError) {
         do { if try file.isInPlace() { return } } catch { throw StoreError(error) }
         throw StoreError(SQLiteError.moved)
     }
 
-    // MARK: Releasing
-
-    /// Ends the read transactions that are open, and waits for running reads.
-    func release() {
-        for slot in slots { slot.wait { $0.release() } }
-    }
+    func release() { for slot in slots { slot.wait { $0.release() } } }
 
     /// Releases the transactions a second after the first of them began.
     private func scheduleRelease() {
@@ -103,10 +103,7 @@ final class Readers: Sendable {
         }
     }
 
-    /// Closes the connections, and waits for running reads.
-    func close() {
-        for slot in slots { slot.wait { $0.close() } }
-    }
+    func close() { for slot in slots { slot.wait { $0.close() } } }
 }
 
 /// One connection that reads, and what it knows.

@@ -5,9 +5,7 @@
 /// An entry exactly as old as the maximum is served, an older one is not.
 package enum AgeRule: Hashable, Sendable {
     case unlimited
-    /// A number of milliseconds since the write.
     case sinceWrite(Int64)
-    /// A number of milliseconds since the last access.
     case sinceAccess(Int64)
     /// Until a moment, whenever the entry was written.
     case until(Int64)
@@ -27,9 +25,7 @@ package enum AgeRule: Hashable, Sendable {
         slidingAge.map { .sinceAccess($0) } ?? expiresAt.map { .until($0) } ?? self
     }
 
-    private static func end(_ start: Int64, _ age: Int64) -> Int64 {
-        age > 0 ? start.addingSaturated(age) : .min
-    }
+    private static func end(_ start: Int64, _ age: Int64) -> Int64 { age > 0 ? start.addingSaturated(age) : .min }
 
     /// The rule as two columns: the kind, and milliseconds.
     var stored: (kind: Int64, milliseconds: Int64) {

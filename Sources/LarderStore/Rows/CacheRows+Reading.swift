@@ -21,23 +21,21 @@ extension CacheRows {
 
     /// Returns the facts of an entry without reading its payload.
     package func facts(_ key: StoredKey) throws(StoreError) -> RowFacts? {
-        var found: RowFacts?
-        try read { connection, cache throws(SQLiteError) in
-            found = try connection.find(key, in: cache, store.uses)?.facts
+        try reading(nil) { connection, cache throws(SQLiteError) in
+            try connection.find(key, in: cache, store.uses)?.facts
         }
-        return found
     }
 
     /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing or damaged.
     package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
         var unreadable: Set<Int64> = []
         while true {
-            var found: [StoredRow] = []
-            try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-                found = []
+            let found: [StoredRow] = try reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
+                var found: [StoredRow] = []
                 for key in keys {
                     if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
                 }
+                return found
             }
             var (rows, isCurrent) = ([StoredRow](), true)
             for row in found {
@@ -109,6 +107,7 @@ extension CacheRows {
     ) throws(StoreError) -> Page<StoredKey> {
         var page = Page<StoredKey>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.rows = []
             page.next = try connection.page(SQL.keyPages, keyColumn: 0, range, after: last, limit, in: cache) {
                 key, _ in
                 page.rows.append(key)
@@ -123,6 +122,7 @@ extension CacheRows {
     ) throws(StoreError) -> Page<RowFacts> {
         var page = Page<RowFacts>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.rows = []
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
                 page.rows.append($1.facts($0, by: cache.rule))
             }
@@ -137,6 +137,7 @@ extension CacheRows {
     ) throws(StoreError) -> Page<StoredRow> {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+            page.rows = []
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
                 page.rows.append($1.storedRow($0, in: cache))
             }
@@ -148,22 +149,19 @@ extension CacheRows {
 
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, isDescending: Bool = false) throws(StoreError) -> RowList {
-        var list = RowList()
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            list = try connection.list(order, isDescending: isDescending, in: cache)
+        try reading(RowList(), isSnapshot: true) { connection, cache throws(SQLiteError) in
+            try connection.list(order, isDescending: isDescending, in: cache)
         }
-        return list
     }
 
     /// Returns the entries at places of a list that are still there.
     ///
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
     package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [StoredRow] {
-        var found: [StoredRow] = []
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            found = try connection.rows(list, places, in: cache, store.uses)
-        }
-        return try complete(found)
+        try complete(
+            reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
+                try connection.rows(list, places, in: cache, store.uses)
+            })
     }
 
     // MARK: Counting
@@ -171,9 +169,7 @@ extension CacheRows {
     /// Returns the number of rows and their bytes, expired ones included.
     ///
     /// The writer knows them. While it works they are counted.
-    package func totals() throws(StoreError) -> Totals {
-        try counted().totals
-    }
+    package func totals() throws(StoreError) -> Totals { try counted().totals }
 
     /// Returns the number of entries that have not expired.
     ///
@@ -181,11 +177,9 @@ extension CacheRows {
     package func count(at now: Int64) throws(StoreError) -> Int64 {
         let known = try counted()
         if now <= known.firstEnd { return known.totals.count }
-        var count: Int64 = 0
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            count = try connection.count(at: now, in: cache, store.uses)
+        return try reading(0, isSnapshot: true) { connection, cache throws(SQLiteError) in
+            try connection.count(at: now, in: cache, store.uses)
         }
-        return count
     }
 
     private func counted() throws(StoreError) -> RowCount {
@@ -194,15 +188,24 @@ extension CacheRows {
             return try store.writer.tryRead { try $0.count(of: declaration) } ?? nil
         }
         if let known { return known }
-        var count = RowCount()
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            count = try connection.count(of: cache, store.uses)
+        return try reading(RowCount(), isSnapshot: true) { connection, cache throws(SQLiteError) in
+            try connection.count(of: cache, store.uses)
         }
-        return count
     }
 
     /// Returns whether no live cache has the declaration.
     package func isSuperseded() throws(StoreError) -> Bool { try !read { _, _ throws(SQLiteError) in } }
+
+    /// Returns what `body` reads, or `none` if the handle is superseded.
+    private func reading<R>(
+        _ none: R, isSnapshot: Bool = false, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+    ) throws(StoreError) -> R {
+        var result = none
+        try read(isSnapshot: isSnapshot) { connection, cache throws(SQLiteError) in
+            result = try body(&connection, cache)
+        }
+        return result
+    }
 
     /// Runs `body` with a connection and the live generation, or returns false if the handle is superseded.
     @discardableResult

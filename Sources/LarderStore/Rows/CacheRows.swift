@@ -5,7 +5,6 @@
 package final class CacheRows: Sendable {
     package let declaration: CacheDeclaration
     let store: Store
-    /// The bytes above which a payload is a file.
     private let inlineLimit: Int
     private let accessGrain: Int64
     /// A Boolean value that indicates whether other entries of the cache go if the disk is full.
@@ -20,8 +19,6 @@ package final class CacheRows: Sendable {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
         (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
     }
-
-    // MARK: Writing
 
     /// Runs an operation and returns when it is committed.
     @discardableResult
@@ -53,8 +50,6 @@ package final class CacheRows: Sendable {
         return try await files.onQueue { try self.discardingUnwritten(written.files, result) }
     }
 
-    // MARK: Accesses
-
     /// Notes a read that memory could not serve.
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
         if store.isReadOnly { return }
@@ -65,14 +60,11 @@ package final class CacheRows: Sendable {
         if facts.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 
-    // MARK: Value files
-
     private func needsFiles(_ operation: RowOperation) -> Bool {
         guard store.files != nil, case .put(let entries, _) = operation else { return false }
         return entries.contains { $0.payloadSize > inlineLimit }
     }
 
-    /// Writes the large payloads of an operation to files.
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
         if store.isReadOnly { throw .readOnly }
         guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
@@ -112,7 +104,7 @@ package final class CacheRows: Sendable {
                 switch result {
                 case .success(let outcome): outcome.rows.isEmpty
                 case .failure(let error as StoreError):
-                    [.superseded, .closed, .busy, .reentrant, .tooLarge, .storageFull].contains(error.code)
+                    [.superseded, .closed, .busy, .reentrant, .tooLarge].contains(error.code) || error.isSurelyUnwritten
                 case .failure(let error): error is CancellationError
                 }
             if isUnwritten { store.files?.discard(written) }

@@ -7,12 +7,10 @@ internal import Foundation
 ///
 /// Safety: Bytes are read inside the call that lends them, and are not kept.
 enum RowChecksum {
-    /// Returns the hash of a payload, or of the bytes of a value file.
     static func ofPayload(_ payload: Data) -> Int64 {
         Int64(bitPattern: payload.withUnsafeBytes { Checksum.of($0) })
     }
 
-    /// Returns the hash of the other columns.
     static func ofColumns(
         cache: Int64, key: StoredKey, writtenAt: Int64, expiresAt: Int64?, meta: Data?
     ) -> Int64 {
@@ -31,7 +29,6 @@ enum RowChecksum {
         return Int64(bitPattern: hash)
     }
 
-    /// Folds a number in by a multiplication of 64 by 64 bits.
     private static func folded(_ number: UInt64, into hash: UInt64) -> UInt64 {
         let product = (hash ^ number).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
         return (product.high ^ product.low) &+ (hash << 23 | hash >> 41) &+ 0xA076_1D64_78BD_642F

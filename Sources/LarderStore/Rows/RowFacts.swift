@@ -8,9 +8,7 @@ package struct RowFacts: Sendable {
     package let writtenAt: Int64
     /// The end of the entry alone; nil if the rule of the cache holds, `.max` if the entry has no end.
     package let expiresAt: Int64?
-    /// The bytes of the payload.
     package let payloadSize: Int64
-    /// The name of the file with the payload; nil if the payload is in the row.
     package let file: String?
     package let meta: RowMeta
     /// The last moment at which the entry is served; `.max` if it never expires.
@@ -66,9 +64,7 @@ package struct Totals: Hashable, Sendable {
     package var count: Int64 = 0
     package var size: Int64 = 0
 
-    package init(count: Int64 = 0, size: Int64 = 0) {
-        (self.count, self.size) = (count, size)
-    }
+    package init(count: Int64 = 0, size: Int64 = 0) { (self.count, self.size) = (count, size) }
 
     static func += (a: inout Totals, b: Totals) {
         a.count += b.count

@@ -86,8 +86,6 @@ extension SQL {
     static let retiredFiles = SQL("SELECT file FROM entry WHERE id IN \(retiredRows) AND file IS NOT NULL")
     static let deleteGeneration = SQL("DELETE FROM cache WHERE id = ?1")
 
-    // MARK: Tags
-
     static let insertTag = SQL("INSERT OR REPLACE INTO tag (tag, cache, entry, revision) VALUES (?1, ?2, ?3, ?4)")
     static let deleteTag = SQL("DELETE FROM tag WHERE tag = ?1 AND cache = ?2 AND entry = ?3")
     static let taggedRows = SQL(
@@ -101,14 +99,13 @@ extension SQL {
         DELETE FROM tag WHERE (tag, cache, entry) IN (SELECT tag, cache, entry FROM tag WHERE cache = ?1 LIMIT ?2)
         """)
 
-    // MARK: Upkeep
-
     static let factsByID = SQL("SELECT \(facts), key, cache FROM entry WHERE id = ?1")
     static let sweptRows = SQL("SELECT \(facts), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     static let insertStore = SQL("INSERT INTO store (id, library_version, opened_at) VALUES (1, '', 0)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
+    static let sizeOfFiles = SQL("SELECT sum(size) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
     static let setCapped = SQL("UPDATE store SET is_capped = ?1")
     static let setStoreLimits = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2")
 
@@ -133,11 +130,8 @@ extension SQL {
     private static let isLive = "cache IN (SELECT id FROM cache WHERE state = 0)"
     static let oldestUnused = SQL(
         """
-        SELECT id, id << 24 FROM entry NOT INDEXED WHERE \(isLive) AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
-        """)
-    static let oldestUnusedOf = SQL(
-        """
-        SELECT id, id << 24 FROM entry NOT INDEXED WHERE cache = ?2 AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
+        SELECT id, id << 24 FROM entry NOT INDEXED
+        WHERE \(isLive) AND (?2 IS NULL OR cache = ?2) AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
         """)
     static let oldestUsed = SQL("SELECT id, place FROM used WHERE place > ?2 ORDER BY place LIMIT ?1")
     static let oldestByKey = SQL(
@@ -145,8 +139,6 @@ extension SQL {
         SELECT entry.id, coalesce(place, entry.id << 24) FROM entry LEFT JOIN used ON used.id = entry.id
         WHERE cache = ?2 AND \(isFree) ORDER BY 2 LIMIT ?1
         """)
-
-    // MARK: Salvage
 
     static let verifiedRows = SQL(
         "SELECT \(facts), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")

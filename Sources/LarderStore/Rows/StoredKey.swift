@@ -12,7 +12,6 @@ package enum StoredKey: Hashable, Sendable {
 }
 
 extension Statement {
-    /// Binds a copy of a key.
     func bind(_ key: StoredKey, at index: Int32) throws(SQLiteError) {
         switch key {
         case .integer(let number): try bind(number, at: index)
@@ -21,12 +20,10 @@ extension Statement {
         }
     }
 
-    /// Binds a copy of bytes, or NULL.
     func bind(_ bytes: Data?, at index: Int32) throws(SQLiteError) {
         guard let bytes else { return try bindNull(at: index) }
         try bind(Array(bytes), at: index)
     }
 
-    /// Returns a copy of a blob.
     func data(_ column: Int32) -> Data { withBytes(column) { Data($0) } }
 }

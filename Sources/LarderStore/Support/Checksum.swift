@@ -32,7 +32,6 @@ package enum Checksum {
         return folded(hash ^ rest, keys.3) &+ rest
     }
 
-    /// Returns the product of two numbers, one half laid over the other.
     static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
         return product.high ^ product.low

@@ -89,19 +89,16 @@ extension FileSystem {
         return nil
     }
 
-    /// Renames a file; false if it is gone.
     static func rename(_ path: String, to newPath: String) throws(FileError) -> Bool {
         if Foundation.rename(path, newPath) == 0 { return true }
         if errno == ENOENT { return false }
         throw failure("rename", path)
     }
 
-    /// Deletes a file, or a symbolic link itself.
     static func delete(_ path: String) throws(FileError) {
         if unlink(path) != 0 && errno != ENOENT { throw failure("unlink", path) }
     }
 
-    /// Returns the names in a folder, in no order.
     static func names(in folder: String) throws(FileError) -> [String] {
         do { return try FileManager.default.contentsOfDirectory(atPath: folder) } catch {
             throw FileError(number: EIO, call: "opendir", path: folder)

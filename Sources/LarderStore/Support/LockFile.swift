@@ -4,19 +4,22 @@ internal import Foundation
 package struct LockFile: Sendable {
     package let path: String
 
-    package init(path: String) {
-        self.path = path
-    }
+    package init(path: String) { self.path = path }
 
     /// Runs `body` while this thread holds the lock, of all threads of all processes.
     ///
     /// The kernel releases the lock if the process ends. The file is never deleted: a process that comes later does
     /// not see the lock of a deleted file.
     ///
+    /// - Parameter creates: A Boolean value that indicates whether a missing file is created. If not, `body` runs without it.
     /// - Returns: The result of `body`, or nil if another process held the lock until the deadline.
-    package func withLock<R: ~Copyable>(until deadline: Deadline, _ body: () throws -> R) throws -> R? {
+    package func withLock<R: ~Copyable>(
+        until deadline: Deadline, creates: Bool = true, _ body: () throws -> R
+    ) throws -> R? {
         while true {
-            let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            let flags = creates ? O_RDWR | O_CREAT : O_RDONLY
+            let descriptor = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            if descriptor < 0 && !creates { return try body() }
             guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
             // Ends the lock as well.
             defer { close(descriptor) }

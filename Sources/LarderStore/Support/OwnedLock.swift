@@ -10,7 +10,6 @@ internal import Synchronization
 final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var state: State
-    /// The thread that holds the mutex; 0 if none does.
     private let owner = Atomic<UInt>(0)
 
     init(_ state: consuming State) {
@@ -53,11 +52,8 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
     }
 
     /// Throws `.reentrant` if this thread holds the mutex.
-    func refuseOwner() throws(StoreError) {
-        if isOwned { throw .reentrant }
-    }
+    func refuseOwner() throws(StoreError) { if isOwned { throw .reentrant } }
 
-    /// A Boolean value that indicates whether this thread holds the mutex.
     var isOwned: Bool { owner.load(ordering: .relaxed) == Self.thread }
 
     /// A number above 0 that no other running thread has.

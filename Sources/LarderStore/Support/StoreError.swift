@@ -5,28 +5,8 @@ internal import LarderSQLite
 /// The typed side gives it the names of the cache and the key.
 package struct StoreError: Error, Sendable, CustomStringConvertible {
     package enum Code: Sendable {
-        /// The disk is out of reach: permission, a missing folder, a moved file, a device that fails.
-        case storageUnavailable
-        /// The disk is full.
-        case storageFull
-        /// Another process held the store until the deadline.
-        case busy
-        /// The database is damaged.
-        case corrupt
-        /// The file is another program's.
-        case foreignFile
-        /// The file is of a later release.
-        case newerSchema
-        /// No live cache has the name, the version and the codec of the handle.
-        case superseded
-        /// The body of an update or a transaction called the store's writer.
-        case reentrant
-        /// The store was closed.
-        case closed
-        /// The entry is larger than SQLite allows.
-        case tooLarge
-        /// The store was opened to be read only.
-        case readOnly
+        case storageUnavailable, storageFull, busy, corrupt, foreignFile, newerSchema, superseded, reentrant, closed
+        case tooLarge, readOnly
     }
 
     package let code: Code
@@ -41,6 +21,11 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
 
     /// A Boolean value that indicates whether SQLite found no room, so that the ballast helps.
     var isFullDisk: Bool { code == .storageFull && sqliteCode != nil }
+
+    /// A Boolean value that indicates whether a full disk has kept a row from being written: a sync has not failed.
+    var isSurelyUnwritten: Bool {
+        code == .storageFull && [nil, SQLiteError.noRoom.code.rawValue].contains(sqliteCode)
+    }
 
     /// A Boolean value that indicates whether a request was refused before it changed anything.
     var isRefusal: Bool { code == .superseded || (code == .tooLarge && sqliteCode == nil) }

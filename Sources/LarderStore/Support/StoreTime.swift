@@ -5,7 +5,6 @@ internal import Foundation
 ///
 /// Tests move both by hand.
 package struct StoreTime: Sendable {
-    /// Returns the milliseconds since 1970.
     package let now: @Sendable () -> Int64
 
     /// Calls a closure after a number of milliseconds, and returns a closure that cancels the call.
@@ -14,9 +13,7 @@ package struct StoreTime: Sendable {
     /// Calls the closure once, on a thread of its own.
     package let wake: Wake
 
-    package init(now: @escaping @Sendable () -> Int64, wake: @escaping Wake) {
-        (self.now, self.wake) = (now, wake)
-    }
+    package init(now: @escaping @Sendable () -> Int64, wake: @escaping Wake) { (self.now, self.wake) = (now, wake) }
 
     /// The time of the system.
     ///

@@ -5,9 +5,7 @@ package struct Limits: Hashable, Sendable {
     /// Bytes of payloads and extended data; nil: no limit.
     package var size: Int64?
 
-    package init(count: Int64? = nil, size: Int64? = nil) {
-        (self.count, self.size) = (count, size)
-    }
+    package init(count: Int64? = nil, size: Int64? = nil) { (self.count, self.size) = (count, size) }
 
     /// Returns the entries and bytes to remove so that the limits hold.
     ///
@@ -29,7 +27,5 @@ package struct StoreLimits: Hashable, Sendable {
     /// The bytes that stay free on the disk; nil: none.
     package var freeSpace: Int64?
 
-    package init(size: Int64? = nil, freeSpace: Int64? = nil) {
-        (self.size, self.freeSpace) = (size, freeSpace)
-    }
+    package init(size: Int64? = nil, freeSpace: Int64? = nil) { (self.size, self.freeSpace) = (size, freeSpace) }
 }

@@ -2,14 +2,8 @@ internal import LarderSQLite
 
 /// What a maintenance has removed.
 package struct MaintenanceReport: Hashable, Sendable {
-    /// Rows that were expired.
-    package var expired = 0
-    /// Rows that exceeded a limit.
-    package var trimmed = 0
-    /// Rows of retired generations.
-    package var reclaimed = 0
-    /// Files that no row named.
-    package var orphans = 0
+    /// The rows that were expired, over a limit or of a retired generation, and the files that no row named.
+    package var (expired, trimmed, reclaimed, orphans) = (0, 0, 0, 0)
 }
 
 extension Store {

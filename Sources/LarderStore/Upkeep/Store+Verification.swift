@@ -31,12 +31,9 @@ extension Store {
             return verification
         }
         guard repairing else { return verification.report }
-        if verification.isFileDamaged {
-            verification.report.salvage = try writer.repair()
-        } else {
-            for damaged in verification.damaged {
-                try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache) }
-            }
+        if verification.isFileDamaged { verification.report.salvage = try writer.repair() }
+        for damaged in verification.damaged {
+            try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache) }
         }
         return verification.report
     }
@@ -84,7 +81,9 @@ private struct Verification {
                 let id = row.int64(0)
                 guard id >= next ?? first else { throw SQLiteError.damagedOrder }
                 next = id == .max ? nil : id + 1
-                if let cache = caches[row.int64(10)] { rows.append((row.storedRow(row.key(9), in: cache), cache)) }
+                guard let cache = caches[row.int64(10)] else { continue }
+                let stored = row.storedRow(row.key(9), in: cache)
+                if stored.facts.file != nil || !stored.isSound { rows.append((stored, cache)) }
             }
         }
         return (rows, next)

@@ -73,7 +73,6 @@ final class Upkeep: Sendable {
         withExtendedLifetime(writer) {}
     }
 
-    /// Called by the timer.
     private func run(_ moment: Int64) {
         let isFirst = state.withLock { state -> Bool? in
             guard state.due == moment else { return nil }
@@ -125,7 +124,11 @@ final class Upkeep: Sendable {
         let files = try writer.database.files
         files?.finish()
         files?.emptyPool()
-        try writer.read { try $0.vacuum() }
+        try writer.read { state in
+            state.connection.setBusyTimeout(Int32(clamping: state.busyTimeout))
+            // The watch takes the commit for one of another store.
+            try state.connection.vacuum()
+        }
         while try !writer.read({ try $0.emptyLog() }) { try deadline.pause() }
     }
 
@@ -142,7 +145,6 @@ final class Upkeep: Sendable {
         for batch in accesses.batches() { try writer.runBatch { try $0.stamp(batch, isExact: false) } }
     }
 
-    /// Adds what counters have gained, at most once an hour.
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
         guard isWhole || now >= state.withLock({ $0.lastActivity.addingSaturated(3_600_000) }) else { return }
         try writer.runBatch { try $0.addActivity($0.takeActivity(), day: now / 86_400_000) }

@@ -33,7 +33,6 @@ package final class Uses: Sendable {
     private let noted = Mutex<[Int64: Access]>([:])
     private let lastPlace = Atomic<Int64>(0)
 
-    /// Returns the place of an access that happens now.
     package func nextPlace() -> Int64 { lastPlace.add(1, ordering: .relaxed).newValue }
 
     /// Returns the id of a new entry, which is above all ids and places.
@@ -70,15 +69,12 @@ package final class Uses: Sendable {
         }
     }
 
-    /// The places of the noted accesses by the ids of rows.
     var places: [Int64: Int64] { noted.withLock { $0.mapValues(\.place) } }
 
-    /// Gives the access to a row its new revision after a change of its attributes.
     func move(_ id: Int64, from old: Int64, to revision: Int64) {
         noted.withLock { if $0[id]?.revision == old { $0[id]?.revision = revision } }
     }
 
-    /// Returns the moment of the last noted access to a row.
     func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
         noted.withLock { $0[id].flatMap { $0.revision == revision ? $0.moment : nil } }
     }

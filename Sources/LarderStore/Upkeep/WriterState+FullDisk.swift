@@ -27,8 +27,11 @@ extension WriterState {
         copyLog()
     }
 
-    /// Makes room for a value file: more goes than it needs.
+    /// Makes room for a value file by removing more bytes than it needs.
     func makeRoom(forFileOf size: Int64, from cache: CacheDeclaration) throws {
+        // Other rows free no blocks of the disk.
+        let files = try connection.number(.sizeOfFiles, generation(of: cache)?.id) ?? 0
+        guard files >= size else { throw StoreError.full }
         let excess = Totals(count: 16, size: size * 2)
         do {
             try makeRoom(excess, from: cache)
@@ -59,8 +62,8 @@ extension WriterState {
     /// Keeps the main file from growing, or lets it grow again.
     private func cap(_ isCapped: Bool) throws(SQLiteError) {
         guard isCapped != self.isCapped else { return }
-        self.isCapped = isCapped
         try connection.setPageLimit(isCapped ? 1 : .max)
+        self.isCapped = isCapped
     }
 
     /// Looks how much of the disk is free: with twice the size of the ballast it is made, and the cap lifted.
@@ -72,11 +75,10 @@ extension WriterState {
             guard let free = try files?.freeSpace() else { return }
             isShortOfRoom = free < 4 * Ballast.size
             guard free >= 2 * Ballast.size else { return }
-            if isCapped {
-                try cap(false)
-                try connection.run(.setCapped, 0)
-            }
             file.ballast.make()
+            guard isCapped, file.ballast.isThere else { return }
+            try cap(false)
+            try connection.run(.setCapped, 0)
         } catch {}
     }
 
@@ -85,7 +87,7 @@ extension WriterState {
         guard isShortOfRoom, let ballast = database.file?.ballast, let files else { return }
         let pages = try connection.pageCount()
         guard pages > pagesAtBegin else { return }
-        let room = try ballast.isThere ? Ballast.size : files.freeSpace()
+        let room = try ballast.isThere ? Ballast.size : files.freeSpace() / 2
         if Int64(pages) * Int64(Connection.pageSize) - connection.fileSize > room { throw StoreError.full }
     }
 }

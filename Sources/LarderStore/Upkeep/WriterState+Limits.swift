@@ -113,8 +113,6 @@ extension WriterState {
         if try files.freeSpace() - free < missing / 2 { nextSpaceCheck = now.addingSaturated(60_000) }
     }
 
-    // MARK: Removing
-
     /// Removes expired rows among the first 100,000, at most once a second if there are none.
     func removeExpired(of caches: [Generation], _ waiting: Int64) throws {
         guard !isAhead(nextSweep, 1000),
@@ -177,7 +175,7 @@ extension WriterState {
         if let cache, counts[cache.id]?.totals.count ?? 0 < max(2000, all / 8) {
             return first(try places(.oldestByKey, limit, cache.id))
         }
-        let unused = try places(cache == nil ? .oldestUnused : .oldestUnusedOf, limit, cache?.id)
+        let unused = try places(.oldestUnused, limit, cache?.id)
         // A used row that is newer than all of these is not chosen.
         let end = unused.count < limit ? Int64.max : unused.last?.place ?? .max
         let live = Set(generations.values.map(\.id))

@@ -8,8 +8,6 @@ struct Sweep {
 }
 
 extension WriterState {
-    // MARK: Expired rows
-
     /// Begins a sweep over all rows.
     func beginSweep(at now: Int64) throws -> Sweep {
         if slides { try stampAccesses(isExact: true) }
@@ -77,15 +75,10 @@ extension WriterState {
         }
     }
 
-    // MARK: Files and pages
-
     /// Deletes those of the files that no row names and that are an hour old: the row of a younger one may be on its way.
     func sweepFiles(_ names: some Sequence<String>, at now: Int64) throws -> (deleted: Int, hasYoung: Bool) {
-        try files?.sweep(names, writtenBefore: now.addingSaturated(-3_600_000)) { name in
-            try connection.with(.namesFile) { row throws(SQLiteError) in
-                try row.bind(name, at: 1)
-                return try row.step()
-            }
+        try files?.sweep(names, writtenBefore: now.addingSaturated(-3_600_000)) {
+            try connection.number(.namesFile, text: $0) != nil
         } ?? (0, false)
     }
 

@@ -43,12 +43,7 @@ extension WriterState {
     func addActivity(_ gains: [String: [Int64: Int64]], day: Int64) throws(SQLiteError) {
         for (cache, counters) in gains {
             for (counter, gain) in counters where gain != 0 {
-                try connection.run(.addActivity) { statement throws(SQLiteError) in
-                    try statement.bind(cache, at: 1)
-                    try statement.bind(day, at: 2)
-                    try statement.bind(counter, at: 3)
-                    try statement.bind(gain, at: 4)
-                }
+                try connection.run(.addActivity, text: cache, day, counter, gain)
             }
         }
     }

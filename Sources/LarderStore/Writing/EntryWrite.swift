@@ -9,9 +9,7 @@ package struct EntryWrite: Sendable {
     private(set) var payload: Data
     let payloadSize: Int
     let payloadChecksum: Int64
-    /// The name of the value file.
     private(set) var file: String?
-    /// The readable part of that name; nil for one that the key gives.
     private let label: String?
     package let writtenAt: Int64
     package let expiresAt: Int64?
@@ -34,7 +32,6 @@ package struct EntryWrite: Sendable {
         (self.label, payloadSize) = (label, payload.count)
     }
 
-    /// Writes the payload to a file.
     mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
         let keyLabel =
             switch key {
@@ -51,9 +48,7 @@ package struct EntryWrite: Sendable {
 /// The condition under which entries are written; asked in the transaction of the write.
 package enum PutCondition: Sendable {
     case always
-    /// None of the keys has an entry.
     case absent
-    /// The only key has this very row.
     case unchanged(id: Int64, revision: Int64)
     /// The closure returns true. It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock.
     case check(@Sendable () -> Bool)
@@ -71,10 +66,8 @@ package enum AttributeChange: Sendable {
 package enum RowOperation: Sendable {
     case put([EntryWrite], if: PutCondition)
     case remove([StoredKey])
-    /// Removes an entry and returns it.
     case take(StoredKey)
     case change(StoredKey, AttributeChange)
-    /// Removes all entries by a switch to another generation.
     case clear
 
     /// The value files that were written for the operation.
@@ -100,7 +93,6 @@ package struct Outcome: Sendable {
     package var rows: [RowChange] = []
     /// The totals of the rows that a clear removed; nil for other requests.
     package var cleared: Totals?
-    /// The entry that a request took.
     package var taken: StoredRow?
     /// The generation of the rows after the request.
     package var generation: Int64 = 0

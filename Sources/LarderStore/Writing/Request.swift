@@ -12,27 +12,21 @@ final class Request: @unchecked Sendable {
     }
 
     let work: Work
-    /// Set when the request comes into the queue.
     var deadline = Deadline(in: 0)
     private let apply: CacheRows.Apply?
 
     private(set) var result: Result<Outcome, StoreError>?
-    /// The task that waits; nil for a synchronous call.
     var continuation: CheckedContinuation<Outcome, any Error>?
     var isCancelled = false
 
-    init(_ work: Work, apply: CacheRows.Apply?) {
-        (self.work, self.apply) = (work, apply)
-    }
+    init(_ work: Work, apply: CacheRows.Apply?) { (self.work, self.apply) = (work, apply) }
 
     var isDone: Bool { result != nil }
 
-    /// A Boolean value that indicates whether SQLite found no room for it.
     var isFull: Bool { if case .failure(let error) = result { error.isFullDisk } else { false } }
 
     var adds: Bool { if case .rows(.put, _, _) = work { true } else { false } }
 
-    /// The cache whose rows go if the disk is full.
     var evictedCache: CacheDeclaration? { if case .rows(_, let cache, evicts: true) = work { cache } else { nil } }
 
     /// Does the work in the open transaction.
@@ -68,7 +62,5 @@ final class Request: @unchecked Sendable {
     /// Lets the waiting task go on, outside all locks.
     ///
     /// A request without a result was cancelled.
-    func resume() {
-        continuation?.resume(with: result.map { $0.mapError { $0 } } ?? .failure(CancellationError()))
-    }
+    func resume() { continuation?.resume(with: result.map { $0.mapError { $0 } } ?? .failure(CancellationError())) }
 }

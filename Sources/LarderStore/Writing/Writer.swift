@@ -21,7 +21,6 @@ final class Writer: Sendable {
         }
     }
 
-    /// The maximum number of requests that share a transaction.
     private static let batchLimit = 512
 
     private let queue = Mutex(Queue())
@@ -29,7 +28,6 @@ final class Writer: Sendable {
     private let current: Mutex<Database>
     private let report: @Sendable (StoreEvent) -> Void
     private let serialQueue = DispatchQueue(label: "larder.writer")
-    /// The milliseconds that a request waits for other processes and for long bodies.
     private let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
@@ -41,13 +39,11 @@ final class Writer: Sendable {
         (report, busyTimeout) = (options.report, options.busyTimeout)
     }
 
-    /// What was opened last.
     var database: Database {
         get { current.withLock { $0 } }
         set { current.withLock { $0 = newValue } }
     }
 
-    /// A Boolean value that indicates whether this thread runs a body.
     var isOwned: Bool { lock.isOwned }
     var waitingCount: Int { queue.withLock { $0.waiting.count } }
     var isClosed: Bool { queue.withLock { $0.isClosed } }
@@ -58,9 +54,7 @@ final class Writer: Sendable {
     @discardableResult
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) throws(StoreError) -> Outcome {
         let request = Request(work, apply: apply)
-        if try runAlone(request, waits: true), let result = request.result {
-            return try result.get()
-        }
+        if try runAlone(request, waits: true), let result = request.result { return try result.get() }
         guard append(request) else { throw .closed }
         var finished: [Request] = []
         try locked { state in while !request.isDone { finished += drain(state) } }
@@ -102,7 +96,7 @@ final class Writer: Sendable {
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         var displaced: [String] = []
         let isDone = try lock.tryLock { state in
-            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits),
+            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.isShortOfRoom),
                 queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
             else {
                 return false
@@ -139,18 +133,18 @@ final class Writer: Sendable {
 
     /// Runs a chore in the background, unless the store is closed before.
     func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void) {
-        serialQueue.async { [self] in do { try run(.block(chore)) } catch {} }
+        _ = append(Request(.block(chore), apply: nil), isAwaited: false)
     }
 
     /// Puts a request into the queue, and returns false if the store is closed.
     ///
-    /// For the request of a task the serial queue is asked to drain. A task that was cancelled goes on at once.
-    private func append(_ request: Request) -> Bool {
+    /// For a request that no thread waits for, the serial queue is asked to drain. A task that was cancelled goes on at once.
+    private func append(_ request: Request, isAwaited: Bool = true) -> Bool {
         let (isClosed, isCancelled, asks) = queue.withLock { queue in
             request.deadline = Deadline(in: busyTimeout)
             let isRefused = queue.isClosed || request.isCancelled
             if !isRefused { queue.waiting.append(request) }
-            let asks = !isRefused && request.continuation != nil && queue.scheduleDrain()
+            let asks = !isRefused && (!isAwaited || request.continuation != nil) && queue.scheduleDrain()
             return (queue.isClosed, request.isCancelled, asks)
         }
         if asks { drainOnSerialQueue() }
@@ -219,10 +213,10 @@ final class Writer: Sendable {
         scheduleCopy(state)
     }
 
-    /// Runs requests in the open transaction, and commits it.
     private func attempt(_ batch: [Request], _ state: WriterState) throws {
         var results: [Result<Outcome, StoreError>] = []
         for request in batch { results.append(try request.perform(state)) }
+        try state.requireRoom()
         let epoch = try state.commit()
         for (request, result) in zip(batch, results) { request.end(result, epoch) }
     }
@@ -308,7 +302,6 @@ final class Writer: Sendable {
         }
     }
 
-    /// Runs a part of the upkeep in a transaction of its own, on this thread.
     func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
         try StoreError.translating { try exclusive(body) }
     }
@@ -319,7 +312,6 @@ final class Writer: Sendable {
         return Deadline(in: busyTimeout)
     }
 
-    /// Lets the writer ask for upkeep.
     func attach(_ upkeep: Upkeep) { lock.wait { $0?.upkeep = upkeep } }
 
     /// Reads over the writer's connection, and waits for it.
@@ -347,8 +339,7 @@ final class Writer: Sendable {
         queue.withLock { $0.isClosed = true }
         let finished = try lock.withLock { state in
             let drained = drain(state)
-            state?.flush(at: now)
-            state?.close()
+            state?.close(at: now)
             database.files?.discard(state?.takeDiscardedFiles() ?? [])
             state = nil
             return drained + drain(nil)

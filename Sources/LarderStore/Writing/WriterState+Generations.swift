@@ -9,47 +9,39 @@ extension WriterState {
 
     /// Opens a cache: under another version or codec its rows are retired.
     package func open(_ declaration: CacheDeclaration, at now: Int64) throws(StoreError) {
-        try request { try openGeneration(declaration, at: now) }
-    }
-
-    private func openGeneration(_ declaration: CacheDeclaration, at now: Int64) throws {
-        switchesGeneration = true
-        self.now = now
-        if generation(of: declaration) != nil {
-            try change(declaration) { $0.cache = declaration }
-            // Other ends hold now.
-            if let id = generation(of: declaration)?.id { counts[id] = nil }
-        } else {
-            if let old = generations[declaration.name] { try retire(old) }
-            try add(Generation(id: newID(), cache: declaration))
+        try request {
+            switchesGeneration = true
+            self.now = now
+            if let old = generation(of: declaration) {
+                try change(declaration) { $0.cache = declaration }
+                // Other ends hold now.
+                counts[old.id] = nil
+            } else {
+                if let old = generations[declaration.name] { try retire(old) }
+                try declare(Generation(id: 0, cache: declaration))
+            }
         }
     }
 
-    /// Switches to another generation under the same version.
     func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
         try retire(generation)
         return try declare(generation)
     }
 
-    /// Adds a cache under a new id, as it is declared.
+    /// Adds a generation with a new id that is declared as another one is.
     @discardableResult
     func declare(_ cache: Generation) throws(SQLiteError) -> Generation {
         switchesGeneration = true
         let next = Generation(id: newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
-        try add(next)
+        try save(next)
+        counts[next.id] = RowCount()
         return next
     }
 
-    /// Changes what is declared of a cache.
     func change(_ declaration: CacheDeclaration, _ body: (inout Generation) -> Void) throws {
         guard var generation = generation(of: declaration) else { throw StoreError.superseded }
         body(&generation)
         try save(generation)
-    }
-
-    private func add(_ generation: Generation) throws(SQLiteError) {
-        try save(generation)
-        counts[generation.id] = RowCount()
     }
 
     private func save(_ generation: Generation) throws(SQLiteError) {

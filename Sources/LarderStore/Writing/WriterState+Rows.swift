@@ -82,8 +82,6 @@ extension WriterState {
         }
     }
 
-    // MARK: One row
-
     private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
         now = entry.writtenAt
         if let file = entry.file {
@@ -141,6 +139,8 @@ extension WriterState {
 
     /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
     func removeDamaged(_ facts: RowFacts, of declaration: CacheDeclaration) throws(SQLiteError) {
+        // The files of a store that was moved are not at the path.
+        try database.requirePlace()
         guard let cache = generation(of: declaration), let (now, generation) = try connection.facts(facts.id),
             generation == cache.id, now.revision == facts.revision
         else { return }

@@ -13,30 +13,24 @@ package final class WriterState {
     /// Why the file has to be opened again before anything else is done.
     var loss: Loss?
     var events: [StoreEvent] = []
-    /// The caches that this process has opened.
     var openedNames: Set<String> = []
     /// What was declared in a file that was moved, and has to be declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
     var (displacedFiles, writtenFiles) = ([String](), [String]())
-    /// The files that no row names any more.
     private var discardedFiles: [String] = []
 
-    /// The live generations by name.
     var generations: [String: Generation] = [:]
     /// What is known of generations that were counted, by id.
     var counts: [Int64: RowCount] = [:]
 
-    /// The epoch in which the generations were looked up; 0 if they have to be looked up again.
     private(set) var epoch: UInt32 = 0
 
     // MARK: Upkeep
 
-    /// The milliseconds that a call waits for other processes.
     let busyTimeout: Int64
     let uses = Uses()
     let memories = Memories()
-    /// Nil until the store is open.
     var upkeep: Upkeep?
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
@@ -49,7 +43,6 @@ package final class WriterState {
     var lastWrittenID: Int64?
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
     var removedRows: [String: [RemovedRow]] = [:]
-    /// The number of rows that limits have removed.
     var evictedCount = 0
 
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
@@ -115,7 +108,6 @@ package final class WriterState {
     func commit() throws -> UInt32 {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
-        try requireRoom()
         isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
@@ -151,6 +143,7 @@ package final class WriterState {
         do {
             let result = try body(self)
             if let failure { throw failure }
+            try requireRoom()
             isCommitting = true
             try commit()
             return result
@@ -159,7 +152,8 @@ package final class WriterState {
             // After a COMMIT that failed a row may name them.
             if !isCommitting { discardedFiles += writtenFiles }
             // The body is not run again, but the next removal finds room.
-            if failure.code == .storageFull { do { try giveUpBallast() } catch {} }
+            if failure.isFullDisk { do { try giveUpBallast() } catch {} }
+            if failure.code == .storageFull { copyLog() }
             throw error is SQLiteError ? failure : error
         }
     }
@@ -227,14 +221,6 @@ package final class WriterState {
         database.readers?.release()
     }
 
-    /// Rewrites the database without unused bytes.
-    ///
-    /// The watch takes the commit for one of another store.
-    func vacuum() throws(SQLiteError) {
-        connection.setBusyTimeout(Int32(clamping: busyTimeout))
-        try connection.vacuum()
-    }
-
     /// Copies the log and begins it again, and returns false if another process keeps frames in it.
     func emptyLog() throws(SQLiteError) -> Bool {
         guard guardian != nil else { return true }
@@ -244,18 +230,14 @@ package final class WriterState {
         return logPages < 10
     }
 
-    /// Stamps the accesses and writes the activity before the store is closed.
-    func flush(at now: Int64) {
+    /// Stamps the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
+    func close(at now: Int64) {
         do {
             try transaction(until: Deadline(in: 0)) { state in
                 try state.stampAccesses(isExact: false)
                 try state.addActivity(state.takeActivity(), day: now / 86_400_000)
             }
         } catch {}
-    }
-
-    /// Closes the connections that read, and leaves no frame in the log if no other connection has the file open.
-    func close() {
         database.end()
         if guardian == nil { return }
         copyLog()
@@ -271,7 +253,7 @@ package final class WriterState {
     func read(
         _ cache: CacheDeclaration, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(SQLiteError) -> Bool? {
-        guard connection.isInAutocommit else { return nil }
+        guard connection.isInAutocommit, !isLost else { return nil }
         try lookUpGenerations()
         guard let generation = generation(of: cache) else { return false }
         try body(&connection, generation)
@@ -301,7 +283,7 @@ package final class WriterState {
 
     /// Returns the count of a cache outside a transaction; nil if a rollback that failed has left one open.
     func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
-        guard connection.isInAutocommit else { return nil }
+        guard connection.isInAutocommit, !isLost else { return nil }
         try connection.beginReading()
         defer { connection.abandonWriting() }
         try lookUpGenerations()
@@ -318,7 +300,6 @@ package final class WriterState {
 
     // MARK: Numbers
 
-    /// Returns 64 random bits.
     func newRevision() -> Int64 {
         random &+= 0x9E37_79B9_7F4A_7C15
         var bits = (random ^ random >> 30) &* 0xBF58_476D_1CE4_E5B9
