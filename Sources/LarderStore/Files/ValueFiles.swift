@@ -64,7 +64,7 @@ package final class ValueFiles: Sendable {
         if syncs { try FileSystem.sync(folder) }
     }
 
-    /// Throws if the file would take the room that the log needs once the ballast was given up.
+    /// Throws if the file would take the room that the log needs while there is no ballast.
     private func requireRoom(for size: Int64) throws(FileError) {
         let free = try freeSpace()
         if free < size + Ballast.size && !database.ballast.isThere {

@@ -1,8 +1,8 @@
-/// A file that holds blocks of the disk, as many as the log may need to take removals and to be copied.
+/// A file that holds blocks of the disk, as many as the log needs to take removals and to be copied.
 ///
-/// On a full disk it is given up, and made again when there is room.
+/// On a full disk it is deleted, and created again when there is room.
 struct Ballast: Sendable {
-    /// The pages of a log, which is copied at the latest when it has so many.
+    /// The pages after which a log is copied.
     static let pages = 1000
     static let size = Int64(pages) * 4096
 
@@ -11,12 +11,12 @@ struct Ballast: Sendable {
     /// A Boolean value that indicates whether the file is there, and whole.
     var isThere: Bool { do { return try FileSystem.status(path)?.size ?? 0 >= Self.size } catch { return true } }
 
-    /// Makes the file; without room for it there is none.
+    /// Creates the file, if there is room for it.
     func make() {
         if isThere { return }
-        giveUp()
+        release()
         FileSystem.reserve(path, size: Self.size)
     }
 
-    func giveUp() { do { try FileSystem.delete(path) } catch {} }
+    func release() { do { try FileSystem.delete(path) } catch {} }
 }

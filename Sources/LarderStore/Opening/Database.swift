@@ -4,7 +4,7 @@ internal import LarderSQLite
 struct OpenedFile: Sendable {
     let file: StoreFile
     let identity: FileIdentity
-    /// What the file was when it was opened without a log, of which nothing changes as long as it is read; else nil.
+    /// The status of a file that was opened without a log, which must not change; nil for one with a log.
     var state: FileSystem.Status?
 
     var path: String { file.path }
@@ -19,9 +19,9 @@ struct OpenedFile: Sendable {
     }
 }
 
-/// What belongs to one opening of the file.
+/// The objects that belong to one opening of the file.
 ///
-/// When the file was moved or salvaged, another one takes its place.
+/// They are replaced when the file was moved or salvaged.
 final class Database: Sendable {
     /// Nil in memory.
     let file: OpenedFile?
@@ -53,7 +53,7 @@ final class Database: Sendable {
         throw .moved
     }
 
-    /// Closes the connections that read, and lets no copy in memory be served any more.
+    /// Closes the connections that read, and ends the watch.
     func end() {
         watch.end()
         readers?.close()
@@ -67,6 +67,6 @@ struct Opening: ~Copyable {
     /// Nil in memory and for a store that is only read.
     var guardian: Connection?
     let database: Database
-    /// What the opening has repaired.
+    /// The repairs of the opening.
     var events: [StoreEvent] = []
 }

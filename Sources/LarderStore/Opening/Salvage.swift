@@ -1,10 +1,10 @@
 internal import Foundation
 internal import LarderSQLite
 
-/// Carries what SQLite still reads of a damaged file into a new one, and keeps the damaged one beside it.
+/// Copies the rows that SQLite still reads of a damaged file to a new one, and renames the damaged one.
 ///
-/// The copy is whole and on the disk before the damaged file is moved. A process that is killed leaves one of both, and the
-/// next opening ends the exchange. Called while the lock file is held.
+/// The copy is complete and on the disk before the damaged file is renamed. The next opening ends an exchange that was
+/// interrupted. Called while the lock file is held.
 struct Salvage {
     let file: StoreFile
     let deadline: Deadline
@@ -15,7 +15,7 @@ struct Salvage {
 
     /// Replaces the file.
     ///
-    /// - Parameter isReadable: A Boolean value that indicates whether its rows are carried over.
+    /// - Parameter isReadable: A Boolean value that indicates whether its rows are copied.
     func run(isReadable: Bool = true) throws -> SalvageReport {
         let folder = FileSystem.folder(of: file.path)
         if try FileSystem.freeSpace(folder) < FileSystem.status(file.path)?.size ?? 0 { throw StoreError.full }
@@ -58,7 +58,7 @@ struct Salvage {
         return copy
     }
 
-    /// Moves the damaged file and its log aside, in the place of one that was kept before.
+    /// Renames the damaged file and its log.
     private func moveDamaged() throws(FileError) {
         for part in [""] + Self.logs { _ = try FileSystem.rename(file.path + part, to: keptPath + part) }
         // Else the log could come back beside the copy after a loss of power.
@@ -71,7 +71,7 @@ struct Salvage {
     }
 }
 
-/// A damaged file to which nobody else can write as long as this value lives.
+/// A damaged file to which no other connection can write as long as this value lives.
 private struct DamagedFile: ~Copyable {
     /// Nil if SQLite finds no database in the file.
     var connection: Connection?
@@ -120,7 +120,8 @@ private struct SalvagedRows {
                 }
             }
         }
-        try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try keep(entry, &copy) }
+        try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try copyEntry(entry, &copy)
+        }
         try readThroughIndex(from: &source, &copy)
         (kept, lost) = (Int(try copy.number(.countEntries) ?? 0), damaged.count)
         try Self.readByID(.salvagedUses, from: &source) { (use) throws(SQLiteError) in
@@ -133,7 +134,7 @@ private struct SalvagedRows {
     }
 
     /// Keeps an entry of a live generation if it fits its checksum; a payload in a file is checked when it is read.
-    private mutating func keep(_ entry: [RawValue], _ copy: inout Connection) throws(SQLiteError) {
+    private mutating func copyEntry(_ entry: [RawValue], _ copy: inout Connection) throws(SQLiteError) {
         guard let id = entry[0].number, let cache = entry[1].number, caches[cache] != false else { return }
         let meta = RowMeta(packed: entry[9].data)
         guard caches[cache] == true, 0 < id, id < 1 << 39, let meta, Self.isSound(entry) else {
@@ -203,7 +204,7 @@ private struct SalvagedRows {
         }
     }
 
-    /// Returns the first id behind a damaged page: a step that doubles leads out of it, and halves lead back to its end.
+    /// Returns the first id after a damaged page, by steps that double until an id can be read, and a binary search.
     private static func nextReadable(
         _ sql: SQL, from source: inout Connection, after failed: Int64
     ) throws(SQLiteError) -> Int64? {
@@ -232,7 +233,7 @@ private struct SalvagedRows {
     /// Fetches what the index of keys names and the table did not show, from both ends of the index.
     private mutating func readThroughIndex(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError)
     {
-        var missing: Set<Int64> = []
+        var missing: [Int64: (cache: Int64, key: StoredKey)] = [:]
         for sql in SQL.indexedEntries {
             var last: (cache: Int64, key: StoredKey)?
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in
@@ -243,12 +244,24 @@ private struct SalvagedRows {
                     if isAhead != isFirst || (last.cache == cache && last.key == key) { throw SQLiteError.damagedOrder }
                 }
                 last = (cache, key)
-                if caches[cache] != false, try copy.number(.hasEntry, id) == nil { missing.insert(id) }
+                if caches[cache] != false, try !copy.has(key, in: cache) { missing[id] = (cache, key) }
             }
         }
-        for id in missing.subtracting(damaged) {
-            try Self.read(.salvagedEntry, id, from: &source) { (entry) throws(SQLiteError) in try keep(entry, &copy) }
-            if try copy.number(.hasEntry, id) == nil { damaged.insert(id) }
+        for (id, place) in missing {
+            try Self.read(.salvagedEntry, id, from: &source) { (entry) throws(SQLiteError) in
+                try copyEntry(entry, &copy)
+            }
+            if try !copy.has(place.key, in: place.cache) { damaged.insert(id) }
+        }
+    }
+}
+
+extension Connection {
+    fileprivate mutating func has(_ key: StoredKey, in cache: Int64) throws(SQLiteError) -> Bool {
+        try with(.hasEntry) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            try row.bind(key, at: 2)
+            return try row.step()
         }
     }
 }

@@ -10,9 +10,9 @@ package final class Store: Sendable {
             case powerLoss
         }
 
-        /// What is done about a damaged file.
+        /// How a damaged file is treated.
         package enum Recovery: Sendable {
-            /// What can be read is carried into a new file, and the damaged one is kept beside it.
+            /// The rows that can be read are copied to a new file, and the damaged one is renamed.
             case salvage
             /// Nothing: reads and writes that meet the damage throw `.corrupt`.
             case fail
@@ -27,7 +27,7 @@ package final class Store: Sendable {
         package var recovery = Recovery.salvage
         /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
         package var replacesNewerSchema = false
-        /// Called outside all locks of the store.
+        /// Called outside all locks of the store, but for that of a running body.
         package var report: @Sendable (StoreEvent) -> Void = { _ in }
 
         package init() {}
@@ -42,7 +42,7 @@ package final class Store: Sendable {
     let memories: Memories
     let upkeep: Upkeep
     let isReadOnly: Bool
-    /// Told outside all locks.
+    /// Called outside all locks, but for that of a running body.
     let report: @Sendable (StoreEvent) -> Void
 
     private init(path: String?, _ opening: consuming sending Opening, _ options: Options) {
@@ -90,8 +90,8 @@ package final class Store: Sendable {
     /// - Parameters:
     ///   - inlineLimit: The bytes above which a payload is a file.
     ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most.
-    ///   - evictsOnFullDisk: A Boolean value that indicates whether expired and least recently used entries of the cache go
-    ///     before a write fails for a full disk.
+    ///   - evictsOnFullDisk: A Boolean value that indicates whether expired and least recently used entries of the cache are
+    ///     evicted before a write fails for a full disk.
     package func open(
         _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
         evictsOnFullDisk: Bool = true

@@ -3,7 +3,7 @@ internal import LarderSQLite
 /// The opening of a store in a file.
 ///
 /// The lock file is held from before the file is looked for until its first read is done, so that two processes never set
-/// up, repair or replace one store at the same time.
+/// up, repair or replace one store at the same time. A store that is only read takes the lock if the file is there.
 struct StoreFile: Sendable {
     let path: String
     let options: Store.Options
@@ -37,7 +37,7 @@ struct StoreFile: Sendable {
             return try openPrepared(deadline)
         } catch let error as SQLiteError where error.isAboutRoom {
             // The log's index may be missing.
-            Ballast(path: path + ".ballast").giveUp()
+            Ballast(path: path + ".ballast").release()
             return try openPrepared(deadline)
         } catch let error as SQLiteError where error.isCorruption && options.recovery == .salvage {
             return try openReplaced(salvage.run(), deadline)

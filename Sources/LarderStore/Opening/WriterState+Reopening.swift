@@ -1,6 +1,8 @@
 internal import LarderSQLite
 
-/// Why a file has to be opened again: another one is at its path, it is damaged, or a rollback has failed.
+/// The reason to open a file again.
+///
+/// A rollback that has failed counts as a move.
 enum Loss { case moved, damaged }
 
 /// The file is opened again after it was moved, or exchanged for a sound one after it was damaged.
@@ -78,7 +80,7 @@ extension Writer {
         try state.reopen()
     }
 
-    /// Runs a read, and again if the file had to be opened again.
+    /// Runs a read, and repeats it if the file had to be opened again.
     func retrying<R>(_ body: (Database) throws(StoreError) -> R) throws(StoreError) -> R {
         var attempts = 0
         while true {
@@ -103,7 +105,7 @@ extension Writer {
         }
     }
 
-    /// Exchanges a damaged file, whatever is done about damage that is met, and returns what was carried over.
+    /// Salvages the file, also if the options say that damage is not repaired.
     func repair() throws(StoreError) -> SalvageReport? {
         try locked { state throws(StoreError) in
             guard let state else { throw .closed }

@@ -7,7 +7,7 @@ package final class CacheRows: Sendable {
     let store: Store
     private let inlineLimit: Int
     private let accessGrain: Int64
-    /// A Boolean value that indicates whether other entries of the cache go if the disk is full.
+    /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
@@ -97,7 +97,7 @@ package final class CacheRows: Sendable {
 
     /// Discards the files of an operation that has written no row.
     ///
-    /// After a COMMIT that failed a row may name the file, so the sweep decides.
+    /// After a COMMIT that failed a row may name the file, so the sweep decides, unless SQLite has found no room to write.
     private func discardingUnwritten<E>(_ written: [String], _ result: Result<Outcome, E>) throws(E) -> Outcome {
         if !written.isEmpty {
             let isUnwritten: Bool =

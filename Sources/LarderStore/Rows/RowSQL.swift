@@ -167,7 +167,7 @@ extension SQL {
         WHERE NOT EXISTS (SELECT 1 FROM entry WHERE cache = ?2 AND key = ?3 AND id > ?1)
         """)
     static let countEntries = SQL("SELECT count(*) FROM entry")
-    static let hasEntry = SQL("SELECT 1 FROM entry WHERE id = ?1")
+    static let hasEntry = SQL("SELECT 1 FROM entry WHERE cache = ?1 AND key = ?2")
     /// What the index of keys names, from both ends.
     static let indexedEntries = ["", " DESC"].map {
         SQL("SELECT id, cache, key FROM entry INDEXED BY entry_key ORDER BY cache\($0), key\($0)")

@@ -30,7 +30,7 @@ package struct LockFile: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether a store was set up beside the file.
+    /// A Boolean value that indicates whether a store was set up in the folder.
     package var isMarked: Bool { do { return try FileSystem.status(path)?.size ?? 0 > 0 } catch { return false } }
 
     /// Marks that a store was set up, so that a file whose first page is damaged is known as one.

@@ -1,4 +1,4 @@
-/// What a store tells outside all locks.
+/// A report of a store about its files.
 package enum StoreEvent: Sendable {
     /// A damaged file, or one of a later release, was replaced.
     case replaced(SalvageReport)
@@ -6,9 +6,9 @@ package enum StoreEvent: Sendable {
     case damagedEntry(cache: String, key: StoredKey)
 }
 
-/// What was carried from a damaged file into a new one.
+/// The result of a salvage.
 package struct SalvageReport: Hashable, Sendable {
-    /// The entries that were carried over.
+    /// The entries that were copied to the new file.
     package var kept = 0
     /// The entries that were found and could not be read.
     package var lost = 0

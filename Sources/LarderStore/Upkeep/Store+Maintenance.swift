@@ -1,6 +1,6 @@
 internal import LarderSQLite
 
-/// What a maintenance has removed.
+/// The result of a maintenance.
 package struct MaintenanceReport: Hashable, Sendable {
     /// The rows that were expired, over a limit or of a retired generation, and the files that no row named.
     package var (expired, trimmed, reclaimed, orphans) = (0, 0, 0, 0)

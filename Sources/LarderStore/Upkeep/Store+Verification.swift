@@ -1,19 +1,19 @@
 internal import LarderSQLite
 
-/// What a verification has found and done.
+/// The result of a verification.
 package struct VerificationReport: Sendable {
-    /// What is wrong, a sentence each; of damaged entries the first hundred.
+    /// A sentence for each problem, and for the first hundred damaged entries.
     package internal(set) var problems: [String] = []
     /// The entries that do not fit their checksum, or whose file is missing or damaged.
     package internal(set) var damagedCount = 0
-    /// The exchange of a damaged file by a repair; nil if there was none.
+    /// The result of a salvage; nil if the file was not replaced.
     package internal(set) var salvage: SalvageReport?
 }
 
 extension Store {
     /// Reads everything, and compares it with its checksums.
     ///
-    /// A repair exchanges a damaged file for one with all that can be read, and deletes the damaged entries.
+    /// A repair replaces a damaged file by one with all rows that can be read, and deletes the damaged entries.
     package func verify(repairing: Bool = false) throws(StoreError) -> VerificationReport {
         if isReadOnly && repairing { throw .readOnly }
         var verification = try writer.retrying { database throws(StoreError) in

@@ -1,19 +1,19 @@
 internal import LarderSQLite
 
-/// A full disk: the ballast gives the log room, and the main file grows no more until the disk has room again.
+/// A full disk: the blocks of the ballast are the log's, and the main file grows no more until the disk has room again.
 ///
-/// The log never holds more new pages than the ballast has, so it can always be copied.
+/// While the disk is short of room, the log holds no more new pages than the ballast has, so it can be copied.
 extension WriterState {
-    /// The rows that go for another attempt of a request on a full disk, step by step.
+    /// The numbers of rows that are evicted before the attempts of a request on a full disk.
     static let roomSteps: [Int64] = [0, 16, 64, 256]
 
     /// Makes room for another attempt of a request on a full disk.
     ///
     /// - Parameters:
-    ///   - excess: The rows and bytes that go. If none, the ballast is given up, and the file capped.
-    ///   - cache: The cache whose expired and least recently used rows go; nil if none may go.
+    ///   - excess: The rows and bytes that are evicted. If none, the ballast is released, and the file capped.
+    ///   - cache: The cache whose expired and least recently used rows are evicted; nil if none may be.
     func makeRoom(_ excess: Totals, from cache: CacheDeclaration?) throws {
-        guard excess != Totals() else { return try giveUpBallast() }
+        guard excess != Totals() else { return try releaseBallast() }
         guard let cache else { throw SQLiteError.noRoom }
         try lookUpGenerations()
         guard let generation = generation(of: cache) else { throw StoreError.superseded }
@@ -36,25 +36,25 @@ extension WriterState {
         do {
             try makeRoom(excess, from: cache)
         } catch let error as StoreError where error.code == .storageFull {
-            // The ballast was given up.
+            // The ballast was released.
             try makeRoom(excess, from: cache)
         }
     }
 
-    func giveUpBallast() throws {
+    func releaseBallast() throws {
         guard let file = database.file else { throw SQLiteError.noRoom }
         let wasCapped = isCapped
         lookAtRoom()
         if wasCapped && !isCapped { return }
         isShortOfRoom = true
-        file.ballast.giveUp()
+        file.ballast.release()
         try cap(true)
         // Other processes cap themselves when they see this commit.
         if !wasCapped { try connection.run(.setCapped, 1) }
         copyLog()
     }
 
-    /// Takes over whether another process has capped the file.
+    /// Called when the store was looked up: another process may have capped the file, or lifted the cap.
     func noteCap(_ isCapped: Bool) throws(SQLiteError) {
         if isCapped { try cap(true) } else if self.isCapped { lookAtRoom() }
     }
@@ -66,9 +66,10 @@ extension WriterState {
         self.isCapped = isCapped
     }
 
-    /// Looks how much of the disk is free: with twice the size of the ballast it is made, and the cap lifted.
+    /// Looks how much of the disk is free.
     ///
-    /// With less than four times its size the log is copied sooner.
+    /// If it is twice the size of the ballast, that is created and the cap lifted. If it is less than four times that size,
+    /// the log is copied sooner.
     func lookAtRoom() {
         guard let file = database.file, guardian != nil else { return }
         do {

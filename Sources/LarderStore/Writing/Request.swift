@@ -5,7 +5,7 @@
 /// the thread that took it.
 final class Request: @unchecked Sendable {
     enum Work: Sendable {
-        /// - Parameter evicts: A Boolean value that indicates whether other rows of the cache go if the disk is full.
+        /// - Parameter evicts: A Boolean value that indicates whether other rows of the cache are evicted if the disk is full.
         case rows(RowOperation, CacheDeclaration, evicts: Bool)
         /// A chore of the store itself: opening, upkeep.
         case block(@Sendable (WriterState) throws -> Void)

@@ -193,7 +193,8 @@ final class Writer: Sendable {
             // After a move the commit may have been done, in the moved file.
             if state.isLost { return batch.forEach { $0.fail(failure) } }
             if batch.count == 1 {
-                return failure.code == .storageFull ? climb(batch[0], failure, state) : batch[0].fail(failure)
+                return failure.code == .storageFull
+                    ? retryWithMoreRoom(batch[0], failure, state) : batch[0].fail(failure)
             }
             var isFull = false
             for request in batch {
@@ -222,7 +223,7 @@ final class Writer: Sendable {
     }
 
     /// Runs a request again on a full disk, each time with more room, or with a log that was copied if that is too long.
-    private func climb(_ request: Request, _ failure: StoreError, _ state: WriterState) {
+    private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
         var failure = failure
         for count in failure.isFullDisk ? WriterState.roomSteps : [-1] where failure.code == .storageFull {
             do {
@@ -324,8 +325,7 @@ final class Writer: Sendable {
 
     /// Reads over the writer's connection, or returns nil if a thread has its lock.
     func tryRead<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R? {
-        if lock.isOwned { return nil }
-        return try lock.tryLock { state throws(StoreError) in try Self.read(state, body) }
+        try lock.isOwned ? nil : lock.tryLock { state throws(StoreError) in try Self.read(state, body) }
     }
 
     private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {

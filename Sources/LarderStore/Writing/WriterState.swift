@@ -10,11 +10,11 @@ package final class WriterState {
     var database: Database
     var watch: CommitWatch { database.watch }
     var files: ValueFiles? { database.files }
-    /// Why the file has to be opened again before anything else is done.
+    /// The reason to open the file again before any other work.
     var loss: Loss?
     var events: [StoreEvent] = []
     var openedNames: Set<String> = []
-    /// What was declared in a file that was moved, and has to be declared again.
+    /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
     var (displacedFiles, writtenFiles) = ([String](), [String]())
@@ -152,7 +152,7 @@ package final class WriterState {
             // After a COMMIT that failed a row may name them.
             if !isCommitting { discardedFiles += writtenFiles }
             // The body is not run again, but the next removal finds room.
-            if failure.isFullDisk { do { try giveUpBallast() } catch {} }
+            if failure.isFullDisk { do { try releaseBallast() } catch {} }
             if failure.code == .storageFull { copyLog() }
             throw error is SQLiteError ? failure : error
         }
