@@ -64,7 +64,10 @@ final class Readers: Sendable {
             // A long log has to be copied by some process, and its readers must not pin it.
             let isLogShort = counter.map { $0.frames < WriterState.checkpointPages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
-            if !reader.isHolding && (isUseful || isSnapshot) { try reader.hold() }
+            if !reader.isHolding && (isUseful || isSnapshot) {
+                try reader.connection?.holdSnapshot()
+                reader.isHolding = true
+            }
             defer { if reader.isHolding && !isUseful { reader.release() } }
             if isUseful { scheduleRelease() }
             // If another store has committed since, its generations are those of the snapshot, and none are kept.
@@ -103,7 +106,15 @@ final class Readers: Sendable {
         }
     }
 
-    func close() { for slot in slots { slot.wait { $0.close() } } }
+    func close() {
+        for slot in slots {
+            slot.wait { reader in
+                reader.release()
+                reader.connection = nil
+                reader.isClosed = true
+            }
+        }
+    }
 }
 
 /// One connection that reads, and what it knows.
@@ -128,17 +139,6 @@ private struct Reader: ~Copyable {
             self.epoch = epoch
         }
         return generations[cache.name].flatMap { cache.fits($0) ? $0 : nil }
-    }
-
-    mutating func hold() throws(SQLiteError) {
-        try connection?.holdSnapshot()
-        isHolding = true
-    }
-
-    mutating func close() {
-        release()
-        connection = nil
-        isClosed = true
     }
 
     mutating func release() {

@@ -9,6 +9,9 @@ package struct Generation: Hashable, Sendable {
     var limits = Limits()
     /// The milliseconds that expired rows stay.
     var keepsExpired: Int64 = 0
+
+    /// Returns the moment after which a row with an end is removed.
+    func removal(at end: Int64) -> Int64 { end.addingSaturated(keepsExpired) }
 }
 
 /// The declaration under which a cache is opened.

@@ -158,7 +158,8 @@ final class Upkeep: Sendable {
         guard let first = try writer.read({ try $0.nextRemoval() }) else { return 0 }
         var (count, earliest) = (0, state.withLock { $0.nextSweep })
         if first < now, isWhole || now >= earliest {
-            var sweep = try writer.runBatch { try $0.beginSweep(at: now) }
+            var sweep = Sweep(now: now)
+            try writer.runBatch { if $0.slides { try $0.stampAccesses(isExact: true) } }
             while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
             try writer.read { $0.endSweep(sweep) }
             earliest = now.addingSaturated(20 * max(0, time.now().subtractingSaturated(now)))
@@ -185,7 +186,10 @@ final class Upkeep: Sendable {
         var (count, hasYoung) = (0, false)
         for batch in try StoreError.translating({ try files.names() }).batches() {
             try writer.runBatch { state in
-                let swept = try state.sweepFiles(batch, at: now)
+                // The row of a younger one may be on its way.
+                let swept = try files.sweep(batch, writtenBefore: now.addingSaturated(-3_600_000)) {
+                    try state.connection.number(.namesFile, text: $0) != nil
+                }
                 count += swept.deleted
                 hasYoung = hasYoung || swept.hasYoung
             }

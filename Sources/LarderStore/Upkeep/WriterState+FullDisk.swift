@@ -4,9 +4,6 @@ internal import LarderSQLite
 ///
 /// While the disk is short of room, the log holds no more new pages than the ballast has, so it can be copied.
 extension WriterState {
-    /// The numbers of rows that are evicted before the attempts of a request on a full disk.
-    static let roomSteps: [Int64] = [0, 16, 64, 256]
-
     /// Makes room for another attempt of a request on a full disk.
     ///
     /// - Parameters:

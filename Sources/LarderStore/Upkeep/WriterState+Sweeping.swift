@@ -8,12 +8,6 @@ struct Sweep {
 }
 
 extension WriterState {
-    /// Begins a sweep over all rows.
-    func beginSweep(at now: Int64) throws -> Sweep {
-        if slides { try stampAccesses(isExact: true) }
-        return Sweep(now: now)
-    }
-
     /// Removes the expired rows of a batch, and returns their number.
     func sweepBatch(_ sweep: inout Sweep) throws -> Int {
         let ids = try findExpired(&sweep, atMost: Self.batchLimit)
@@ -69,17 +63,10 @@ extension WriterState {
     }
 
     /// A Boolean value that indicates whether accesses move ends of rows.
-    private var slides: Bool {
+    var slides: Bool {
         generations.values.contains {
             if case .sinceAccess = $0.rule { true } else { counts[$0.id]?.hasSliding ?? true }
         }
-    }
-
-    /// Deletes those of the files that no row names and that are an hour old: the row of a younger one may be on its way.
-    func sweepFiles(_ names: some Sequence<String>, at now: Int64) throws -> (deleted: Int, hasYoung: Bool) {
-        try files?.sweep(names, writtenBefore: now.addingSaturated(-3_600_000)) {
-            try connection.number(.namesFile, text: $0) != nil
-        } ?? (0, false)
     }
 
     /// Gives empty pages back to the disk.
@@ -96,9 +83,4 @@ extension WriterState {
             (rest, free) = (rest - 1000, left < free ? left : 0)
         }
     }
-}
-
-extension Generation {
-    /// Returns the moment after which a row with an end is removed.
-    func removal(at end: Int64) -> Int64 { end.addingSaturated(keepsExpired) }
 }

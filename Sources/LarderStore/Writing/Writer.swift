@@ -222,16 +222,14 @@ final class Writer: Sendable {
         for (request, result) in zip(batch, results) { request.end(result, epoch) }
     }
 
-    /// Runs a request again on a full disk, each time with more room, or with a log that was copied if that is too long.
+    /// Runs a request again on a full disk after more and more rows were evicted, or after a log that is too long was copied.
     private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
         var failure = failure
-        for count in failure.isFullDisk ? WriterState.roomSteps : [-1] where failure.code == .storageFull {
+        let steps: [Int64] = failure.isFullDisk ? [0, 16, 64, 256] : [-1]
+        for count in steps where failure.code == .storageFull {
             do {
-                if count < 0 {
-                    state.copyLog()
-                } else {
-                    try state.makeRoom(Totals(count: count), from: request.evictedCache)
-                }
+                if count < 0 { state.copyLog() }
+                if count >= 0 { try state.makeRoom(Totals(count: count), from: request.evictedCache) }
                 try state.begin(until: request.deadline)
                 return try attempt([request], state)
             } catch {
