@@ -12,6 +12,7 @@ final class Readers: Sendable {
     private let counter: CommitCounter?
     private let slots = (0..<4).map { _ in OwnedLock(Reader()) }
     private let isReleaseScheduled = Atomic(false)
+    private let cancelRelease = Mutex<(@Sendable () -> Void)?>(nil)
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
 
@@ -100,13 +101,15 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = file.file.options.time.wake(1000) { [self] in
+        let cancel = file.file.options.time.wake(1000) { [self] in
             isReleaseScheduled.store(false, ordering: .releasing)
             release()
         }
+        cancelRelease.withLock { $0 = cancel }
     }
 
     func close() {
+        cancelRelease.withLock { $0 }?()
         for slot in slots {
             slot.wait { reader in
                 reader.release()
