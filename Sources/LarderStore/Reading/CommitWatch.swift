@@ -25,7 +25,8 @@ package final class CommitWatch: Sendable {
     /// Epochs of two watches never match, because each watch belongs to another file.
     private static let last = Atomic<UInt32>(0)
 
-    /// Without a counter no other store can commit, as in memory, or the watch is blind.
+    /// Without a counter no commit of another store is noticed: there is none in memory, a file without a log is compared by
+    /// its readers, and else the watch is blind.
     init(_ counter: CommitCounter?, isBlind: Bool) {
         self.counter = counter
         self.isBlind = Atomic(isBlind)

@@ -116,7 +116,7 @@ final class Upkeep: Sendable {
     ///
     /// The timer's thread waits in the meantime.
     func erase(_ clear: () throws(StoreError) -> Void) throws(StoreError) {
-        let deadline = try writer.deadline()
+        let deadline = Deadline(in: try writer.read { $0.busyTimeout })
         while !state.withLock({ $0.begin() }) { try deadline.pause() }
         defer { state.withLock { $0.isRunning = false } }
         try clear()

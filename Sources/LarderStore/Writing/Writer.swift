@@ -225,11 +225,11 @@ final class Writer: Sendable {
     /// Runs a request again on a full disk after more and more rows were evicted, or after a log that is too long was copied.
     private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
         var failure = failure
-        let steps: [Int64] = failure.isFullDisk ? [0, 16, 64, 256] : [-1]
+        let steps: [Int64?] = failure.isFullDisk ? [0, 16, 64, 256] : [nil]
         for count in steps where failure.code == .storageFull {
             do {
-                if count < 0 { state.copyLog() }
-                if count >= 0 { try state.makeRoom(Totals(count: count), from: request.evictedCache) }
+                if count == nil { state.copyLog() }
+                if let count { try state.makeRoom(Totals(count: count), from: request.evictedCache) }
                 try state.begin(until: request.deadline)
                 return try attempt([request], state)
             } catch {
@@ -303,12 +303,6 @@ final class Writer: Sendable {
 
     func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
         try StoreError.translating { try exclusive(body) }
-    }
-
-    /// Returns the moment until which a call that begins now waits.
-    func deadline() throws(StoreError) -> Deadline {
-        try lock.refuseOwner()
-        return Deadline(in: busyTimeout)
     }
 
     func attach(_ upkeep: Upkeep) { lock.wait { $0?.upkeep = upkeep } }
