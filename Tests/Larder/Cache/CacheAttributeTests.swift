@@ -77,11 +77,11 @@ struct CacheAttributeTests {
     @Test func `all caches are emptied in one step`() throws {
         let first = try cache()
         let second: Cache<Int, Int> = try manager.cache(named: "b", version: "1", maxAge: .unlimited)
-        let queue = try manager.store().queue
+        let store = StoreProbe(manager)
         for key in 1...3 { (first[key], second[key]) = ("\(key)", key) }
-        let before = queue.transactions
+        let before = try store.commitCount()
         try manager.removeAll()
-        #expect(queue.transactions == before + 1)
+        #expect(try store.commitCount() == before + 1)
         #expect(try first.isEmpty && second.isEmpty && first.memory.count == 0)
         (first[1], second[1]) = ("one", 1)
         #expect(first[1] == "one" && second[1] == 1)

@@ -104,11 +104,11 @@ struct CacheClosingTests {
     private func begun(_ count: Int) async throws -> [Task<Void, any Error>] {
         let manager = try manager()
         let cache = try cache(manager)
-        let queue = try manager.store().queue
+        let store = StoreProbe(manager)
         return try await onThread {
             try manager.transaction { _ in
                 let tasks = (0..<count).map { key in Task { try await cache.setValue(Data(count: key), forKey: key) } }
-                try Waiting.until { queue.waitingCount == count }
+                try Waiting.until { try store.waitingCount == count }
                 return tasks
             }
         }

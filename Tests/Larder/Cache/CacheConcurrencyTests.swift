@@ -15,7 +15,7 @@ struct CacheConcurrencyTests {
 
     @Test func `of a hundred tasks that write at once each learns its own outcome`() async throws {
         let cache: Cache<Double, Int> = try await manager.cache(named: "d", version: "1", maxAge: .unlimited)
-        let queue = try manager.store().queue
+        let store = StoreProbe(manager)
         let manager = manager
         // They all come while a transaction holds them up, so that they meet.
         let tasks = try await onThread {
@@ -31,7 +31,7 @@ struct CacheConcurrencyTests {
                     }
                 }
                 // The other ten are refused before they come to wait.
-                try Waiting.until { queue.waitingCount == 90 }
+                try Waiting.until { try store.waitingCount == 90 }
                 return tasks
             }
         }

@@ -106,10 +106,10 @@ struct CacheKeyTests {
     @Test func `ten thousand keys go in, come out and go`() throws {
         let cache: Cache<Int, Int> = try cache("many", CacheOptions(memory: MemoryLimits(countLimit: 1000)))
         cache[5] = -1
-        let store = try manager.store()
-        let before = store.queue.transactions
+        let store = StoreProbe(manager)
+        let before = try store.commitCount()
         try cache.setValues((0..<10_000).lazy.map { ($0, $0 * 2) })
-        #expect(store.queue.transactions == before + 1)
+        #expect(try store.commitCount() == before + 1)
         #expect(try cache.count == 10_000)
         #expect(cache[5] == 10)
         let some = try cache.values(forKeys: stride(from: -5_000, to: 15_000, by: 2))
@@ -123,7 +123,7 @@ struct CacheKeyTests {
         try cache.setValues([Int: Int]())
         try cache.removeValues(forKeys: [])
         #expect(cache.statistics.writes == 10_001 && cache.statistics.removals == 9_000)
-        #expect(store.isIdle)
+        #expect(try store.isIdle)
     }
 
     // case 240

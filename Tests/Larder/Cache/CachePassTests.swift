@@ -24,7 +24,7 @@ struct CachePassTests {
         var pairs = 0
         for a in cache.prefix(3) { for b in cache.prefix(3) where a.key + b.key >= 0 { pairs += 1 } }
         #expect(pairs == 9)
-        #expect(try manager.store().isIdle)
+        #expect(try StoreProbe(manager).isIdle)
         var seen: [Int] = []
         for (key, _) in cache {
             seen.append(key)

@@ -28,7 +28,7 @@ struct CacheReopeningTests {
     private func fill() throws {
         let manager = try place.manager()
         try cache(manager).setValues((0..<2000).map { ($0, String(repeating: "x", count: 200)) })
-        try manager.store().checkpoint()
+        try StoreProbe(manager).copyLog()
         try manager.close()
         try place.url.removeLog()
     }
@@ -134,7 +134,7 @@ struct CacheReopeningTests {
             named: "endings", version: "1", maxAge: .hours(1), options: CacheOptions().steady, codec: codec)
         let ended = Once()
         endings[1] = Ending { ended.run() }
-        try manager.store().checkpoint()
+        try StoreProbe(manager).copyLog()
         ended.set { try cache.setValue("ended", forKey: -1) }
         try lose(loss)
         try expectEnd(form, cache)

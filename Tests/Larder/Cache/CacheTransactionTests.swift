@@ -114,11 +114,11 @@ struct CacheTransactionTests {
     func `a write on another thread waits for the end of a transaction`(isInMemory: Bool) throws {
         let manager = try manager(isInMemory)
         let cache = try counts(manager)
-        let queue = try manager.store().queue
+        let store = StoreProbe(manager)
         var writer: SideThread<Void>?
         try manager.transaction { transaction in
             writer = SideThread { cache["a"] = 2 }
-            try Waiting.until { queue.waitingCount == 1 }
+            try Waiting.until { try store.waitingCount == 1 }
             try transaction.setValue(1, forKey: "a", in: cache)
         }
         try writer?.value()

@@ -55,7 +55,7 @@ struct CacheUndecodableTests {
         #expect(cache.map(\.key) == [])
         cache[4] = New(name: "4", year: 4)
         // A value that did not decode is deleted with the next write or earlier, if the policy says so.
-        try Waiting.until { try RawRows(manager.store(), cacheNamed: "a").count == (policy == .drop ? 1 : 4) }
+        try Waiting.until { try StoreProbe(manager).rows(ofCache: "a").count == (policy == .drop ? 1 : 4) }
         cache[1] = New(name: "1", year: 1)
         #expect(cache[1]?.year == 1)
         #expect(cache.map(\.key) == [1, 4])
@@ -75,7 +75,7 @@ struct CacheUndecodableTests {
         #expect(cache.map(\.key) == [2])
         #expect(try cache.removeAll { _ in true } == 1)
         // What a call has met and could not decode goes soon after it.
-        try Waiting.until { try RawRows(manager.store(), cacheNamed: "a").count == 0 }
+        try Waiting.until { try StoreProbe(manager).rows(ofCache: "a").count == 0 }
     }
 
     // case 194, 172
@@ -92,7 +92,7 @@ struct CacheUndecodableTests {
         #expect(cache.map(\.key) == [1, 3])
         #expect(cache.statistics.failures >= 1)
         cache[4] = 4
-        try Waiting.until { try RawRows(manager.store(), cacheNamed: "a").count == (policy == .drop ? 3 : 4) }
+        try Waiting.until { try StoreProbe(manager).rows(ofCache: "a").count == (policy == .drop ? 3 : 4) }
         #expect(try cache.trim(toCount: 0) == (policy == .drop ? 3 : 4))
         #expect(try cache.isEmpty)
     }
@@ -159,6 +159,6 @@ struct CacheUndecodableTests {
         #expect(cache.memory.count == 0)
         cache[OneWay(2)] = 5
         #expect(cache[OneWay(2)] == 5)
-        #expect(try RawRows(manager.store(), cacheNamed: "a").count == 1)
+        #expect(try StoreProbe(manager).rows(ofCache: "a").count == 1)
     }
 }

@@ -18,12 +18,11 @@ struct CacheVersionTests {
 
     /// Lets everything in the background come to its end.
     private func settle(_ manager: CacheManager? = nil) throws {
-        let store = try (manager ?? self.manager).writableStore()
-        try store.reclaimer.finish(store)
+        try StoreProbe(manager ?? self.manager).deleteRetired()
     }
 
     private func allRows(_ manager: CacheManager? = nil) throws -> Int {
-        try (manager ?? self.manager).store().entryCount()
+        try StoreProbe(manager ?? self.manager).entryCount()
     }
 
     // case 128, 130, 132, 133

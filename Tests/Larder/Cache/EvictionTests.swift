@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -32,7 +31,7 @@ struct EvictionTests {
             #expect(forgotten[0]?.count == 900)
         }
         try manager.flush()
-        #expect(try manager.store().live["forgotten"] == nil)
+        #expect(try !StoreProbe(manager).isOpen("forgotten"))
         let current = try cache(manager, "current")
         func count() throws -> Int { try manager.cacheInfo().first { $0.name == "forgotten" }?.count ?? 0 }
         func size() throws -> Int64 { try manager.cacheInfo().map(\.sizeOnDisk).reduce(0, +) }
@@ -42,7 +41,7 @@ struct EvictionTests {
             written += 1
             #expect(try size() <= 110_000)
         }
-        #expect(try manager.store().live["forgotten"] == nil)
+        #expect(try !StoreProbe(manager).isOpen("forgotten"))
         #expect(try current.count == written)
         #expect(current.statistics.sizeEvictions == 0)
         let forgotten = try cache(manager, "forgotten")
@@ -51,7 +50,7 @@ struct EvictionTests {
         // In their order of use.
         #expect(Array([0, 9, 8, 7, 6, 5, 4, 3, 2].prefix(keys.count - 1)).sorted() == keys.filter { $0 != 1 })
         #expect(try place.spilledFiles().count == written + keys.count { $0 % 2 == 1 })
-        #expect(try manager.fileProblems() == [])
+        #expect(try StoreProbe(manager).fileProblems() == [])
         try manager.maintain()
         #expect(try size() <= 100_000)
         try expectInvariants(forgotten)
@@ -81,7 +80,7 @@ struct EvictionTests {
         place.time.set(place.time.now + 100)
         for key in 2...3 { cache[key] = key }
         // It is there, and served.
-        #expect(try manager.store().entryCount() == 3)
+        #expect(try StoreProbe(manager).entryCount() == 3)
         #expect(try await generator()(1) == 1)
         cache.resetStatistics()
         // The first one to go is the one that was written first, whether or not it is over.
@@ -92,7 +91,7 @@ struct EvictionTests {
         for key in 5...6 { cache[key] = key }
         #expect(try await cache.entry(forKey: 2, allowingExpired: true) == nil)
         #expect(try await cache.entry(forKey: 4, allowingExpired: true)?.isExpired == true)
-        #expect(try manager.store().entryCount() == 3)
+        #expect(try StoreProbe(manager).entryCount() == 3)
         let statistics = cache.statistics
         #expect(statistics.countEvictions == 3)
         try await manager.close()
@@ -167,6 +166,6 @@ struct EvictionTests {
         // Maintenance makes no exception.
         try manager.maintain()
         #expect(Array(cache.keys) == [-1])
-        #expect(try manager.fileProblems() == [])
+        #expect(try StoreProbe(manager).fileProblems() == [])
     }
 }

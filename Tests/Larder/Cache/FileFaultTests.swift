@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -29,7 +28,7 @@ struct FileFaultTests {
     private func files() throws -> Set<String> { try BlobFolder(in: folder).files }
 
     private func rows(_ manager: CacheManager) throws -> Int {
-        try manager.store().read { (connection) throws(SQLiteError) in try connection.countRows() }
+        try StoreProbe(manager).entryCount()
     }
 
     // cases 68, 69

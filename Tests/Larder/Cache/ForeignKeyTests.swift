@@ -58,6 +58,6 @@ struct ForeignKeyTests {
         try intruder.change("UPDATE entry SET key = \(damage) WHERE key = 'k130'")
         place.time.advance(by: .seconds(2 * 86_400))
         #expect(try manager.maintain().expired == Self.rest.count)
-        #expect(try manager.store().entryCount() == 0)
+        #expect(try StoreProbe(manager).entryCount() == 0)
     }
 }

@@ -51,7 +51,7 @@ struct FreshValueTests {
         #expect(try await cache.removeExpired() == 0)
         try expectInvariants(cache)
         try await manager.maintain()
-        #expect(try manager.fileProblems(isSwept: true).isEmpty)
+        #expect(try StoreProbe(manager).fileProblems(isSwept: true).isEmpty)
     }
 
     private func onThisThread<R>(_ body: () throws -> R) rethrows -> R { try body() }

@@ -146,6 +146,6 @@ struct LimitTests {
         // Older, and alive.
         for key in 0..<10 { #expect(cache[key] != nil, "\(key)") }
         for key in 20..<30 { #expect(cache[key] != nil, "\(key)") }
-        #expect(try manager.store().entryCount() == 20)
+        #expect(try StoreProbe(manager).entryCount() == 20)
     }
 }

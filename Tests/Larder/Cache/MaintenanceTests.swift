@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -33,7 +32,7 @@ struct MaintenanceTests {
         current[1] = bytes(10)
         let report = try manager.maintain()
         #expect(report.expired == 10)
-        #expect(try manager.store().entryCount() == 1)
+        #expect(try StoreProbe(manager).entryCount() == 1)
         #expect(try place.spilledFiles(withPools: true).isEmpty)
         #expect(current[1] != nil)
         #expect(try manager.maintain().expired == 0)
@@ -52,7 +51,7 @@ struct MaintenanceTests {
                 SELECT max(id), 1, 1, 0, 0, 1, x'00' FROM cache;
             """)
         #expect(try manager.maintain().expired == 1)
-        #expect(try manager.store().entryCount() == 0)
+        #expect(try StoreProbe(manager).entryCount() == 0)
         expectError(.superseded) { try replaced.setValue(bytes(1), forKey: 1) }
     }
 
@@ -153,7 +152,7 @@ struct MaintenanceTests {
         let report = try manager.maintain()
         #expect(report.reclaimed == 3010)
         #expect(report.freedBytes > 2_000_000)
-        #expect(try manager.store().entryCount() == 1)
+        #expect(try StoreProbe(manager).entryCount() == 1)
         #expect(try place.spilledFiles(withPools: true).isEmpty)
         #expect(try place.url.fileSize() < full / 10)
     }
@@ -182,9 +181,8 @@ struct MaintenanceTests {
         #expect(try manager.verify().entries == 11)
         let file = try #require(try cache.fileURL(forKey: 3))
         try FileManager.default.removeItem(at: file)
-        try manager.store().write { (connection) throws(SQLiteError) in
-            try connection.execute("UPDATE entry SET size = 7 WHERE key = 10")
-        }
+        var intruder = try Intruder(place.url)
+        try intruder.execute("UPDATE entry SET size = 7 WHERE key = 10")
         let report = try manager.verify()
         #expect(report.problems.count == 2)
         #expect(report.problems.allSatisfy { $0.hasSuffix(".") })
@@ -282,11 +280,11 @@ struct MaintenanceTests {
         #expect(home.value == nil)
         try closing.value?.value()
         let again = try place.manager()
-        let left = try again.store().entryCount()
+        let left = try StoreProbe(again).entryCount()
         #expect((1..<5000).contains(left), "\(left)")
         #expect(try again.verify().isHealthy)
         try again.maintain()
-        #expect(try again.store().entryCount() == 0)
+        #expect(try StoreProbe(again).entryCount() == 0)
     }
 
     // case 86

@@ -1,6 +1,5 @@
 import Foundation
 import Larder
-import LarderSQLite
 import LarderTestSupport
 import Testing
 
@@ -126,7 +125,7 @@ struct SupersededTests {
         #expect(try newer.extendedData(forKey: 1) == Data([8]))
         try readNothing()
         try home.maintain()
-        #expect(try home.fileProblems().isEmpty)
+        #expect(try StoreProbe(home).fileProblems().isEmpty)
         try expectInvariants(newer)
     }
 
@@ -139,7 +138,7 @@ struct SupersededTests {
         #expect(try await newer.extendedData(forKey: 1) == Data([8]))
         try readNothing()
         try await home.maintain()
-        #expect(try home.fileProblems().isEmpty)
+        #expect(try StoreProbe(home).fileProblems().isEmpty)
         try expectInvariants(newer)
     }
 }

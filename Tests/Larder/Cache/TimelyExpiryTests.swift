@@ -32,7 +32,7 @@ struct TimelyExpiryTests {
         #expect(cache.memory.count == 3000)
         time.advance(by: .seconds(1))
         #expect(cache.memory.count == 0)
-        #expect(try manager.store().entryCount() == 0)
+        #expect(try StoreProbe(manager).entryCount() == 0)
         #expect(cache.statistics.expirations == 3000)
         try expectInvariants(cache)
         // After the upkeep that follows every write nothing waits.
@@ -68,10 +68,10 @@ struct TimelyExpiryTests {
             time.advance(by: .seconds(10))
             // A share of the age later than precisely then.
             #expect((0...2).contains(cache.memory.count - (10 - seconds)), "\(seconds)")
-            #expect(try (0...2).contains(manager.store().entryCount() - (10 - seconds)), "\(seconds)")
+            #expect(try (0...2).contains(StoreProbe(manager).entryCount() - (10 - seconds)), "\(seconds)")
         }
         time.advance(by: .seconds(10))
-        #expect(try manager.store().entryCount() == 0)
+        #expect(try StoreProbe(manager).entryCount() == 0)
         #expect(cache.memory.count == 0)
     }
 
@@ -81,7 +81,7 @@ struct TimelyExpiryTests {
         cache[1] = 1
         time.advance(by: .seconds(12))
         #expect(cache.memory.count == 0)
-        #expect(try manager.store().entryCount() == 1)
+        #expect(try StoreProbe(manager).entryCount() == 1)
         #expect(time.pendingCount == 0)
     }
 
@@ -110,7 +110,7 @@ struct TimelyExpiryTests {
         #expect(cache.memory.count == 1)
         // The rows follow after the time in which another process may note that it has read one.
         time.advance(by: .seconds(20))
-        #expect(try manager.store().entryCount() == 1)
+        #expect(try StoreProbe(manager).entryCount() == 1)
     }
 
     @Test func `rows that are there at the opening expire on time, those of caches that nobody opens too`() throws {
@@ -124,7 +124,7 @@ struct TimelyExpiryTests {
         let opened = try cache(second, .unlimited)
         time.advance(by: .seconds(120))
         time.advance(by: .seconds(120))
-        #expect(try second.store().entryCount() == 1)
+        #expect(try StoreProbe(second).entryCount() == 1)
         #expect(opened[2] == 2)
     }
 
@@ -148,7 +148,7 @@ struct TimelyExpiryTests {
         #expect(try cache.entry(forKey: 1, allowingExpired: true)?.isExpired == true)
         #expect(cache.memory.count == 0)
         time.advance(by: .seconds(3))
-        #expect(try manager.store().entryCount() == 0)
+        #expect(try StoreProbe(manager).entryCount() == 0)
     }
 
     @Test func `what expires is released where no lock is held`() throws {

@@ -53,7 +53,7 @@ struct UndecodableFileTests {
         cache[3] = New(name: "3", year: 3)
         // A file goes with its row, and stays with it.
         let left = policy == .keep ? 3 : 3 - meeting.keys.count
-        try await Waiting.until { try RawRows(manager.store(), cacheNamed: "a").count == left }
+        try await Waiting.until { try StoreProbe(manager).rows(ofCache: "a").count == left }
         try await Waiting.until { try place.spilledFiles().count == (inline == 0 ? left : 0) }
         cache[1] = New(name: "1", year: 1)
         #expect(cache[1] == New(name: "1", year: 1))

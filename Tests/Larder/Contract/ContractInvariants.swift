@@ -13,13 +13,14 @@ func expectContract(_ cache: Cache<String, [Int]>, _ time: ManualTime) throws {
     try expectMemoryAgreesWithDisk(cache)
     try expectMemoryIsCounted(cache)
     try cache.removeExpired()
-    let rows = try RawRows(try cache.manager.store(), cacheNamed: cache.name)
+    let store = StoreProbe(cache.manager)
+    let rows = try store.rows(ofCache: cache.name)
     #expect(try cache.count == rows.count)
     #expect(try cache.sizeOnDisk == rows.size)
     // Nothing was interrupted, so nothing needs an hour and a sweep to go.
-    #expect(try cache.manager.fileProblems() == [])
+    #expect(try store.fileProblems() == [])
     try cache.manager.maintain()
-    #expect(try cache.manager.fileProblems(isSwept: true) == [])
+    #expect(try store.fileProblems(isSwept: true) == [])
     let report = try cache.manager.verify()
     #expect(report.isHealthy, "\(report.problems)")
     // Behind maintenance, which leaves nothing to be done at the time that passes here, and many reads, of which the second
@@ -30,7 +31,7 @@ func expectContract(_ cache: Cache<String, [Int]>, _ time: ManualTime) throws {
         try expectNoValueIsOpen(at: url)
     }
     // The time that has passed may have set something going.
-    try Waiting.until { try cache.manager.store().isIdle }
+    try Waiting.until { try store.isIdle }
 }
 
 /// The files of values, which lie in folders of their folder, are closed again.

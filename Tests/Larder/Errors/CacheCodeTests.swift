@@ -122,8 +122,8 @@ struct CacheCodeTests {
         let cache = try cache(manager)
         var shell = try Intruder(url)
         try shell.execute(Self.limit)
-        let queue = try manager.store().queue
-        let before = queue.transactions
+        let store = StoreProbe(manager)
+        let before = try store.commitCount()
         let tasks = try await onThread {
             try manager.transaction { _ in
                 let begun = (0..<10).map { number in
@@ -136,7 +136,7 @@ struct CacheCodeTests {
                         }
                     }
                 }
-                try Waiting.until { queue.waitingCount == 10 }
+                try Waiting.until { try store.waitingCount == 10 }
                 return begun
             }
         }
@@ -144,6 +144,6 @@ struct CacheCodeTests {
         for task in tasks { codes.append(await task.value) }
         #expect(codes == (0..<10).map { $0 == 4 ? .tooLarge : nil })
         #expect(Array(cache.keys) == [0, 1, 2, 3, 5, 6, 7, 8, 9])
-        #expect(queue.transactions == before + 1)
+        #expect(try store.commitCount() == before + 1)
     }
 }

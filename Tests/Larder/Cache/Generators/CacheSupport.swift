@@ -43,7 +43,7 @@ struct Workbench {
 
     /// Whether no statement stands on a row.
     var isIdle: Bool {
-        get throws { try manager.store().isIdle }
+        get throws { try StoreProbe(manager).isIdle }
     }
 }
 
