@@ -144,16 +144,31 @@ struct AgeTests {
 
     @Test(arguments: [
         AgedEntry(testDescription: "an own end", rule: .unlimited),
-        AgedEntry(testDescription: "the rule instead of no end", rule: .sinceWrite(5000), expiresAt: .max),
+        AgedEntry(testDescription: "an end instead of none", rule: .sinceWrite(5000), expiresAt: .max),
         AgedEntry(testDescription: "a later end", rule: .sinceWrite(1000)),
     ])
     func `a touch gives an entry another end`(entry: AgedEntry) throws {
         let (store, rows) = try open(entry.rule)
         try rows.run(.put([entry.write()], if: .always))
-        let end: Int64? = entry.expiresAt == nil ? entry.end : nil
-        try rows.run(.change(.integer(1), .touch(at: clock.now, expiresAt: end)))
+        try rows.run(.change(.integer(1), .touch(at: clock.now, ownAge: .until(entry.end))))
         try expectEnd(entry.end, rows)
         try expectRemoval(after: entry.end, store, rows)
+    }
+
+    @Test(arguments: [
+        (AgeRule.sinceWrite(3000), Int64(1_004_000)), (.until(1_003_000), 1_003_000), (.unlimited, .max),
+        (.sinceAccess(3000), 1_004_000),
+    ])
+    func `a touch restarts the own age of an entry, and moves no fixed end`(own: AgeRule, end: Int64) throws {
+        let (_, rows) = try open(.sinceWrite(100))
+        var meta = RowMeta()
+        let first = meta.setOwnAge(own, writtenAt: 1_000_000)
+        try rows.run(
+            .put(
+                [EntryWrite(key: .integer(1), payload: Data(), writtenAt: 1_000_000, expiresAt: first, meta: meta)],
+                if: .always))
+        try rows.run(.change(.integer(1), .touch(at: 1_001_000, ownAge: nil)))
+        #expect(try rows.facts(.integer(1))?.end == end)
     }
 
     @Test(arguments: aged)

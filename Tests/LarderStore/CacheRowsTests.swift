@@ -83,7 +83,7 @@ struct CacheRowsTests {
 
             try rows.run(.change(.integer(1), .pin(true)))
             try rows.run(.change(.integer(1), .extendedData(Data([4]))))
-            try rows.run(.change(.integer(1), .touch(at: 1005, expiresAt: .max)))
+            try rows.run(.change(.integer(1), .touch(at: 1005, ownAge: .unlimited)))
             let last = try #require(try rows.row(.integer(1))).facts
             #expect(last.meta.isPinned && last.meta.extendedData == Data([4]) && last.meta.tags == ["x", "y"])
             #expect(
@@ -157,7 +157,7 @@ struct CacheRowsTests {
         meta.tags = ["x", "y"]
         let writes: [RowOperation] = [
             .put([EntryWrite(1, "one", meta: meta)], if: .always), .change(.integer(1), .pin(true)),
-            .change(.integer(1), .touch(at: 5, expiresAt: nil)), .put([EntryWrite(1, "two", meta: meta)], if: .always),
+            .change(.integer(1), .touch(at: 5, ownAge: nil)), .put([EntryWrite(1, "two", meta: meta)], if: .always),
         ]
         var other = try place.otherConnection()
         for write in writes {

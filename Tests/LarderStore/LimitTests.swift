@@ -191,7 +191,9 @@ struct LimitTests {
         #expect(try keys(rows) == Array(1...10) + Array(21...30))
         #expect(memory.removed.count == 10 && memory.removed.allSatisfy { $0.cause == .expired })
         try put([entry(31)], rows)
-        #expect(try keys(rows).first == 2 && memory.removed.last?.cause == .evicted)
+        #expect(
+            try keys(rows).first == 2 && memory.removed.last?.cause == .evicted(by: limits.size == nil ? .count : .size)
+        )
     }
 
     @Test func `limits hold after a clear, after reopening and in another store`() throws {
@@ -270,7 +272,7 @@ struct LimitTests {
         #expect(try keys(rows) == Array(44...50))
         let removed = memory.removed
         #expect(removed.map(\.key) == (1...43).map { StoredKey.integer($0) })
-        #expect(removed.allSatisfy { $0.cause == .evicted && $0.revision == revisions[$0.key] })
+        #expect(removed.allSatisfy { $0.cause == .evicted(by: .count) && $0.revision == revisions[$0.key] })
         #expect(stranger.removed.isEmpty)
         try store.close()
         #expect(try place.fileNames() == place.namedFiles() && place.fileNames().count == 7)

@@ -145,7 +145,7 @@ struct TagTests {
     @Test func `a change of attributes keeps the tags`() throws {
         try withStores { store in
             let rows = try store.open(.a)
-            for change in [AttributeChange.pin(true), .extendedData(Data([1])), .touch(at: 5, expiresAt: nil)] {
+            for change in [AttributeChange.pin(true), .extendedData(Data([1])), .touch(at: 5, ownAge: nil)] {
                 try rows.run(.put([EntryWrite(1, "one", tags: ["x", "y"])], if: .always))
                 try rows.run(.change(.integer(1), change))
                 #expect(try rows.facts(.integer(1))?.meta.tags == ["x", "y"])
@@ -195,7 +195,7 @@ struct TagTests {
         let changes: [RowOperation] = [
             .put([EntryWrite(1, "one"), EntryWrite(2, big("two"))], if: .always),
             .put([EntryWrite(1, "more")], if: .always), .change(.integer(1), .pin(true)),
-            .change(.integer(1), .touch(at: 5, expiresAt: nil)), .remove([.integer(1)]), .take(.integer(2)), .clear,
+            .change(.integer(1), .touch(at: 5, ownAge: nil)), .remove([.integer(1)]), .take(.integer(2)), .clear,
         ]
         for change in changes { for rows in [a, b] { try rows.run(change) } }
         #expect(throws: StoreError.self) { try a.run(.put([EntryWrite(1, "one", tags: ["x"])], if: .always)) }

@@ -59,7 +59,7 @@ struct ValueFilesTests {
         let changes: [(RowOperation, Int, String?)] = [
             (.put(three, if: .always), 2, big("c")), (put(1, big("d")), 2, big("d")), (put(1, "small"), 1, "small"),
             (put(1, big("e")), 2, big("e")), (.change(.integer(1), .extendedData(Data([1]))), 2, big("e")),
-            (.change(.integer(1), .touch(at: 5, expiresAt: nil)), 2, big("e")), (.take(.integer(1)), 1, nil),
+            (.change(.integer(1), .touch(at: 5, ownAge: nil)), 2, big("e")), (.take(.integer(1)), 1, nil),
             (put(1, big("f")), 2, big("f")), (.remove([.integer(2), .integer(3)]), 1, big("f")),
         ]
         for (step, (change, files, text)) in changes.enumerated() {

@@ -402,7 +402,7 @@ struct WriterTests {
             let writes: [RowOperation] = [
                 .put([EntryWrite(1, "x")], if: .always), .put([EntryWrite(1, "x")], if: .always),
                 .change(.integer(1), .pin(true)), .change(.integer(1), .pin(true)),
-                .change(.integer(1), .touch(at: 1000, expiresAt: nil)), .change(.integer(1), .extendedData(nil)),
+                .change(.integer(1), .touch(at: 1000, ownAge: nil)), .change(.integer(1), .extendedData(nil)),
             ]
             for write in writes {
                 try rows.run(write)

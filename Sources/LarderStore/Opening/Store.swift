@@ -27,6 +27,10 @@ package final class Store: Sendable {
         package var recovery = Recovery.salvage
         /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
         package var replacesNewerSchema = false
+        /// A Boolean value that indicates whether upkeep runs by itself, or only in ``Store/maintain()``.
+        package var runsUpkeep = true
+        /// The milliseconds after a write at which upkeep runs also if nothing else is due; nil for never.
+        package var upkeepInterval: Int64?
         /// Called outside all locks of the store, but for that of a running body.
         package var report: @Sendable (StoreEvent) -> Void = { _ in }
 
@@ -41,7 +45,7 @@ package final class Store: Sendable {
     package let uses: Uses
     let memories: Memories
     let upkeep: Upkeep
-    let isReadOnly: Bool
+    package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
     let report: @Sendable (StoreEvent) -> Void
 
@@ -52,8 +56,8 @@ package final class Store: Sendable {
         (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
         (uses, memories) = (state.uses, state.memories)
         writer = Writer(state, options)
-        upkeep = Upkeep(writer, time)
-        if isReadOnly { upkeep.stop() } else { writer.attach(upkeep) }
+        upkeep = Upkeep(writer, time, isManual: !options.runsUpkeep)
+        if isReadOnly { upkeep.stop() } else { writer.attach(upkeep, options) }
         askForUpkeep()
         for event in events { report(event) }
     }
@@ -92,20 +96,25 @@ package final class Store: Sendable {
     ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most.
     ///   - evictsOnFullDisk: A Boolean value that indicates whether expired and least recently used entries of the cache are
     ///     evicted before a write fails for a full disk.
+    ///   - limits: The limits of the cache from now on; nil leaves those that it has.
+    ///   - keepsExpired: The milliseconds that expired entries stay, if no other open has asked for more.
     package func open(
         _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
-        evictsOnFullDisk: Bool = true
+        evictsOnFullDisk: Bool = true, limits: Limits? = nil, keepsExpired: Int64 = 0
     ) throws(StoreError) -> CacheRows {
-        if !isReadOnly { try writer.run(.block(opening(declaration))) }
+        if !isReadOnly {
+            let opening = opening(declaration, limits, keepsExpired)
+            try writer.retrying { _ throws(StoreError) in _ = try writer.run(.block(opening)) }
+        }
         return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
     }
 
     /// Opens a cache for a task.
     package func open(
         _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
-        evictsOnFullDisk: Bool = true
+        evictsOnFullDisk: Bool = true, limits: Limits? = nil, keepsExpired: Int64 = 0
     ) async throws -> CacheRows {
-        if !isReadOnly { try await writer.run(.block(opening(declaration))) }
+        if !isReadOnly { try await writer.run(.block(opening(declaration, limits, keepsExpired))) }
         return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
     }
 
@@ -125,12 +134,17 @@ package final class Store: Sendable {
         upkeep.ask(at: now.addingSaturated(1000), from: now)
     }
 
-    private func opening(_ declaration: CacheDeclaration) -> @Sendable (WriterState) throws -> Void {
+    private func opening(
+        _ declaration: CacheDeclaration, _ limits: Limits?, _ keepsExpired: Int64
+    ) -> @Sendable (WriterState) throws -> Void {
         let now = time.now()
         return { state in
-            state.openedNames.insert(declaration.name)
+            state.openedNames.insert(declaration.exactName)
+            state.now = now
             // If the cache is open with the same rule, nothing is written.
             if state.generation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
+            try state.set(limits, keepsExpired, of: declaration)
+            try state.noteOpening(of: declaration, at: now)
         }
     }
 

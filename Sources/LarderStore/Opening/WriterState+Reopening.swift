@@ -31,7 +31,7 @@ extension WriterState {
     /// If that fails, the next call tries it again. A damaged file that cannot be exchanged is used until the next failure.
     func reopen() throws(StoreError) {
         guard let old = database.file, let loss else { return }
-        let known = undeclared ?? (generations.values.filter { openedNames.contains($0.cache.name) }, storeLimits)
+        let known = undeclared ?? (generations.values.filter { openedNames.contains($0.cache.exactName) }, storeLimits)
         if !connection.isInAutocommit {
             // A transaction keeps its locks until the connection is closed.
             connection = try StoreError.translating {
@@ -63,7 +63,7 @@ extension WriterState {
         guard let undeclared else { return }
         try StoreError.translating {
             try transaction(until: Deadline(in: busyTimeout)) { state in
-                for cache in undeclared.caches where state.generations[cache.cache.name] == nil {
+                for cache in undeclared.caches where state.generations[cache.cache.exactName] == nil {
                     try state.declare(cache)
                 }
                 if state.storeLimits == StoreLimits() { try state.setLimits(undeclared.limits) }

@@ -1,5 +1,5 @@
 internal import LarderSQLite
-internal import Synchronization
+public import Synchronization
 
 /// Notices commits of other stores by a look at memory.
 ///
@@ -8,13 +8,16 @@ internal import Synchronization
 /// again. A commit of our own that switches a generation begins an epoch too.
 ///
 /// Safety: the address is that of an aligned word of the counter's mapping, which lives as long as the counter.
+@usableFromInline
 package final class CommitWatch: Sendable {
     private let counter: CommitCounter?
+    /// The address of the header's checksum, or of a word that never changes if there is no counter.
+    @usableFromInline let address: UInt
     /// A Boolean value that indicates whether other stores can commit unseen: then every look begins an epoch.
-    private let isBlind: Atomic<Bool>
+    @usableFromInline let isBlind: Atomic<Bool>
     /// The checksum of the header that belongs to the epoch.
-    private let known: Atomic<UInt64>
-    private let current = Atomic<UInt32>(0)
+    @usableFromInline let known: Atomic<UInt64>
+    @usableFromInline let current = Atomic<UInt32>(0)
     /// The commit count after the store's own running commit.
     ///
     /// Its lock guards the epoch.
@@ -29,26 +32,43 @@ package final class CommitWatch: Sendable {
     /// its readers, and else the watch is blind.
     init(_ counter: CommitCounter?, isBlind: Bool) {
         self.counter = counter
+        if let counter {
+            address = counter.addressOfChecksum
+        } else {
+            let word = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+            word.initialize(to: 0)
+            address = UInt(bitPattern: word)
+        }
         self.isBlind = Atomic(isBlind)
         known = Atomic(0)
         begin(checksum)
     }
 
+    deinit {
+        if counter == nil { UnsafeMutableRawPointer(bitPattern: address)?.deallocate() }
+    }
+
     /// An epoch in which nothing is known.
-    package static let noEpoch: UInt32 = 0
+    @inlinable package static var noEpoch: UInt32 { 0 }
+
+    /// The epoch of now if one look at memory tells it, or else ``noEpoch``.
+    @inlinable @inline(__always)
+    package var knownEpoch: UInt32 {
+        checksum != known.load(ordering: .acquiring) || isUnsure ? Self.noEpoch : current.load(ordering: .acquiring)
+    }
 
     /// Returns the epoch of now: what is read after this call is at least as new.
     ///
     /// While a commit of our own ends, it returns ``noEpoch``.
     package func epoch() -> UInt32 {
-        if isUnsure || checksum != known.load(ordering: .acquiring) { return settle() }
-        return current.load(ordering: .acquiring)
+        let known = knownEpoch
+        return known == Self.noEpoch ? settle() : known
     }
 
     /// Lets no two looks agree any more, since the file is closed.
     func end() { isBlind.store(true, ordering: .releasing) }
 
-    private var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
+    @inlinable @inline(__always) var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
 
     /// Called with the write lock of the database, immediately before COMMIT.
     ///
@@ -100,10 +120,10 @@ package final class CommitWatch: Sendable {
         known.store(checksum, ordering: .releasing)
     }
 
-    private var checksum: UInt64 {
-        guard let counter, let word = UnsafePointer<Atomic<UInt64>>(bitPattern: counter.addressOfChecksum) else {
-            return 0
-        }
+    @inlinable @inline(__always)
+    var checksum: UInt64 {
+        // Never nil: the address of a mapping or of an allocation.
+        guard let word = UnsafePointer<Atomic<UInt64>>(bitPattern: address) else { return 0 }
         return word.pointee.load(ordering: .acquiring)
     }
 

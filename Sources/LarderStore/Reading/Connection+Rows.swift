@@ -30,11 +30,13 @@ extension Connection {
         return found
     }
 
-    /// Moves the end of an entry that slides to that of its last access.
-    mutating func addAccess(to facts: inout RowFacts, _ uses: Uses) throws(SQLiteError) {
-        guard facts.slidingAge != nil else { return }
+    /// Looks up the last access of an entry that slides, or of any.
+    mutating func addAccess(
+        to facts: inout RowFacts, _ uses: Uses, always: Bool = false
+    ) throws(SQLiteError) {
+        guard always || facts.slidingAge != nil else { return }
         let (stamped, noted) = (try number(.lastAccess, facts.id), uses.lastAccess(facts.id, facts.revision))
-        facts.move(byAccessAt: max(stamped ?? .min, noted ?? .min))
+        facts.note(accessAt: max(stamped ?? .min, noted ?? .min))
     }
 
     /// Returns the facts of a row by its id, and the id of its generation.
@@ -70,14 +72,14 @@ extension Connection {
         }
     }
 
-    mutating func liveGenerations() throws(SQLiteError) -> [String: Generation] {
+    mutating func liveGenerations() throws(SQLiteError) -> [ExactName: Generation] {
         try with(.liveGenerations) { row throws(SQLiteError) in
-            var found: [String: Generation] = [:]
+            var found: [ExactName: Generation] = [:]
             while try row.step() {
                 let cache = CacheDeclaration(
                     name: row.text(1), version: row.text(2), codec: row.text(3),
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                found[cache.name] = Generation(
+                found[cache.exactName] = Generation(
                     id: row.int64(0), cache: cache, limits: Limits(count: row.number(6), size: row.number(7)),
                     keepsExpired: row.int64(8))
             }

@@ -130,7 +130,7 @@ private struct Reader: ~Copyable {
     var isCopied = false
     var reads = 0
     /// The live generations by name, and the epoch in which they were looked up.
-    private var generations: [String: Generation] = [:]
+    private var generations: [ExactName: Generation] = [:]
     private(set) var epoch: UInt32 = 0
 
     /// Returns the live generation of a cache; nil if the cache is superseded.
@@ -141,7 +141,7 @@ private struct Reader: ~Copyable {
             generations = try connection?.liveGenerations() ?? [:]
             self.epoch = epoch
         }
-        return generations[cache.name].flatMap { cache.fits($0) ? $0 : nil }
+        return generations[cache.exactName].flatMap { cache.fits($0) ? $0 : nil }
     }
 
     mutating func release() {

@@ -20,6 +20,9 @@ package enum AgeRule: Hashable, Sendable {
         }
     }
 
+    /// The milliseconds by which each access moves the end; nil if none does.
+    package var slidingAge: Int64? { if case .sinceAccess(let age) = self { age } else { nil } }
+
     /// Returns the rule of an entry in a cache with this rule: its own, if it has one.
     func of(expiresAt: Int64?, slidingAge: Int64?) -> AgeRule {
         slidingAge.map { .sinceAccess($0) } ?? expiresAt.map { .until($0) } ?? self

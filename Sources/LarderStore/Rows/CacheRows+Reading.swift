@@ -20,23 +20,47 @@ extension CacheRows {
     }
 
     /// Returns the facts of an entry without reading its payload.
-    package func facts(_ key: StoredKey) throws(StoreError) -> RowFacts? {
+    ///
+    /// - Parameter withAccess: A Boolean value that indicates whether the last access is looked up also if no end depends on it.
+    package func facts(_ key: StoredKey, withAccess: Bool = false) throws(StoreError) -> RowFacts? {
         try reading(nil) { connection, cache throws(SQLiteError) in
-            try connection.find(key, in: cache, store.uses)?.facts
+            guard var facts = try connection.find(key, in: cache, store.uses)?.facts else { return nil }
+            if withAccess { try connection.addAccess(to: &facts, store.uses, always: true) }
+            return facts
         }
     }
 
     /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing or damaged.
     package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
+        try rowsOfOneMoment { connection, cache throws(SQLiteError) in
+            var found: [StoredRow] = []
+            for key in keys {
+                if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
+            }
+            return found
+        }
+    }
+
+    /// Returns all entries at one moment, without those that are damaged.
+    package func allRows() throws(StoreError) -> [StoredRow] {
+        try rowsOfOneMoment { connection, cache throws(SQLiteError) in
+            var (found, last) = ([StoredRow](), StoredKey?.none)
+            repeat {
+                last = try connection.page(
+                    SQL.rowPages, keyColumn: 9, KeyRange(), after: last, Self.pageLimit, in: cache
+                ) { found.append($1.storedRow($0, in: cache)) }
+            } while last != nil
+            for index in found.indices { try connection.addAccess(to: &found[index].facts, store.uses) }
+            return found
+        }
+    }
+
+    private func rowsOfOneMoment(
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> [StoredRow]
+    ) throws(StoreError) -> [StoredRow] {
         var unreadable: Set<Int64> = []
         while true {
-            let found: [StoredRow] = try reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
-                var found: [StoredRow] = []
-                for key in keys {
-                    if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
-                }
-                return found
-            }
+            let found = try reading([], isSnapshot: true, body)
             var (rows, isCurrent) = ([StoredRow](), true)
             for row in found {
                 if let row = try complete(row) {
@@ -118,7 +142,7 @@ extension CacheRows {
 
     /// Returns the page of facts after a key, or the first page, without reading the payloads.
     package func facts(
-        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
+        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit, withAccess: Bool = false
     ) throws(StoreError) -> Page<RowFacts> {
         var page = Page<RowFacts>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
@@ -126,14 +150,16 @@ extension CacheRows {
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
                 page.rows.append($1.facts($0, by: cache.rule))
             }
-            for index in page.rows.indices { try connection.addAccess(to: &page.rows[index], store.uses) }
+            for index in page.rows.indices {
+                try connection.addAccess(to: &page.rows[index], store.uses, always: withAccess)
+            }
         }
         return page
     }
 
     /// Returns the page of entries after a key, or the first page, without those that are damaged.
     package func rows(
-        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
+        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit, withAccess: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
@@ -141,7 +167,9 @@ extension CacheRows {
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
                 page.rows.append($1.storedRow($0, in: cache))
             }
-            for index in page.rows.indices { try connection.addAccess(to: &page.rows[index].facts, store.uses) }
+            for index in page.rows.indices {
+                try connection.addAccess(to: &page.rows[index].facts, store.uses, always: withAccess)
+            }
         }
         page.rows = try complete(page.rows)
         return page
@@ -181,6 +209,9 @@ extension CacheRows {
             try connection.count(at: now, in: cache, store.uses)
         }
     }
+
+    /// Returns whether an entry can have expired.
+    package func mayHaveExpired(at now: Int64) throws(StoreError) -> Bool { try now > counted().firstEnd }
 
     private func counted() throws(StoreError) -> RowCount {
         let known = try store.writer.retrying { database throws(StoreError) in

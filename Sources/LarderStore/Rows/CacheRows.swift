@@ -2,11 +2,12 @@
 ///
 /// It names the cache by its declaration, so a clear does not concern it. Once no live cache has the declaration it is
 /// *superseded*: reads find nothing, and writes throw.
+@usableFromInline
 package final class CacheRows: Sendable {
-    package let declaration: CacheDeclaration
-    let store: Store
+    @usableFromInline package let declaration: CacheDeclaration
+    package let store: Store
     private let inlineLimit: Int
-    private let accessGrain: Int64
+    package let accessGrain: Int64
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
@@ -52,12 +53,17 @@ package final class CacheRows: Sendable {
 
     /// Notes a read that memory could not serve.
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
+        noteAccess(id: facts.id, revision: facts.revision, slidingAge: facts.slidingAge, at: moment)
+    }
+
+    /// Notes a read of a row.
+    @usableFromInline
+    package func noteAccess(id: Int64, revision: Int64, slidingAge: Int64?, at moment: Int64) {
         if store.isReadOnly { return }
-        let grain = min(accessGrain, (facts.slidingAge ?? .max) / 16)
-        let access = Access(
-            id: facts.id, revision: facts.revision, moment: moment, place: store.uses.nextPlace(), grain: grain)
+        let grain = min(accessGrain, (slidingAge ?? .max) / 16)
+        let access = Access(id: id, revision: revision, moment: moment, place: store.uses.nextPlace(), grain: grain)
         if store.uses.note(access) { store.upkeep.ask(at: moment, from: moment) }
-        if facts.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
+        if slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 
     private func needsFiles(_ operation: RowOperation) -> Bool {

@@ -15,8 +15,9 @@ package struct Generation: Hashable, Sendable {
 }
 
 /// The declaration under which a cache is opened.
+@usableFromInline
 package struct CacheDeclaration: Hashable, Sendable {
-    package let name: String
+    @usableFromInline package let name: String
     package let version: String
     package let codec: String
     package let ageRule: AgeRule
@@ -27,6 +28,25 @@ package struct CacheDeclaration: Hashable, Sendable {
 
     /// Returns whether a handle with this declaration may use the generation.
     func fits(_ generation: Generation) -> Bool {
-        name == generation.cache.name && codec == generation.cache.codec && version == generation.cache.version
+        let other = generation.cache
+        return exactName == other.exactName && codec == other.codec && ExactName(version) == ExactName(other.version)
+    }
+
+    var exactName: ExactName { ExactName(name) }
+}
+
+/// A name that is compared as UTF-8 bytes: canonically equal strings are two names.
+///
+/// Safety: Bytes are read inside the call that lends them, and are not kept.
+package struct ExactName: Hashable, Sendable {
+    let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    package static func == (a: ExactName, b: ExactName) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
+
+    package func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }

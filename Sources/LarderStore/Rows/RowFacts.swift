@@ -14,7 +14,9 @@ package struct RowFacts: Sendable {
     /// The last moment at which the entry is served; `.max` if it never expires.
     package private(set) var end: Int64
     /// The milliseconds by which each access moves the end; nil if none does.
-    let slidingAge: Int64?
+    package let slidingAge: Int64?
+    /// The moment of the last access, if it was looked up.
+    package private(set) var accessedAt: Int64
 
     /// - Parameter rule: The rule of the cache.
     init(
@@ -23,15 +25,23 @@ package struct RowFacts: Sendable {
     ) {
         (self.key, self.id, self.revision, self.writtenAt) = (key, id, revision, writtenAt)
         (self.expiresAt, self.payloadSize, self.file, self.meta) = (expiresAt, payloadSize, file, meta)
+        accessedAt = writtenAt
         let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
-        slidingAge = if case .sinceAccess(let age) = rule { age } else { nil }
+        slidingAge = rule.slidingAge
     }
 
-    /// Moves the end of an entry that slides, if it was accessed later.
-    mutating func move(byAccessAt moment: Int64) {
+    /// Notes an access, which moves the end of an entry that slides.
+    package mutating func note(accessAt moment: Int64) {
+        accessedAt = max(accessedAt, moment)
         guard let slidingAge else { return }
         end = max(end, AgeRule.sinceAccess(slidingAge).end(writtenAt: writtenAt, accessedAt: moment))
+    }
+
+    /// Returns the own end of the entry if it is written again: an age restarts, and a fixed end stays.
+    package func ownEnd(ifWrittenAt moment: Int64) -> Int64? {
+        guard let expiresAt, expiresAt != .max, !meta.hasFixedEnd else { return expiresAt }
+        return moment.addingSaturated(expiresAt.subtractingSaturated(writtenAt))
     }
 
     /// The bytes that count against limits: payload and extended data.

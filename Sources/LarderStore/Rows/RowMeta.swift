@@ -5,20 +5,35 @@ package struct RowMeta: Hashable, Sendable {
     package var isPinned = false
     /// The sliding age of the entry alone, in milliseconds.
     package var slidingAge: Int64?
+    /// A Boolean value that indicates whether the entry's own end is a moment, and not an age that a touch restarts.
+    package var hasFixedEnd = false
     package var cost: Int64?
     package var extendedData: Data?
     package var tags: [String] = []
 
     package init() {}
 
-    var isEmpty: Bool { !isPinned && slidingAge == nil && cost == nil && extendedData == nil && tags.isEmpty }
+    /// Sets the age of the entry alone, and returns its end; nil if that is the cache's or slides.
+    package mutating func setOwnAge(_ rule: AgeRule, writtenAt: Int64) -> Int64? {
+        (slidingAge, hasFixedEnd) = (rule.slidingAge, false)
+        switch rule {
+        case .sinceAccess: return nil
+        case .until: hasFixedEnd = true
+        case .unlimited, .sinceWrite: break
+        }
+        return rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+    }
+
+    var isEmpty: Bool {
+        !isPinned && !hasFixedEnd && slidingAge == nil && cost == nil && extendedData == nil && tags.isEmpty
+    }
 
     /// The packed form: a byte that says what follows, then each as a length or number of 8 bytes and its bytes.
     var packed: Data? {
         if isEmpty { return nil }
         var bytes = Data([
             (isPinned ? 1 : 0) | (slidingAge == nil ? 0 : 2) | (cost == nil ? 0 : 4) | (extendedData == nil ? 0 : 8)
-                | (tags.isEmpty ? 0 : 16)
+                | (tags.isEmpty ? 0 : 16) | (hasFixedEnd ? 32 : 0)
         ])
         func append(_ number: Int64) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
         func append(_ part: Data) {
@@ -49,7 +64,7 @@ package struct RowMeta: Hashable, Sendable {
         }
         func number() -> Int64 { part(8).reversed().reduce(0) { $0 << 8 | Int64($1) } }
         let flags = part(1).first ?? 0
-        isPinned = flags & 1 != 0
+        (isPinned, hasFixedEnd) = (flags & 1 != 0, flags & 32 != 0)
         if flags & 2 != 0 { slidingAge = number() }
         if flags & 4 != 0 { cost = number() }
         if flags & 8 != 0 { extendedData = part(number()) }
@@ -61,6 +76,6 @@ package struct RowMeta: Hashable, Sendable {
                 count -= 1
             }
         }
-        if isDamaged || !rest.isEmpty || flags > 31 { return nil }
+        if isDamaged || !rest.isEmpty || flags > 63 { return nil }
     }
 }

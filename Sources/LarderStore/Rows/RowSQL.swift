@@ -73,8 +73,13 @@ extension SQL {
         """
         INSERT INTO cache (id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at)
         VALUES (?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, 0, ?6)
-        ON CONFLICT (id) DO UPDATE SET age_rule = ?1, age = ?2, count_limit = ?3, size_limit = ?4, keeps_expired = ?5
+        ON CONFLICT (id) DO UPDATE SET age_rule = ?1, age = ?2, count_limit = ?3, size_limit = ?4, keeps_expired = ?5,
+            opened_at = max(opened_at, ?6)
         """)
+    static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
+    static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
+    static let copyOpenedAt = SQL(
+        "UPDATE cache SET opened_at = (SELECT opened_at FROM cache WHERE id = ?1) WHERE id = ?2")
     static let retireGeneration = SQL("UPDATE cache SET state = 1 WHERE id = ?1")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
     static let retiredGeneration = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")

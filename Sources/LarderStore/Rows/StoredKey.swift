@@ -1,9 +1,10 @@
-package import Foundation
+public import Foundation
 internal import LarderSQLite
 
 /// A key as a row has it.
 ///
 /// Texts are in NFC, which is the caller's work.
+@usableFromInline
 package enum StoredKey: Hashable, Sendable {
     case text(String)
     case integer(Int64)

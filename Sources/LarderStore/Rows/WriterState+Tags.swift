@@ -16,7 +16,7 @@ extension WriterState {
     func removeTagged(_ tag: String, in declaration: CacheDeclaration?) throws -> Int {
         if let declaration, generation(of: declaration) == nil { throw StoreError.superseded }
         var count = 0
-        for cache in generations.values where declaration == nil || cache.cache.name == declaration?.name {
+        for cache in generations.values where declaration == nil || cache.cache.exactName == declaration?.exactName {
             let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
             for id in ids {
                 if let (facts, _) = try connection.facts(id) { try remove(facts, from: cache.id, .removed) }

@@ -76,7 +76,7 @@ extension StoreError {
     }
 
     /// The failure of any call inside the store.
-    init(any error: any Error) {
+    package init(any error: any Error) {
         switch error {
         case let error as StoreError: self = error
         case let error as SQLiteError: self.init(error)

@@ -2,6 +2,8 @@
 package enum StoreEvent: Sendable {
     /// A damaged file, or one of a later release, was replaced.
     case replaced(SalvageReport)
+    /// A cache was opened under another version or codec than this version, under which its entries were written.
+    case purged(cache: String, version: String)
     /// An entry that does not fit its checksum was found, and is deleted.
     case damagedEntry(cache: String, key: StoredKey)
 }

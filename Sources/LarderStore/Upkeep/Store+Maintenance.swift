@@ -4,6 +4,33 @@ internal import LarderSQLite
 package struct MaintenanceReport: Hashable, Sendable {
     /// The rows that were expired, over a limit or of a retired generation, and the files that no row named.
     package var (expired, trimmed, reclaimed, orphans) = (0, 0, 0, 0)
+    /// The bytes that the main file gave back.
+    package var freedBytes: Int64 = 0
+}
+
+/// What is known of a cache.
+package struct CacheFacts: Sendable {
+    package let declaration: CacheDeclaration
+    /// The entries that have not expired.
+    package let count: Int64
+    /// The bytes of all entries.
+    package let size: Int64
+    package let openedAt: Int64
+}
+
+extension Connection {
+    fileprivate mutating func caches(at now: Int64, _ uses: Uses) throws(SQLiteError) -> [CacheFacts] {
+        var caches: [CacheFacts] = []
+        for cache in try liveGenerations().values.sorted(by: { $0.cache.name < $1.cache.name }) {
+            let totals = try count(of: cache, uses)
+            let count = now <= totals.firstEnd ? totals.totals.count : try count(at: now, in: cache, uses)
+            caches.append(
+                CacheFacts(
+                    declaration: cache.cache, count: count, size: totals.totals.size,
+                    openedAt: try number(.openedAt, cache.id) ?? 0))
+        }
+        return caches
+    }
 }
 
 extension Store {
@@ -18,7 +45,39 @@ extension Store {
 
     /// Sets the limits of the store, and holds them.
     package func setLimits(_ limits: StoreLimits) throws(StoreError) {
-        try writer.runBatch { try $0.setLimits(limits) }
+        try writer.retrying { _ throws(StoreError) in
+            try writer.runBatch { if $0.storeLimits != limits { try $0.setLimits(limits) } }
+        }
+    }
+
+    /// Stamps the accesses, as far as the grain asks for it.
+    package func flush() throws(StoreError) {
+        if isReadOnly { throw .readOnly }
+        try writer.runBatch { try $0.stampAccesses(isExact: false) }
+    }
+
+    /// Removes all entries of all caches.
+    package func removeAll() throws(StoreError) { try writer.runBatch { try $0.clearAll() } }
+
+    /// Returns what is known of each cache, by name.
+    package func caches() throws(StoreError) -> [CacheFacts] {
+        let now = time.now()
+        if isClosed { throw .closed }
+        return try writer.retrying { database throws(StoreError) in
+            guard let file = database.file else {
+                return try writer.read { try $0.connection.caches(at: now, uses) }
+            }
+            // Not over the writer, which a long body may hold.
+            return try StoreError.translating {
+                var connection = try file.file.openReader(of: file)
+                return try connection.caches(at: now, uses)
+            }
+        }
+    }
+
+    /// Removes a cache, whose handles are superseded.
+    package func removeCache(named name: String) throws(StoreError) {
+        try writer.runBatch { try $0.removeCache(named: name) }
     }
 
     /// Removes the entries of all caches that have a tag, and returns their number.
@@ -31,9 +90,10 @@ extension Store {
 extension CacheRows {
     /// Sets the limits of the cache, for all its handles, and holds them.
     package func setLimits(_ limits: Limits) throws(StoreError) {
+        let now = store.time.now()
         try store.writer.runBatch { state in
-            try state.change(declaration) { $0.limits = limits }
-            state.forgetWaits()
+            state.now = now
+            try state.set(limits, 0, of: declaration)
         }
     }
 
@@ -46,26 +106,49 @@ extension CacheRows {
     /// Removes expired and least recently used entries until the cache is within limits, and returns their number.
     @discardableResult
     package func trim(to limits: Limits) throws(StoreError) -> Int {
-        try store.writer.read { try $0.trim(declaration, to: limits) }
+        let now = store.time.now()
+        return try store.writer.read { state in
+            state.now = now
+            return try state.trim(declaration, to: limits)
+        }
     }
 
     /// Leaves expired entries for a time, for all handles: the longest time that any handle asked for.
     package func keepExpired(_ milliseconds: Int64) throws(StoreError) {
-        try store.writer.runBatch {
-            try $0.change(declaration) { $0.keepsExpired = max($0.keepsExpired, milliseconds) }
-        }
+        try store.writer.runBatch { try $0.set(nil, milliseconds, of: declaration) }
     }
 
     /// Removes all entries, and returns when none of their bytes is left in the files of the store.
-    package func erase() throws(StoreError) {
+    ///
+    /// - Parameter apply: Called when the entries are removed, as by ``run(_:apply:)-(_,_)``.
+    package func erase(apply: Apply? = nil) throws(StoreError) {
         if store.isReadOnly { throw .readOnly }
-        try store.upkeep.erase { () throws(StoreError) in try run(.clear) }
+        try store.upkeep.erase { () throws(StoreError) in try run(.clear, apply: apply) }
+    }
+
+    /// Removes rows that were not written since, and returns their number.
+    package func remove(_ rows: [RowFacts], _ cause: RemovedRow.Cause) throws(StoreError) -> Int {
+        if rows.isEmpty { return 0 }
+        return try store.writer.runBatch { state in
+            guard let cache = state.generation(of: declaration) else { throw StoreError.superseded }
+            var count = 0
+            for row in rows where try state.remove(row, ifUnchangedIn: cache, cause) { count += 1 }
+            return count
+        }
+    }
+
+    /// Throws unless the cache can be written to.
+    package func requireWritable() throws(StoreError) {
+        if store.isReadOnly { throw .readOnly }
+        if store.isClosed { throw .closed }
+        if store.writer.isOwned { throw .reentrant }
+        if try isSuperseded() { throw .superseded }
     }
 
     /// Connects the memory in front of the cache.
     ///
     /// It is kept until it is detached, so it must not keep the rows.
-    package func attach(_ memory: any CacheMemory) { store.memories.attach(memory, to: declaration.name) }
+    package func attach(_ memory: any CacheMemory) { store.memories.attach(memory, to: declaration.exactName) }
 
-    package func detach(_ memory: any CacheMemory) { store.memories.detach(memory, from: declaration.name) }
+    package func detach(_ memory: any CacheMemory) { store.memories.detach(memory, from: declaration.exactName) }
 }

@@ -4,6 +4,8 @@ internal import LarderSQLite
 package struct VerificationReport: Sendable {
     /// A sentence for each problem, and for the first hundred damaged entries.
     package internal(set) var problems: [String] = []
+    /// The entries that were looked at.
+    package internal(set) var entryCount = 0
     /// The entries that do not fit their checksum, or whose file is missing or damaged.
     package internal(set) var damagedCount = 0
     /// The result of a salvage; nil if the file was not replaced.
@@ -14,18 +16,23 @@ extension Store {
     /// Reads everything, and compares it with its checksums.
     ///
     /// A repair replaces a damaged file by one with all rows that can be read, and deletes the damaged entries.
-    package func verify(repairing: Bool = false) throws(StoreError) -> VerificationReport {
+    ///
+    /// - Parameter progress: Called with the number of entries that were looked at.
+    package func verify(
+        repairing: Bool = false, progress: (Int) -> Void = { _ in }
+    ) throws(StoreError) -> VerificationReport {
         if isReadOnly && repairing { throw .readOnly }
+        if isClosed { throw .closed }
         var verification = try writer.retrying { database throws(StoreError) in
             var verification = Verification(files: database.files)
             guard let file = database.file else {
-                try writer.read { try verification.run(&$0.connection) }
+                try writer.read { try verification.run(&$0.connection, progress) }
                 return verification
             }
             try StoreError.translating {
                 try verification.noting {
                     var connection = try file.file.openReader(of: file)
-                    try $0.run(&connection)
+                    try $0.run(&connection, progress)
                 }
             }
             return verification
@@ -57,24 +64,26 @@ private struct Verification {
         }
     }
 
-    mutating func run(_ connection: inout Connection) throws {
+    mutating func run(_ connection: inout Connection, _ progress: (Int) -> Void) throws {
         let problems = try connection.integrityProblems()
         report.problems += problems.map { "The database is damaged: \($0)." }
         isFileDamaged = !problems.isEmpty
         let caches = Dictionary(uniqueKeysWithValues: try connection.liveGenerations().values.map { ($0.id, $0) })
         var next: Int64? = .min
         while let first = next {
-            let rows: [(StoredRow, Generation)]
-            (rows, next) = try Self.rows(from: first, of: caches, &connection)
+            let (rows, count): ([(StoredRow, Generation)], Int)
+            (rows, count, next) = try Self.rows(from: first, of: caches, &connection)
+            report.entryCount += count
+            progress(report.entryCount)
             for (row, cache) in rows { try check(row, cache.cache, &connection) }
         }
     }
 
-    /// Returns the rows from an id on, and the id behind them.
+    /// Returns the rows from an id on that have to be looked at closer, the number of all, and the id behind them.
     private static func rows(
         from first: Int64, of caches: [Int64: Generation], _ connection: inout Connection
-    ) throws(SQLiteError) -> (rows: [(StoredRow, Generation)], next: Int64?) {
-        var (rows, next): ([(StoredRow, Generation)], Int64?) = ([], nil)
+    ) throws(SQLiteError) -> (rows: [(StoredRow, Generation)], count: Int, next: Int64?) {
+        var (rows, count, next): ([(StoredRow, Generation)], Int, Int64?) = ([], 0, nil)
         try connection.with(.verifiedRows) { row throws(SQLiteError) in
             try row.bind(first, at: 1)
             while try row.step() {
@@ -82,11 +91,12 @@ private struct Verification {
                 guard id >= next ?? first else { throw SQLiteError.damagedOrder }
                 next = id == .max ? nil : id + 1
                 guard let cache = caches[row.int64(10)] else { continue }
+                count += 1
                 let stored = row.storedRow(row.key(9), in: cache)
                 if stored.facts.file != nil || !stored.isSound { rows.append((stored, cache)) }
             }
         }
-        return (rows, next)
+        return (rows, count, next)
     }
 
     private mutating func check(
@@ -105,7 +115,7 @@ private struct Verification {
 }
 
 extension StoredKey: CustomStringConvertible {
-    package var description: String {
+    @usableFromInline package var description: String {
         switch self {
         case .text(let text): "\"\(text)\""
         case .integer(let number): "\(number)"

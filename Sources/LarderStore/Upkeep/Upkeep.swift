@@ -27,12 +27,14 @@ final class Upkeep: Sendable {
     }
 
     private let time: StoreTime
+    /// A Boolean value that indicates whether no timer is ever set.
+    private let isManual: Bool
     private let state: Mutex<State>
     /// The moment of the timer, for a look without the lock.
     private let due = Atomic<Int64>(.max)
 
-    init(_ writer: Writer, _ time: StoreTime) {
-        self.time = time
+    init(_ writer: Writer, _ time: StoreTime, isManual: Bool) {
+        (self.time, self.isManual) = (time, isManual)
         state = Mutex(State(writer))
     }
 
@@ -40,7 +42,7 @@ final class Upkeep: Sendable {
 
     /// Schedules the chores at a moment.
     func ask(at moment: Int64, from now: Int64) {
-        guard moment < due.load(ordering: .relaxed) else { return }
+        guard !isManual, moment < due.load(ordering: .relaxed) else { return }
         // The later timer is cancelled outside the lock.
         let later = state.withLock { state -> (@Sendable () -> Void)? in
             guard state.writer != nil, moment < state.due ?? .max else { return nil }
@@ -106,9 +108,13 @@ final class Upkeep: Sendable {
         report.orphans = try sweepFiles(now, isWhole: isWhole)
         if isWhole {
             try writer.database.files?.emptyPool()
+            let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
+            try writer.read { $0.copyLog() }
+            report.freedBytes = max(0, size - (try writer.read { $0.connection.fileSize }))
+        } else {
+            try writer.read { if $0.logPages >= 100 { $0.copyLog() } }
         }
-        try writer.read { state in if isWhole || state.logPages >= 100 { state.copyLog() } }
         return report
     }
 

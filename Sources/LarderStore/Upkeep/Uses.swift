@@ -1,4 +1,4 @@
-internal import Synchronization
+public import Synchronization
 
 /// An access to an entry.
 package struct Access: Sendable {
@@ -9,7 +9,7 @@ package struct Access: Sendable {
     /// The place in the order of use.
     ///
     /// It is on the scale of ids: an entry that was never used stands at its own id.
-    let place: Int64
+    fileprivate(set) var place: Int64
     /// The milliseconds by which the stored access may lag.
     let grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
@@ -25,15 +25,22 @@ package struct Access: Sendable {
 ///
 /// Reads write nothing. Upkeep leaves out what the grain allows and an eviction does not, so accesses stay here until an
 /// eviction has stamped them, or until they are too many.
+@usableFromInline
 package final class Uses: Sendable {
     private static let capacity = 4096
     /// The bits of a place below those of an id: so many accesses stand between two new entries.
     static let placeBits: Int64 = 24
+    /// The places between two accesses that memory does not serve, for those that it does.
+    private static let placeStep: Int64 = 1 << 16
 
     private let noted = Mutex<[Int64: Access]>([:])
-    private let lastPlace = Atomic<Int64>(0)
+    @usableFromInline let lastPlace = Atomic<Int64>(0)
 
-    package func nextPlace() -> Int64 { lastPlace.add(1, ordering: .relaxed).newValue }
+    /// The place of the last access or write, for accesses that memory serves.
+    @inlinable @inline(__always)
+    package var latestPlace: Int64 { lastPlace.load(ordering: .relaxed) }
+
+    package func nextPlace() -> Int64 { lastPlace.add(Self.placeStep, ordering: .relaxed).newValue }
 
     /// Returns the id of a new entry, which is above all ids and places.
     func nextID() -> Int64 {
@@ -43,7 +50,20 @@ package final class Uses: Sendable {
     }
 
     /// Notes a place of another store or an earlier one: later accesses come after it.
-    func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
+    package func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
+
+    /// Notes accesses that memory has served, each at the place that was the latest then.
+    ///
+    /// Those with one place are put behind it by their moments.
+    package func note(servedByMemory accesses: [Access]) {
+        var last = Int64.min
+        for var access in accesses.sorted(by: { ($0.place, $0.moment) < ($1.place, $1.moment) }) {
+            last = max(access.place, last) + 1
+            access.place = last
+            _ = note(access)
+        }
+        raise(to: last)
+    }
 
     /// Notes an access, and returns whether it is time to stamp.
     func note(_ access: Access) -> Bool {
@@ -82,11 +102,12 @@ package final class Uses: Sendable {
 
 /// The memory tier of a cache, as the store calls it.
 ///
-/// It is called under the writer's lock, so it takes leaf locks alone and calls nothing of the store.
 package protocol CacheMemory: AnyObject, Sendable {
-    /// Called after the commit that removed rows.
+    /// Called after the commit that removed rows, outside all locks but for that of a running body.
     func rowsWereRemoved(_ rows: [RemovedRow])
     /// Returns the accesses since the last call, the oldest first.
+    ///
+    /// It is called under the writer's lock, so it takes a leaf lock alone and calls nothing of the store.
     func takeAccesses() -> [Access]
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
@@ -94,9 +115,13 @@ package protocol CacheMemory: AnyObject, Sendable {
 
 /// A row that the store removed by age, limit or tag.
 package struct RemovedRow: Sendable {
-    package enum Cause: Sendable {
-        case expired, evicted, removed, damaged
+    package enum Cause: Hashable, Sendable {
+        case expired, removed, damaged
+        case evicted(by: Shortage)
     }
+
+    /// What there was too little of for a row to stay.
+    package enum Shortage: Sendable { case count, size, space }
 
     package let key: StoredKey
     package let id: Int64
@@ -106,11 +131,13 @@ package struct RemovedRow: Sendable {
 
 /// The memories in front of the caches of a store, by the names of the caches.
 final class Memories: Sendable {
-    private let byName = Mutex<[String: [any CacheMemory]]>([:])
+    private let byName = Mutex<[ExactName: [any CacheMemory]]>([:])
 
-    func attach(_ memory: any CacheMemory, to name: String) { byName.withLock { $0[name, default: []].append(memory) } }
+    func attach(_ memory: any CacheMemory, to name: ExactName) {
+        byName.withLock { $0[name, default: []].append(memory) }
+    }
 
-    func detach(_ memory: any CacheMemory, from name: String) {
+    func detach(_ memory: any CacheMemory, from name: ExactName) {
         // Released outside the lock.
         let old = byName.withLock { memories in
             let old = memories[name]
@@ -120,6 +147,6 @@ final class Memories: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    subscript(name: String) -> [any CacheMemory] { byName.withLock { $0[name] ?? [] } }
-    var all: [String: [any CacheMemory]] { byName.withLock { $0 } }
+    subscript(name: ExactName) -> [any CacheMemory] { byName.withLock { $0[name] ?? [] } }
+    var all: [ExactName: [any CacheMemory]] { byName.withLock { $0 } }
 }

@@ -20,7 +20,7 @@ extension WriterState {
         try removeExpired(of: [generation], busyTimeout)
         let after = try count(of: generation).totals
         rest += Totals(count: after.count - before.count, size: after.size - before.size)
-        _ = try evict(rest, from: generation, busyTimeout, stamps: false)
+        _ = try evict(rest, from: generation, busyTimeout, for: .space, stamps: false)
         copyLog()
     }
 

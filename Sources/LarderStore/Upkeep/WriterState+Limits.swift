@@ -106,7 +106,7 @@ extension WriterState {
         guard missing > 0 else { return }
         let pageSize: Int64 = 4096
         let rest = missing - Int64(try connection.freePages()) * pageSize
-        if rest > 0 { _ = try evict(Totals(size: rest), from: nil, waiting) }
+        if rest > 0 { _ = try evict(Totals(size: rest), from: nil, waiting, for: .space) }
         files.discard(takeDiscardedFiles())
         files.emptyPool()
         try giveBackPages(missing / pageSize + 1)
@@ -129,24 +129,30 @@ extension WriterState {
     ///
     /// - Parameters:
     ///   - waiting: The milliseconds that it waits for another process.
+    ///   - shortage: The reason; nil if it is the excess.
     ///   - stamps: A Boolean value that indicates whether accesses are written before, for which a full disk has no room.
-    func evict(_ excess: Totals, from cache: Generation?, _ waiting: Int64, stamps: Bool = true) throws -> Bool {
-        var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, epoch)
+    func evict(
+        _ excess: Totals, from cache: Generation?, _ waiting: Int64, for shortage: RemovedRow.Shortage? = nil,
+        stamps: Bool = true
+    ) throws -> Bool {
+        var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, (epoch, writeCount))
         while rest.count > 0 || rest.size > 0 {
             if victims.isEmpty && areLast { return false }
             let before = rest
             try transaction(until: Deadline(in: waiting)) { state in
-                // Ids that were chosen before a commit of another store mean nothing.
-                if victims.isEmpty || chosenIn != epoch {
+                // Ids that were chosen before a commit of another store mean nothing, and rows may have been written since.
+                if victims.isEmpty || chosenIn != (epoch, writeCount) {
                     let limit = rest.size > 0 ? 10_000 : min(10_000, Int(clamping: rest.count))
                     if stamps { try stampAccesses(isExact: true) } else { noteMemory() }
-                    (victims, chosenIn) = (try leastRecentlyUsed(of: cache, atMost: limit)[...], epoch)
+                    victims = try leastRecentlyUsed(of: cache, atMost: limit)[...]
+                    chosenIn = (epoch, writeCount)
                     areLast = victims.count < limit
                 }
                 for id in victims.prefix(Self.batchLimit) where rest.count > 0 || rest.size > 0 {
                     guard let (facts, generation) = try connection.facts(id) else { continue }
                     // The last written row is kept, and counted as removed.
-                    if id != lastWrittenID { try remove(facts, from: generation, .evicted) }
+                    let shortage = shortage ?? (rest.count > 0 ? .count : .size)
+                    if id != lastWrittenID { try remove(facts, from: generation, .evicted(by: shortage)) }
                     rest += Totals(count: -1, size: -facts.size)
                 }
             }

@@ -16,7 +16,7 @@ extension WriterState {
 
     /// Notes the accesses that memory has.
     func noteMemory() {
-        for memory in memories.all.values.joined() { for access in memory.takeAccesses() { _ = uses.note(access) } }
+        uses.note(servedByMemory: memories.all.values.joined().flatMap { $0.takeAccesses() })
     }
 
     func stamp(_ accesses: some Collection<Access>, isExact: Bool) throws(SQLiteError) {
@@ -33,17 +33,17 @@ extension WriterState {
     }
 
     /// Returns what the counters of caches have gained.
-    func takeActivity() -> [String: [Int64: Int64]] {
+    func takeActivity() -> [ExactName: [Int64: Int64]] {
         memories.all.mapValues { memories in
             memories.reduce(into: [:]) { $0.merge($1.takeActivity(), uniquingKeysWith: +) }
         }
     }
 
     /// Adds what the counters of caches have gained.
-    func addActivity(_ gains: [String: [Int64: Int64]], day: Int64) throws(SQLiteError) {
+    func addActivity(_ gains: [ExactName: [Int64: Int64]], day: Int64) throws(SQLiteError) {
         for (cache, counters) in gains {
             for (counter, gain) in counters where gain != 0 {
-                try connection.run(.addActivity, text: cache, day, counter, gain)
+                try connection.run(.addActivity, text: cache.text, day, counter, gain)
             }
         }
     }

@@ -58,8 +58,8 @@ package enum PutCondition: Sendable {
 package enum AttributeChange: Sendable {
     case extendedData(Data?)
     case pin(Bool)
-    /// Restarts the age at a moment, with an own end or the rule of the cache.
-    case touch(at: Int64, expiresAt: Int64?)
+    /// Restarts the age at a moment, with another age of the entry's own; nil leaves the one that it has.
+    case touch(at: Int64, ownAge: AgeRule?)
 }
 
 /// The changes that a request can make to the rows of one cache.
@@ -85,6 +85,24 @@ package struct Outcome: Sendable {
         package let id: Int64
         /// The revision of the new row; nil if the row was removed.
         package let revision: Int64?
+        /// The last moment at which the new entry is served, if it is not accessed.
+        package let end: Int64
+        /// The milliseconds by which each access moves the end; nil if none does.
+        package let slidingAge: Int64?
+
+        /// A removed row.
+        init(key: StoredKey, id: Int64) { (self.key, self.id, revision, end, slidingAge) = (key, id, nil, .min, nil) }
+
+        /// A new row of a cache with this rule.
+        init(
+            key: StoredKey, id: Int64, revision: Int64, rule: AgeRule, expiresAt: Int64?, meta: RowMeta,
+            writtenAt: Int64
+        ) {
+            (self.key, self.id, self.revision) = (key, id, revision)
+            let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
+            end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+            slidingAge = rule.slidingAge
+        }
     }
 
     /// The rows that were written or removed, in order.
@@ -100,4 +118,10 @@ package struct Outcome: Sendable {
     package var epoch: UInt32 = 0
     /// What the request adds to the totals.
     package var difference = Totals()
+
+    func `in`(_ epoch: UInt32) -> Outcome {
+        var outcome = self
+        outcome.epoch = epoch
+        return outcome
+    }
 }

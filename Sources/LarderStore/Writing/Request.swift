@@ -50,8 +50,7 @@ final class Request: @unchecked Sendable {
     /// Called after the commit, in the order of commits.
     func end(_ result: Result<Outcome, StoreError>, _ epoch: UInt32) {
         self.result = result.map { outcome in
-            var outcome = outcome
-            outcome.epoch = epoch
+            let outcome = outcome.in(epoch)
             apply?(outcome)
             return outcome
         }

@@ -26,7 +26,8 @@ final class Writer: Sendable {
     private let queue = Mutex(Queue())
     private let lock: OwnedLock<WriterState?>
     private let current: Mutex<Database>
-    private let report: @Sendable (StoreEvent) -> Void
+    let report: @Sendable (StoreEvent) -> Void
+    let memories: Memories
     private let serialQueue = DispatchQueue(label: "larder.writer")
     private let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
@@ -34,6 +35,7 @@ final class Writer: Sendable {
 
     init(_ state: sending WriterState, _ options: Store.Options) {
         current = Mutex(state.database)
+        memories = state.memories
         syncsCommits = state.database.file != nil && options.durability == .powerLoss
         lock = OwnedLock(state)
         (report, busyTimeout) = (options.report, options.busyTimeout)
@@ -94,7 +96,7 @@ final class Writer: Sendable {
     /// - Parameter waits: A Boolean value that indicates whether another process may be waited for. If not, returns false
     ///   while one writes.
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
-        var displaced: [String] = []
+        var aftermath = Aftermath()
         let isDone = try lock.tryLock { state in
             guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.isShortOfRoom),
                 queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
@@ -110,24 +112,22 @@ final class Writer: Sendable {
                 return waits
             }
             execute([request], state)
-            displaced = state.takeDiscardedFiles()
+            aftermath = state.takeAftermath()
             return true
         }
-        if displaced.isEmpty { return isDone ?? false }
-        if waits { database.files?.discard(displaced) } else { database.files?.discardLater(displaced) }
+        finish(aftermath, waits: waits)
         return isDone ?? false
     }
 
-    /// Runs `body` with the lock, and outside it discards the value files that it has displaced, and tells what happened.
+    /// Runs `body` with the lock, and outside it does what follows.
     func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
-        var (displaced, events): ([String], [StoreEvent]) = ([], [])
+        var aftermath = Aftermath()
         let result = try lock.withLock { state throws(StoreError) in
             let result = Result { () throws(StoreError) in try body(&state) }
-            (displaced, events) = (state?.takeDiscardedFiles() ?? [], state?.takeEvents() ?? [])
+            aftermath = state?.takeAftermath() ?? Aftermath()
             return result
         }
-        if !displaced.isEmpty { database.files?.discard(displaced) }
-        for event in events { report(event) }
+        finish(aftermath, waits: true)
         return try result.get()
     }
 
@@ -220,6 +220,7 @@ final class Writer: Sendable {
         try state.requireRoom()
         let epoch = try state.commit()
         for (request, result) in zip(batch, results) { request.end(result, epoch) }
+        state.askForUpkeep()
     }
 
     /// Runs a request again on a full disk after more and more rows were evicted, or after a log that is too long was copied.
@@ -305,7 +306,12 @@ final class Writer: Sendable {
         try StoreError.translating { try exclusive(body) }
     }
 
-    func attach(_ upkeep: Upkeep) { lock.wait { $0?.upkeep = upkeep } }
+    func attach(_ upkeep: Upkeep, _ options: Store.Options) {
+        lock.wait { state in
+            state?.upkeep = upkeep
+            state?.upkeepInterval = options.upkeepInterval
+        }
+    }
 
     /// Reads over the writer's connection, and waits for it.
     func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {

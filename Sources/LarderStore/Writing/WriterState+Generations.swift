@@ -3,7 +3,7 @@ internal import LarderSQLite
 extension WriterState {
     /// Returns the live generation of a declaration; nil if the handle is superseded.
     func generation(of declaration: CacheDeclaration) -> Generation? {
-        guard let generation = generations[declaration.name], declaration.fits(generation) else { return nil }
+        guard let generation = generations[declaration.exactName], declaration.fits(generation) else { return nil }
         return generation
     }
 
@@ -17,15 +17,45 @@ extension WriterState {
                 // Other ends hold now.
                 counts[old.id] = nil
             } else {
-                if let old = generations[declaration.name] { try retire(old) }
+                if let old = generations[declaration.exactName] {
+                    try retire(old)
+                    purged.append((old.cache.name, old.cache.version))
+                }
                 try declare(Generation(id: 0, cache: declaration))
             }
         }
     }
 
+    /// Sets the limits of a cache, and lets its expired rows stay for a time, unless that holds already.
+    func set(_ limits: Limits?, _ keepsExpired: Int64, of declaration: CacheDeclaration) throws {
+        guard let cache = generation(of: declaration) else { throw StoreError.superseded }
+        let (limits, longest) = (limits ?? cache.limits, max(cache.keepsExpired, keepsExpired))
+        if limits == cache.limits && longest == cache.keepsExpired { return }
+        try change(declaration) { ($0.limits, $0.keepsExpired) = (limits, longest) }
+        forgetWaits()
+    }
+
+    /// Writes when a cache was opened last, to the minute, unless the disk is full.
+    func noteOpening(of declaration: CacheDeclaration, at now: Int64) throws(SQLiteError) {
+        guard !isShortOfRoom, let cache = generation(of: declaration) else { return }
+        try connection.run(.setOpenedAt, now, cache.id, now.subtractingSaturated(60_000))
+    }
+
+    /// Clears all caches.
+    func clearAll() throws(SQLiteError) { for generation in generations.values { _ = try clear(generation) } }
+
+    /// Removes a cache: its handles are superseded.
+    func removeCache(named name: String) throws(SQLiteError) {
+        guard let generation = generations[ExactName(name)] else { return }
+        switchesGeneration = true
+        try retire(generation)
+    }
+
     func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
         try retire(generation)
-        return try declare(generation)
+        let next = try declare(generation)
+        try connection.run(.copyOpenedAt, generation.id, next.id)
+        return next
     }
 
     /// Adds a generation with a new id that is declared as another one is.
@@ -55,13 +85,13 @@ extension WriterState {
             try row.bind(generation.cache.version, at: 9)
             try row.bind(generation.cache.codec, at: 10)
         }
-        generations[generation.cache.name] = generation
+        generations[generation.cache.exactName] = generation
         noteLimits()
     }
 
     private func retire(_ generation: Generation) throws(SQLiteError) {
         try connection.run(.retireGeneration, generation.id)
-        generations[generation.cache.name] = nil
+        generations[generation.cache.exactName] = nil
         counts[generation.id] = nil
         upkeep?.ask(at: now, from: now)
     }

@@ -11,7 +11,12 @@ extension WriterState {
     }
 
     /// Does an operation for the body of a transaction.
-    package func perform(_ operation: RowOperation, on rows: CacheRows) throws -> Outcome {
+    ///
+    /// - Parameter apply: Called after the commit, as after that of a request.
+    @discardableResult
+    package func perform(
+        _ operation: RowOperation, on rows: CacheRows, apply: CacheRows.Apply? = nil
+    ) throws -> Outcome {
         let operation = try rows.writingFiles(of: operation)
         writtenFiles += operation.files
         var isWritten = false
@@ -19,6 +24,7 @@ extension WriterState {
         defer { if !isWritten { displacedFiles += operation.files } }
         let outcome = try perform(operation, on: rows.declaration)
         isWritten = !outcome.rows.isEmpty
+        note(outcome, apply)
         return outcome
     }
 
@@ -124,27 +130,40 @@ extension WriterState {
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, by: revision, entry, in: cache.id) }
         lastWrittenID = id
+        writeCount += 1
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
-        outcome.rows.append(.init(key: entry.key, id: id, revision: revision))
+        outcome.rows.append(
+            .init(
+                key: entry.key, id: id, revision: revision, rule: cache.rule, expiresAt: entry.expiresAt, meta: meta,
+                writtenAt: entry.writtenAt))
     }
 
     private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
         guard let old = try connection.find(key, in: cache, uses)?.facts else { return }
         try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
-        outcome.rows.append(.init(key: key, id: old.id, revision: nil))
+        outcome.rows.append(.init(key: key, id: old.id))
     }
 
     /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
     func removeDamaged(_ facts: RowFacts, of declaration: CacheDeclaration) throws(SQLiteError) {
         // The files of a store that was moved are not at the path.
         try database.requirePlace()
-        guard let cache = generation(of: declaration), let (now, generation) = try connection.facts(facts.id),
-            generation == cache.id, now.revision == facts.revision
-        else { return }
-        try remove(now, from: generation, .damaged)
+        guard let cache = generation(of: declaration) else { return }
+        _ = try remove(facts, ifUnchangedIn: cache, .damaged)
+    }
+
+    /// Removes a row unless it was written since, and returns whether it was there.
+    func remove(_ facts: RowFacts, ifUnchangedIn cache: Generation, _ cause: RemovedRow.Cause) throws(SQLiteError)
+        -> Bool
+    {
+        guard let (now, generation) = try connection.facts(facts.id), generation == cache.id,
+            now.revision == facts.revision
+        else { return false }
+        try remove(now, from: generation, cause)
+        return true
     }
 
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
@@ -152,9 +171,9 @@ extension WriterState {
         try delete(facts, from: generation)
         counts[generation]?.totals += Totals(count: -1, size: -facts.size)
         guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
-        removedRows[cache.name, default: []].append(
+        removedRows[cache.exactName, default: []].append(
             RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
-        if cause == .evicted { evictedCount += 1 }
+        if case .evicted = cause { evictedCount += 1 }
     }
 
     /// Deletes a row with its tags and accesses.
@@ -199,12 +218,16 @@ extension WriterState {
             try checkSize(old.payloadSize, data, in: cache)
             meta.extendedData = data
         case .pin(let isPinned): meta.isPinned = isPinned
-        case .touch(let moment, let end):
+        case .touch(let moment, let age):
             now = moment
             // An entry that has expired stays so.
             if old.end < moment { return }
-            (writtenAt, expiresAt) = (moment, end)
-            if end != nil { meta.slidingAge = nil }
+            if let age {
+                expiresAt = meta.setOwnAge(age, writtenAt: moment)
+            } else {
+                expiresAt = old.ownEnd(ifWrittenAt: moment)
+            }
+            writtenAt = moment
         }
         let packed = meta.packed
         let revision = newRevision()
@@ -227,6 +250,9 @@ extension WriterState {
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
-        outcome.rows.append(.init(key: key, id: old.id, revision: revision))
+        outcome.rows.append(
+            .init(
+                key: key, id: old.id, revision: revision, rule: cache.rule, expiresAt: expiresAt, meta: meta,
+                writtenAt: writtenAt))
     }
 }

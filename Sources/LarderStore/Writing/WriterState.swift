@@ -1,10 +1,10 @@
-internal import LarderSQLite
+package import LarderSQLite
 
 /// The writer's connection, and what it knows of the database.
 ///
 /// It is used under the writer's lock alone.
 package final class WriterState {
-    var connection: Connection
+    package var connection: Connection
     /// Holds the write lock while the log is copied.
     var guardian: Connection?
     var database: Database
@@ -12,15 +12,21 @@ package final class WriterState {
     var files: ValueFiles? { database.files }
     /// The reason to open the file again before any other work.
     var loss: Loss?
-    var events: [StoreEvent] = []
-    var openedNames: Set<String> = []
+    var events: [StoreEvent] {
+        get { aftermath.events }
+        set { aftermath.events = newValue }
+    }
+    var openedNames: Set<ExactName> = []
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
     var (displacedFiles, writtenFiles) = ([String](), [String]())
-    private var discardedFiles: [String] = []
+    /// The version under which the open transaction has found a cache, by the name of the cache, if another one was opened.
+    var purged: [(cache: String, version: String)] = []
+    /// What is to be done outside the lock.
+    private var aftermath = Aftermath()
 
-    var generations: [String: Generation] = [:]
+    var generations: [ExactName: Generation] = [:]
     /// What is known of generations that were counted, by id.
     var counts: [Int64: RowCount] = [:]
 
@@ -32,6 +38,7 @@ package final class WriterState {
     let uses = Uses()
     let memories = Memories()
     var upkeep: Upkeep?
+    var upkeepInterval: Int64?
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
     var storeLimits = StoreLimits()
@@ -41,8 +48,12 @@ package final class WriterState {
     var (nextRecount, nextSweep, nextSpaceCheck) = (Int64.min, Int64.min, Int64.min)
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
+    /// The number of rows that were written.
+    var writeCount = 0
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
-    var removedRows: [String: [RemovedRow]] = [:]
+    var removedRows: [ExactName: [RemovedRow]] = [:]
+    /// What the body of the open transaction has done, and what memory learns of it after the commit.
+    private var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     var evictedCount = 0
 
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
@@ -90,7 +101,7 @@ package final class WriterState {
             changesAtBegin = connection.totalChanges
             pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
             switchesGeneration = false
-            (displacedFiles, writtenFiles, removedRows) = ([], [], [:])
+            (displacedFiles, writtenFiles, removedRows, applies, purged) = ([], [], [:], [], [])
             try lookUpGenerations()
         } catch {
             _ = fail(error)
@@ -111,7 +122,7 @@ package final class WriterState {
         isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
-            discardedFiles += displacedFiles
+            aftermath.files += displacedFiles
             return epoch
         }
         let epoch = watch.beginCommit()
@@ -126,10 +137,11 @@ package final class WriterState {
             _ = watch.endCommit(isCommitted: true, switchesGeneration: true)
             throw error
         }
-        discardedFiles += displacedFiles
+        aftermath.files += displacedFiles
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
-        for (name, rows) in removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
+        aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
+        events += purged.map { .purged(cache: $0.cache, version: $0.version) }
         // The log has begun again.
         if connection.logPages < logPages { copyPages = copyInterval }
         logPages = connection.logPages
@@ -145,12 +157,14 @@ package final class WriterState {
             if let failure { throw failure }
             try requireRoom()
             isCommitting = true
-            try commit()
+            let epoch = try commit()
+            for (apply, outcome) in applies { apply(outcome.in(epoch)) }
+            applies = []
             return result
         } catch {
             let failure = fail(error)
             // After a COMMIT that failed a row may name them.
-            if !isCommitting { discardedFiles += writtenFiles }
+            if !isCommitting { aftermath.files += writtenFiles }
             // The body is not run again, but the next removal finds room.
             if failure.isFullDisk { do { try releaseBallast() } catch {} }
             if failure.code == .storageFull { copyLog() }
@@ -158,16 +172,24 @@ package final class WriterState {
         }
     }
 
-    /// Returns the files that no row names any more, for the caller to discard outside the lock.
-    func takeDiscardedFiles() -> [String] {
-        defer { discardedFiles = [] }
-        return discardedFiles
+    /// Asks for upkeep some time after a write.
+    func askForUpkeep() {
+        if let upkeepInterval, now != .min { upkeep?.ask(at: now.addingSaturated(upkeepInterval), from: now) }
     }
 
-    func takeEvents() -> [StoreEvent] {
-        defer { events = [] }
-        return events
+    /// Returns the files that no row names any more, for the caller to discard outside the lock.
+    func takeDiscardedFiles() -> [String] {
+        defer { aftermath.files = [] }
+        return aftermath.files
     }
+
+    func takeAftermath() -> Aftermath {
+        defer { aftermath = Aftermath() }
+        return aftermath
+    }
+
+    /// Notes what the body of the open transaction has done to rows of a cache.
+    func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { applies.append((apply, outcome)) } }
 
     /// Does a part of the open transaction, which is not committed if the part fails.
     func request<R>(_ body: () throws -> R) throws(StoreError) -> R {

@@ -7,7 +7,11 @@ final class Removals: CacheMemory {
     let causes = Locked<[StoredKey: String]>([:])
 
     func rowsWereRemoved(_ rows: [RemovedRow]) {
-        causes.change { for row in rows { $0[row.key] = "\(row.cause)" } }
+        causes.change { causes in
+            for row in rows {
+                if case .evicted = row.cause { causes[row.key] = "evicted" } else { causes[row.key] = "\(row.cause)" }
+            }
+        }
     }
     func takeAccesses() -> [Access] { [] }
     func takeActivity() -> [Int64: Int64] { [:] }
