@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test next quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -26,7 +26,7 @@ demo: setup
 
 ## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples. 15 minutes at most
 test: setup
-	@.ci/parts lint build tests examples
+	@.ci/parts lint build tests next examples
 
 ## Work on it: make quick SUITE=NAME  builds one test target and runs the tests that match NAME, for example CacheTests
 quick: setup
@@ -48,6 +48,10 @@ build:
 
 tests:
 	@.ci/tests
+
+## Work on it: make next              builds and tests the public module over LarderStore, which is to take the place of the present one
+next: setup
+	@LARDER_NEXT=1 .ci/tests --scratch-path .build/next
 
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
 release: setup strace

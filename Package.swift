@@ -29,7 +29,8 @@ let package = Package(
         .target(
             name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests/Support"),
         // Programs that tests and scripts run: another process, another language.
-        .executableTarget(name: "larder-test-keys", dependencies: ["Larder"], path: "Tests/Programs/KeyPrinter"),
+        .executableTarget(
+            name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
         .executableTarget(
             name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
@@ -96,6 +97,46 @@ if Context.environment["LARDER_BENCH"] == "1" {
 if let tests = Context.environment["LARDER_TESTS"] {
     precondition(package.targets.contains { $0.name == tests }, "There is no test target \(tests).")
     package.targets.removeAll { $0.type == .test && $0.name != tests }
+}
+
+/// Set to 1 for a build of the public module over `LarderStore`, which is to take the place of the present one.
+///
+/// It has a scratch path of its own. The sources that both have in common are compiled as they are.
+if Context.environment["LARDER_NEXT"] == "1" {
+    let unchanged = ["LarderStore", "LarderCSQLite", "LarderSQLite", "LarderCBOR"]
+    package.products = [.library(name: "Larder", targets: ["Larder"])]
+    package.targets.removeAll { !unchanged.contains($0.name) }
+    let coding = [
+        "CBOR", "DataTransform", "ValueCodec", "ValueCodec+BuiltIn", "ValueCodec+PropertyList", "ValueFormat",
+    ]
+    let kept =
+        ["Memory", "Snapshots", "Errors", "Inspection", "Observation", "Support"]
+        + ["Cache/CacheOptions", "Cache/Cached", "Manager/CacheInfo", "Manager/CachesFolder"].map { $0 + ".swift" }
+        + ["Manager/CacheManager+Version.swift"] + coding.map { "Coding/\($0).swift" }
+    let support = [
+        "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
+        "LongTests", "Namespaces",
+        "ManualTime", "MemoryGroup", "OneProcessor", "OpenFiles", "Patience", "Seed", "SideThread", "Speaking",
+        "TemporaryFolder", "ThreadSanitizer", "Told", "Waiting+Task", "Waiting",
+    ]
+    let suites = [
+        "Cache/CacheInvariants.swift", "Cache/ExpectError.swift", "Cache/ExpectNothingHeld.swift",
+        "Cache/Generators/CacheSupport.swift", "ThreadSanitizer.swift",
+    ]
+    package.targets += [
+        .target(
+            name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"], path: "Sources",
+            exclude: ["Larder/Memory/EntryRest.swift"], sources: ["LarderNext"] + kept.map { "Larder/" + $0 }),
+        .target(
+            name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests",
+            sources: ["SupportNext"] + support.map { "Support/\($0).swift" }),
+        .executableTarget(
+            name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
+        .testTarget(
+            name: "LarderTests",
+            dependencies: ["Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys"],
+            path: "Tests", sources: ["LarderNext"] + suites.map { "Larder/" + $0 }),
+    ]
 }
 
 for target in package.targets where target.type != .system {

@@ -1,15 +1,3 @@
-/// What belongs to an entry of a memory tier and no hit needs.
-@usableFromInline
-struct EntryRest: Sendable {
-    /// The row's revision.
-    @usableFromInline var revision: Int64 = 0
-    /// The moment of the last access as the row has it.
-    @usableFromInline var storedAccess: Int64 = 0
-
-    @inlinable
-    init() {}
-}
-
 /// What the lock of a memory cache guards: the table, what belongs to each entry beside its value, and the limits.
 ///
 /// Costs and the starts of ages stand in arrays of their own by the entry's index, and only once there are any, so

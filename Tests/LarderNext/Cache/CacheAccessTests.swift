@@ -42,9 +42,10 @@ struct CacheAccessTests {
         #expect(try handle.count == 5 && handle.snapshot().count == 5)
         place.time.set(place.time.now + 1800)
         #expect(handle[1] == "1")
+        // The age is the one that the file has.
         place.time.set(place.time.now + 1801)
-        #expect(try handle.count == 1)
-        #expect(handle.map(\.key) == [1])
+        #expect(try handle.count == 5)
+        #expect(handle.map(\.key) == [0, 1, 2, 3, 4])
         #expect(try !handle.isEmpty)
         expectError(.readOnly) { try handle.removeAll() }
         expectError(.readOnly) { try handle.removeExpired() }

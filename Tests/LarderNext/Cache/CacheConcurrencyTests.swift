@@ -52,11 +52,11 @@ struct CacheConcurrencyTests {
         try intruder.execute("BEGIN IMMEDIATE")
         let tasks = (0..<20).map { number in
             Task { () -> CacheError.Code? in
-                do throws(CacheError) {
+                do {
                     try await cache.setValue(number, forKey: 1)
                     return nil
                 } catch {
-                    return error.code
+                    return (error as? CacheError)?.code
                 }
             }
         }

@@ -146,7 +146,7 @@ struct CacheVersionTests {
         let new = try cache("2")
         new[1] = "new"
         try manager.close()
-        let again = try place.manager()
+        let again = try place.manager { $0.maintenanceInterval = .seconds(60) }
         #expect(try allRows(again) == 5001)
         let cache = try cache("2", in: again)
         #expect(place.time.pendingCount > 0)
@@ -230,13 +230,14 @@ struct CacheVersionTests {
         sliding[1] = "one"
         #expect(old[1] == "one" && sliding[1] == "one")
         let bump = """
-            UPDATE cache SET is_retired = 1;
-            INSERT INTO cache (name, version, codec, age_rule, opened_at) SELECT name, '9', codec, 0, 0 FROM cache;
-            INSERT INTO entry (cache, key, size, written_at, accessed_at, revision, payload)
-                SELECT id, 1, 2, 0, 0, 1, x'6161' FROM cache WHERE version = '9'
+            UPDATE cache SET state = 1;
+            INSERT INTO cache (name, version, codec, age_rule, age, state, opened_at)
+                SELECT name, '9', codec, 0, 0, 0, 0 FROM cache;
+            INSERT INTO entry (cache, key, written_at, revision, checksum, payload)
+                SELECT id, 1, 0, 1, 0, x'6161' FROM cache WHERE version = '9'
             """
         var intruder = try Intruder(place.url)
-        try intruder.change(bump)
+        try intruder.execute(bump)
         #expect(try sliding.count == 0)
         try manager.flush()
         #expect(try manager.cacheInfo().map(\.count) == [1, 1])
@@ -246,15 +247,15 @@ struct CacheVersionTests {
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
 
-    @Test(arguments: ["version = '9'", "codec = 'json'", "name = 'other'", "is_retired = 1"])
+    @Test(arguments: ["version = '9'", "codec = 'json'", "name = 'other'", "state = 1"])
     func `a sub-cache that somebody altered where it stands is read no more`(change: String) throws {
         let old = try cache("1")
         old[1] = "one"
         #expect(old[1] == "one")
         var intruder = try Intruder(place.url)
-        try intruder.change("UPDATE cache SET opened_at = opened_at + 1")
+        try intruder.execute("UPDATE cache SET opened_at = opened_at + 1")
         #expect(old[1] == "one")
-        try intruder.change("UPDATE cache SET \(change)")
+        try intruder.execute("UPDATE cache SET \(change)")
         #expect(old[1] == nil)
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
@@ -269,10 +270,11 @@ struct CacheVersionTests {
         for (index, call) in calls.enumerated() {
             let old = try cache("1", named: "\(index)")
             try call(old)
-            try intruder.change(
+            try intruder.execute(
                 """
-                UPDATE cache SET is_retired = 1;
-                INSERT INTO cache (name, version, codec, age_rule, opened_at) VALUES ('\(index)', '9', 'cbor', 0, 0)
+                UPDATE cache SET state = 1;
+                INSERT INTO cache (name, version, codec, age_rule, age, state, opened_at)
+                    VALUES ('\(index)', '9', 'cbor', 0, 0, 0, 0)
                 """)
             expectError(.superseded) { try call(old) }
             #expect(old[1] == nil)

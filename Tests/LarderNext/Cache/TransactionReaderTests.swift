@@ -53,14 +53,14 @@ struct TransactionReaderTests {
         #expect(throws: (any Error).self) {
             try manager.transaction { try $0.setValue(2, forKey: 1, in: cache) }
         }
+        #expect(throws: (any Error).self) { try cache.setValues([1: 2]) }
+        try shell.execute("DROP TRIGGER no")
         #expect(throws: Stop.self) {
             try manager.transaction { (step: borrowing CacheTransaction) in
                 try step.setValue(2, forKey: 1, in: cache)
                 throw Stop()
             }
         }
-        #expect(throws: (any Error).self) { try cache.setValues([1: 2]) }
-        try shell.execute("DROP TRIGGER no")
         #expect(cache[1] == 1)
         let hits = cache.statistics.memoryHits
         #expect(cache[1] == 1)

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderStore
 import LarderTestSupport
 import Testing
 
@@ -144,8 +145,8 @@ struct KeyCodecTests {
     }
 
     @Test func `a stored key describes itself`() {
-        #expect("\(StoredKey.text("a"))" == "a")
-        #expect("\(StoredKey.integer(-5))" == "-5")
-        #expect("\(StoredKey.blob(Data([0, 0x1F, 0xFF])))" == "001fff")
+        #expect(StoredKey.text("a").name == "a")
+        #expect(StoredKey.integer(-5).name == "-5")
+        #expect(StoredKey.blob(Data([0, 0x1F, 0xFF])).name == "001fff")
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderStore
 
 /// Prints the stored forms of keys whose parts have another order in every process.
 @main
@@ -30,8 +31,12 @@ struct KeyPrinter {
             byNumber: Dictionary(uniqueKeysWithValues: (0..<40).map { ($0, "n") }),
             byName: Dictionary(uniqueKeysWithValues: (0..<40).map { ("name \($0)", Point(x: $0, y: 0)) }),
             optional: [1.5, 2.5, -0.0])
-        print(try KeyCodec<Key>().stored(key, cache: "keys"))
-        print(try KeyCodec<Set<String>>().stored(key.set, cache: "keys"))
+        for stored in [
+            try KeyCodec<Key>().stored(key, cache: "keys"), try KeyCodec<Set<String>>().stored(key.set, cache: "keys"),
+        ] {
+            guard case .blob(let bytes) = stored else { continue }
+            print(bytes.map(String.init).joined(separator: " "))
+        }
         // Not a key, and not sorted: shows that the order does differ from process to process.
         print(Array(key.set).joined(separator: ","))
     }

@@ -1,0 +1,146 @@
+public import Foundation
+internal import LarderStore
+internal import Synchronization
+
+extension Cache {
+    /// Returns the entry of a key: the value and everything that is stored with it.
+    ///
+    /// It is read from the disk, and counts as access unless it has expired.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
+    /// - Throws: As ``value(forKey:)``.
+    public func entry(
+        forKey key: Key, allowingExpired: Bool = false
+    ) throws(CacheError) -> CacheEntry<Key, Value>? {
+        let stored = try stored(key)
+        let now = rows.store.time.now()
+        let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
+        guard let row = found else { return missed() }
+        let isExpired = row.facts.end < now
+        if isExpired && !allowingExpired { return missed() }
+        let value = try decode(row)
+        shared.copies.count { $0.diskHits += 1 }
+        var facts = row.facts
+        if isExpired {
+            facts = try factsWithAccess(stored) ?? facts
+        } else {
+            noteAccess(to: key, &facts, at: now)
+        }
+        return CacheEntry(
+            key: key, value: value, extendedData: facts.meta.extendedData, metadata: EntryMetadata(facts),
+            isExpired: isExpired)
+    }
+
+    /// Returns what is known of an entry, without reading its value; nil if there is none that may be served.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func metadata(forKey key: Key) throws(CacheError) -> EntryMetadata? {
+        let stored = try stored(key)
+        guard var facts = try factsWithAccess(stored), facts.end >= rows.store.time.now() else { return nil }
+        let hash = shared.copies.seed.hash(key)
+        if let moment = shared.copies.state.withLock({ $0.accessedAt(key, hash: hash) }) {
+            facts.note(accessAt: moment)
+        }
+        return EntryMetadata(facts)
+    }
+
+    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
+    ///
+    /// It does not count as access.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: As ``metadata(forKey:)``.
+    public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
+        try liveFacts(key)?.meta.extendedData
+    }
+
+    /// Returns whether a key has a value that may be served, as far as that is known without decoding it.
+    ///
+    /// It does not count as access.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: As ``metadata(forKey:)``.
+    public func contains(_ key: Key) throws(CacheError) -> Bool { try liveFacts(key) != nil }
+
+    /// Returns the values of those keys that have one, at one moment.
+    ///
+    /// A value that does not decode is left out.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: As ``metadata(forKey:)``.
+    public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
+
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read.
+    func noteAccess(to key: Key, _ facts: inout RowFacts, at now: Int64) {
+        facts.note(accessAt: now)
+        let (hash, row) = (shared.copies.seed.hash(key), CopiedRow(facts))
+        let isNoted = shared.copies.state.withLock { $0.noteAccess(to: key, hash: hash, row, at: now) }
+        if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+    }
+
+    private func liveFacts(_ key: Key) throws(CacheError) -> RowFacts? {
+        let stored = try stored(key)
+        let facts = try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored) }
+        return facts.flatMap { $0.end >= rows.store.time.now() ? $0 : nil }
+    }
+
+    private func factsWithAccess(_ stored: StoredKey) throws(CacheError) -> RowFacts? {
+        try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored, withAccess: true) }
+    }
+
+    // MARK: Counting
+
+    /// The number of entries that may be served.
+    ///
+    /// It is known while nothing can have expired, or else the ages are read.
+    public var count: Int {
+        get throws(CacheError) {
+            try Int(
+                throwing("count the entries") { () throws(StoreError) in try rows.count(at: rows.store.time.now()) })
+        }
+    }
+
+    /// A Boolean value that indicates whether no entry may be served.
+    public var isEmpty: Bool { get throws(CacheError) { try count == 0 } }
+
+    /// The bytes of the payloads and extended data of all entries, including expired ones that are still stored.
+    public var sizeOnDisk: Int64 {
+        get throws(CacheError) { try throwing("measure the cache") { () throws(StoreError) in try rows.totals() }.size }
+    }
+
+    /// What has happened in this process since the cache was opened.
+    public var statistics: CacheStatistics { CacheStatistics(shared.copies.state.withLock { $0.counts }) }
+
+    /// Counts from zero.
+    public func resetStatistics() { shared.copies.count { $0 = CacheCounts() } }
+}
+
+extension Cache {
+    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be served.
+    ///
+    /// It counts as access. The file is there until the key is written or removed, and who has it open by then goes on
+    /// reading the old bytes. It is read-only, and only the store may change or delete it.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: As ``metadata(forKey:)``.
+    public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
+        let stored = try stored(key)
+        let now = rows.store.time.now()
+        return try throwing("find the file", stored) { () throws(StoreError) in
+            guard let facts = try rows.facts(stored), facts.end >= now, let path = try rows.filePath(stored) else {
+                return nil
+            }
+            var noted = facts
+            noteAccess(to: key, &noted, at: now)
+            return URL(fileURLWithPath: path)
+        }
+    }
+
+    /// Returns the file of a key's payload, for a task; see the synchronous form.
+    public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
+        try await Workers.run { () throws(CacheError) in try self.fileURL(forKey: key) }
+    }
+}

@@ -1,0 +1,168 @@
+internal import LarderStore
+
+extension Cache {
+    /// Removes the entries that a predicate chooses, each unless it was written since the predicate saw it.
+    ///
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache, and may throw; what it has chosen before
+    ///   is removed then.
+    /// - Returns: The number of removed entries.
+    /// - Throws: What the predicate throws, or a ``CacheError``.
+    @discardableResult
+    public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
+        var pages = RowPages(withAccess: true)
+        return try removeChosen(while: { !pages.isDone }) { () throws(StoreError) in
+            try pages.next(of: rows)
+        } choose: { row in
+            guard let key = key(of: row.facts), let value = valueOrReported(of: row) else { return nil }
+            let found = EntryIteration<Key, Value>.Found(key: key, value: value, row: row)
+            return try shouldRemove(found.entry) ? row.facts : nil
+        } end: {
+            $0.facts.end
+        }
+    }
+
+    /// Removes the entries that a predicate chooses by key and metadata; no value is read.
+    ///
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache, and may throw; what it has chosen before
+    ///   is removed then.
+    /// - Returns: The number of removed entries.
+    /// - Throws: What the predicate throws, or a ``CacheError``.
+    @discardableResult
+    public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
+        var pages = FactPages(withAccess: true)
+        return try removeChosen(while: { !pages.isDone }) { () throws(StoreError) in
+            try pages.next(of: rows)
+        } choose: { facts in
+            guard let key = key(of: facts) else { return nil }
+            return try shouldRemove(key, EntryMetadata(facts)) ? facts : nil
+        } end: {
+            $0.end
+        }
+    }
+
+    private func removeChosen<Row>(
+        while goesOn: () -> Bool, nextPage: () throws(StoreError) -> [Row], choose: (Row) throws -> RowFacts?,
+        end: (Row) -> Int64
+    ) throws -> Int {
+        try checkCurrent("remove entries")
+        var count = 0
+        while goesOn() {
+            let page = try throwing("remove entries", nil, nextPage)
+            let now = rows.store.time.now()
+            var (chosen, failure): ([RowFacts], (any Error)?) = ([], nil)
+            for row in page where end(row) >= now {
+                do {
+                    if let facts = try choose(row) { chosen.append(facts) }
+                } catch {
+                    failure = error
+                    break
+                }
+            }
+            count += try throwing("remove entries") { () throws(StoreError) in try rows.remove(chosen, .removed) }
+            if let failure { throw failure }
+        }
+        return count
+    }
+
+    /// Throws `.superseded` for calls that may find nothing to write.
+    private func checkCurrent(_ action: String) throws(CacheError) {
+        try throwing(action) { () throws(StoreError) in try rows.requireWritable() }
+    }
+
+    /// Removes all expired entries, including those that are kept for later.
+    ///
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func removeExpired() throws(CacheError) -> Int {
+        try checkCurrent("remove expired entries")
+        return try throwing("remove expired entries") { () throws(StoreError) in
+            let now = rows.store.time.now()
+            guard try rows.mayHaveExpired(at: now) else { return 0 }
+            var (pages, count) = (FactPages(), 0)
+            while !pages.isDone {
+                count += try rows.remove(try pages.next(of: rows).filter { $0.end < now }, .expired)
+            }
+            return count
+        }
+    }
+
+    /// Removes expired entries, then the least recently used, until at most so many are left.
+    ///
+    /// Pinned entries stay. A negative number counts as 0.
+    ///
+    /// - Parameter count: The number of entries.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func trim(toCount count: Int) throws(CacheError) -> Int {
+        try trim(to: Limits(count: Int64(Swift.max(0, count))))
+    }
+
+    /// Removes expired entries, then the least recently used, until they come to at most so many bytes.
+    ///
+    /// Pinned entries stay. A negative number counts as 0.
+    ///
+    /// - Parameter size: The bytes.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func trim(toSize size: Int64) throws(CacheError) -> Int { try trim(to: Limits(size: Swift.max(0, size))) }
+
+    private func trim(to limits: Limits) throws(CacheError) -> Int {
+        try throwing("trim the cache") { () throws(StoreError) in
+            try rows.requireWritable()
+            return try rows.trim(to: limits)
+        }
+    }
+
+    /// Removes all entries, and returns when no byte of them is left in the files of the store.
+    ///
+    /// No reader sees an entry from the first moment on, as with `removeAll()`. Then rows are deleted and overwritten, value
+    /// files deleted, recycled ones too, and the log is copied and cut. If another process or a long read holds the log, it
+    /// throws `.busy` after the busy timeout.
+    ///
+    /// - Parameter progress: Called with the number of entries at the start, and with the same at the end.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
+        let (copies, leftovers) = (shared.copies, Leftovers())
+        try throwing("clear the cache") { () throws(StoreError) in
+            let total = Int(try rows.totals().count)
+            if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
+            try rows.erase { _ in copies.cleared(leftovers) }
+            progress?(CacheProgress(completed: total, total: total))
+        }
+    }
+
+    // MARK: Tags
+
+    /// Removes all entries that have a tag, in one step, whether they have expired or not.
+    ///
+    /// It takes time by the number of entries with the tag, not by the size of the cache. Tags are compared as Swift compares
+    /// strings.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    @discardableResult
+    public func removeAll(tagged tag: String) throws(CacheError) -> Int {
+        try throwing("remove entries") { () throws(StoreError) in
+            try rows.removeAll(tagged: CBORText.normalized(tag))
+        }
+    }
+}
+
+/// The pages of facts that a removal reads.
+private struct FactPages {
+    var withAccess = false
+    private var last: StoredKey?
+    private(set) var isDone = false
+
+    init(withAccess: Bool = false) { self.withAccess = withAccess }
+
+    mutating func next(of rows: CacheRows) throws(StoreError) -> [RowFacts] {
+        let page = try rows.facts(after: last, withAccess: withAccess)
+        (last, isDone) = (page.next, page.next == nil)
+        return page.rows
+    }
+}

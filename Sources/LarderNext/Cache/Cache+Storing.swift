@@ -1,0 +1,159 @@
+internal import Foundation
+internal import LarderStore
+internal import Synchronization
+
+/// The write path: encode, then one request of the store, which brings memory up to date after its commit.
+extension Cache {
+    /// What the attributes of a written entry are.
+    struct Attributes: Sendable {
+        var cost: Int?
+        var maxAge: MaxAge?
+        var extendedData: Data?
+        var tags: Set<String> = []
+        /// Nil keeps the pin of an older entry.
+        var isPinned: Bool?
+    }
+
+    /// A value on its way to a row and to memory.
+    struct Write: Sendable {
+        let entry: EntryWrite
+        let copy: WrittenCopy<Key, Value>
+    }
+
+    /// Encodes a value.
+    func write(_ value: Value, forKey key: Key, _ attributes: Attributes = Attributes()) throws(CacheError) -> Write {
+        let stored = try stored(key)
+        var meta = RowMeta()
+        let now = rows.store.time.now()
+        var end: Int64?
+        if let age = attributes.maxAge {
+            try age.requireNumber("key \(stored.name) of cache \"\(name)\"")
+            end = meta.setOwnAge(age.storeRule, writtenAt: now)
+        }
+        meta.isPinned = attributes.isPinned ?? false
+        meta.cost = attributes.cost.map { Int64(CopiesState<Key, Value>.Memory.clamped($0)) }
+        meta.extendedData = attributes.extendedData
+        meta.tags = attributes.tags.map(EntryTags.normalized).sorted()
+        return try write(value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil)
+    }
+
+    /// Encodes a value for an entry with these attributes.
+    func write(
+        _ value: Value, forKey key: Key, _ stored: StoredKey, at now: Int64, _ end: Int64?, _ meta: RowMeta,
+        keepsPin: Bool
+    ) throws(CacheError) -> Write {
+        let payload = try codec.encode(value, cache: name, key: stored.name)
+        let entry = EntryWrite(
+            key: stored, payload: payload, writtenAt: now, expiresAt: end, meta: meta, keepsPin: keepsPin,
+            label: fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 })
+        let hash = shared.copies.seed.hash(key)
+        return Write(
+            entry: entry,
+            copy: copy(of: value, key, hash, stored, payloadSize: payload.count, cost: meta.cost))
+    }
+
+    /// Writes values in one step.
+    func run(_ writes: [Write], _ action: String) throws(CacheError) {
+        let (change, leftovers) = (TierChange(shared.copies, isOfOne: writes.count == 1), Leftovers())
+        defer { change.end() }
+        let operation = RowOperation.put(writes.map(\.entry), if: .always)
+        _ = try throwing(action, writes.count == 1 ? writes[0].entry.key : nil) { () throws(StoreError) in
+            try rows.run(operation, apply: applying(writes, leftovers))
+        }
+        reportTooCostly(writes)
+    }
+
+    /// Writes values in one step, for a task.
+    func run(_ writes: [Write], _ action: String) async throws {
+        let (change, leftovers) = (TierChange(shared.copies, isOfOne: writes.count == 1), Leftovers())
+        defer { change.end() }
+        let operation = RowOperation.put(writes.map(\.entry), if: .always)
+        _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
+            try await rows.run(operation, apply: applying(writes, leftovers))
+        }
+        reportTooCostly(writes)
+    }
+
+    func applying(_ writes: [Write], _ leftovers: Leftovers) -> CacheRows.Apply {
+        let (copies, values) = (shared.copies, writes.map(\.copy))
+        return { copies.wrote(values, $0, leftovers) }
+    }
+
+    /// Reports values that memory cannot keep, whatever is evicted.
+    func reportTooCostly(_ writes: [Write]) {
+        let (admits, isOn) = shared.copies.state.withLock { state in
+            (
+                writes.map { state.memory.admits(cost: $0.copy.cost, bytes: $0.copy.bytes) },
+                state.memory.countLimit > 0
+            )
+        }
+        guard isOn, admits.contains(false) else { return }
+        for (write, isKept) in zip(writes, admits) where !isKept {
+            let event = CacheEvent(
+                .limitReached, cacheName: name, key: write.entry.key.name,
+                message: "A value of cache \"\(name)\" takes more than all of memory may, and is on disk only.")
+            manager.reporter.report(event, .info)
+        }
+    }
+
+    // MARK: Other requests
+
+    /// The request that removes keys.
+    func removing(_ keys: [(key: Key, stored: StoredKey)], _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+        let copies = shared.copies
+        let hashed = keys.map { (key: $0.key, hash: copies.seed.hash($0.key)) }
+        return (.remove(keys.map(\.stored)), { copies.removed(hashed, $0, leftovers) })
+    }
+
+    /// The request that removes a key, and returns its row.
+    func taking(_ key: Key, _ stored: StoredKey, _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+        let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
+        return (.take(stored), { copies.removed([(key, hash)], $0, leftovers) })
+    }
+
+    /// The request that changes attributes of an entry.
+    func changing(
+        _ key: Key, _ stored: StoredKey, _ change: AttributeChange, _ leftovers: Leftovers
+    ) -> (RowOperation, CacheRows.Apply) {
+        let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
+        return (.change(stored, change), { copies.changed(key, hash: hash, $0, leftovers) })
+    }
+
+    /// Runs a request.
+    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) throws(CacheError)
+        -> Outcome
+    {
+        try throwing(action, key) { () throws(StoreError) in try rows.run(request.0, apply: request.1) }
+    }
+
+    /// Runs a request for a task.
+    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) async throws
+        -> Outcome
+    {
+        try await throwing(action, key) { try await rows.run(request.0, apply: request.1) }
+    }
+
+    /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
+    func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
+        do { return try await body() } catch let error as StoreError {
+            throw CacheError(error, action, cache: name, key: key)
+        }
+    }
+}
+
+/// A change of several keys on its way, in which memory keeps nothing that reads find.
+struct TierChange<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    private let copies: MemoryCopies<Key, Value>?
+
+    init(_ copies: MemoryCopies<Key, Value>, isOfOne: Bool) {
+        self.copies = isOfOne ? nil : copies
+        self.copies?.beginChange()
+    }
+
+    func end() { copies?.endChange() }
+}
+
+/// Tags as they are compared.
+enum EntryTags {
+    static func normalized(_ tag: String) -> String { CBORText.normalized(tag) }
+}

@@ -1,0 +1,137 @@
+public import LarderStore
+
+#if LARDER_TSAN
+public import LarderTSan
+#else
+public import Synchronization
+#endif
+
+/// A named cache of a store: a dictionary that survives.
+///
+/// ```swift
+/// let articles: Cache<Int, Article> = try manager.cache(named: "articles", version: "3", maxAge: .days(7))
+/// articles[42] = article
+/// for (id, article) in articles { … }
+/// ```
+///
+/// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well. The handles
+/// on one cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+/// `undecodable`, `onFullDisk` and `fileName`.
+///
+/// Two keys are one if their encodings are, so a key encodes precisely what its `==` compares. If it encodes less, memory,
+/// which compares by `==`, may serve what was written under one key after the other was written.
+///
+/// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are two
+/// exceptions: the bodies of `update(_:_:)` and `transaction(_:)` hold the writer of the store, and a key's own `==` runs
+/// under the lock of the memory tier and may not call the cache.
+public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    @usableFromInline let shared: SharedCache<Key, Value>
+    @usableFromInline let rows: CacheRows
+    let codec: ValueCodec<Value>
+    let undecodable: UndecodablePolicy
+    let fileName: (@Sendable (String) -> String)?
+
+    /// The manager that opened the cache.
+    public let manager: CacheManager
+
+    /// The version under which the cache was opened.
+    public let version: CacheVersion
+
+    init(
+        _ shared: SharedCache<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
+        _ options: CacheOptions, _ manager: CacheManager
+    ) {
+        (self.shared, self.rows, self.version, self.codec) = (shared, rows, version, codec)
+        (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
+    }
+
+    /// The name under which the cache was opened.
+    public var name: String { rows.declaration.name }
+
+    /// The maximum age of entries without one of their own; the latest open of the cache sets it.
+    public var maxAge: MaxAge { shared.current.maxAge }
+
+    /// The value of a key; setting nil removes it.
+    ///
+    /// Setting a value resets the own age, cost, extended data and tags of the entry, and keeps its pin.
+    ///
+    /// A read that fails gives nil, and a value that cannot be written is not stored. On a full disk entries may have been
+    /// evicted before that; see ``CacheOptions/onFullDisk``. A failure goes to the log, the events and ``statistics``.
+    /// `value(forKey:)` and `setValue(_:forKey:)` throw it.
+    @inlinable
+    public subscript(key: Key) -> Value? {
+        get { hit(key) ?? foundOrReported(key) }
+        set { store(newValue, orReport: key) }
+    }
+
+    /// The value of a key, or a default if there is none.
+    ///
+    /// Reading and writing are two steps, so `cache[key, default: 0] += 1` is not atomic: use `update(_:_:)`.
+    @inlinable
+    public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
+        get { self[key] ?? value() }
+        set { self[key] = newValue }
+    }
+
+    /// Returns the value of a key; nil if there is none that may be served.
+    ///
+    /// A value in memory costs no system call.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`, `.reentrant`.
+    @inlinable
+    public func value(forKey key: Key) throws(CacheError) -> Value? {
+        if let value = hit(key) { return value }
+        return try find(key)
+    }
+
+    /// The value in memory, if one look is enough to tell that it may be served.
+    @inlinable @inline(__always)
+    func hit(_ key: Key) -> Value? {
+        let copies = shared.copies
+        let (hash, now) = (copies.seed.hash(key), shared.hitMoment)
+        return copies.state.withLock { $0.hit(key, hash: hash, now: now) }
+    }
+
+    @usableFromInline
+    func foundOrReported(_ key: Key) -> Value? {
+        do throws(CacheError) {
+            return try find(key)
+        } catch {
+            report(error, .readFailed, key)
+            return nil
+        }
+    }
+
+    @usableFromInline
+    func store(_ value: Value?, orReport key: Key) {
+        do throws(CacheError) {
+            try setValue(value, forKey: key)
+        } catch {
+            report(error, .writeFailed, key)
+        }
+    }
+
+    /// Reports a failure that a call could not throw.
+    func report(_ error: CacheError, _ kind: CacheEvent.Kind, _ key: Key? = nil) {
+        // An undecodable value was reported as that.
+        if error.code == .undecodable { return }
+        shared.copies.count { $0.failures += 1 }
+        manager.reporter.report(
+            CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message), .error,
+            error: error)
+    }
+
+    private func storedName(of key: Key) -> String? {
+        do throws(CacheError) { return try stored(key).name } catch { return nil }
+    }
+
+    func stored(_ key: Key) throws(CacheError) -> StoredKey { try shared.keyCodec.stored(key, cache: name) }
+
+    /// Runs a call of the store, and gives its failure the names of the cache and the key.
+    func throwing<R>(
+        _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
+    ) throws(CacheError) -> R {
+        do throws(StoreError) { return try body() } catch { throw CacheError(error, action, cache: name, key: key) }
+    }
+}

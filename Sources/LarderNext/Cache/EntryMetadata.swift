@@ -1,0 +1,59 @@
+public import Foundation
+internal import LarderStore
+
+/// What is known of an entry without its value.
+public struct EntryMetadata: Hashable, Sendable {
+    /// The bytes of the payload and the extended data.
+    public let size: Int
+
+    /// The moment of the last write.
+    public let writtenAt: Date
+
+    /// The moment of the last write or access.
+    ///
+    /// It is as exact as ``CacheOptions/accessGrain``, unless the memory of this process knows better.
+    public let accessedAt: Date
+
+    /// The last moment at which the entry is served, as far as is known now; nil if there is none.
+    public let expiresAt: Date?
+
+    /// A Boolean value that indicates whether limits and trims leave the entry on disk.
+    public let isPinned: Bool
+
+    /// A Boolean value that indicates whether the payload is a file of its own.
+    public let isFile: Bool
+
+    init(_ facts: RowFacts) {
+        size = Int(clamping: facts.size)
+        writtenAt = SystemClock.date(of: facts.writtenAt)
+        accessedAt = SystemClock.date(of: facts.accessedAt)
+        // An entry that is never served ends where it begins.
+        let end = facts.end == .min ? facts.writtenAt : facts.end
+        expiresAt = end == .max ? nil : SystemClock.date(of: end)
+        (isPinned, isFile) = (facts.meta.isPinned, facts.file != nil)
+    }
+}
+
+/// A value with what is stored with it.
+public struct CacheEntry<Key, Value> {
+    /// The key.
+    public let key: Key
+
+    /// The value.
+    public let value: Value
+
+    /// The bytes that are stored with the value; nil if there are none.
+    public let extendedData: Data?
+
+    /// What is known of the entry.
+    public let metadata: EntryMetadata
+
+    /// A Boolean value that indicates whether the entry has expired.
+    public let isExpired: Bool
+}
+
+extension CacheEntry: Sendable where Key: Sendable, Value: Sendable {}
+
+extension CacheEntry: Equatable where Key: Equatable, Value: Equatable {}
+
+extension CacheEntry: Hashable where Key: Hashable, Value: Hashable {}

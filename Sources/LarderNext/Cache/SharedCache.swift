@@ -1,0 +1,103 @@
+public import Foundation
+internal import LarderStore
+
+#if LARDER_TSAN
+internal import LarderTSan
+public import struct Synchronization.Atomic
+#else
+public import Synchronization
+#endif
+
+/// What the handles on one cache of a manager share: the copies in memory, and what the latest open has set.
+///
+/// It lives as long as one of the handles.
+@usableFromInline
+final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: OpenCache {
+    struct Settings: Sendable {
+        var maxAge: MaxAge
+        var disk: DiskLimits
+        var clearsOnMemoryPressure: Bool
+    }
+
+    @usableFromInline let copies: MemoryCopies<Key, Value>
+    @usableFromInline let keyCodec = KeyCodec<Key>()
+    private let rows: CacheRows
+    private let settings: Mutex<Settings>
+    private let reporter: Reporter
+    /// Follows the system's memory pressure.
+    private let pressure = Mutex<PressureLink?>(nil)
+    /// The clock of the configuration; nil for the system's.
+    @usableFromInline let clock: (@Sendable () -> Date)?
+    /// A Boolean value that indicates whether the cache's own age asks for no clock.
+    @usableFromInline let isUnlimited = Atomic(false)
+
+    init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager) {
+        (self.rows, reporter) = (rows, manager.reporter)
+        clock = manager.injectedClock
+        copies = MemoryCopies(
+            options.memory, name: rows.declaration.name, store: rows.store, isSystemTime: clock == nil,
+            accessGrain: rows.accessGrain, manager.reporter)
+        settings = Mutex(
+            Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure))
+        isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
+        rows.attach(copies)
+        let link = PressureLink { [weak self] in self?.relieve($0) }
+        pressure.withLock { $0 = link }
+        PressureWatcher.shared.add(link)
+    }
+
+    deinit {
+        if let link = pressure.withLock({ $0 }) { PressureWatcher.shared.remove(ObjectIdentifier(link)) }
+        rows.detach(copies)
+        rows.store.uses.note(servedByMemory: copies.takeAccesses())
+    }
+
+    var current: Settings { settings.withLock { $0 } }
+
+    func change(_ body: (inout Settings) -> Void) { settings.withLock { body(&$0) } }
+
+    /// Takes over what another open of the cache has set.
+    func declare(_ options: CacheOptions, _ maxAge: MaxAge, accessGrain: Int64) {
+        change {
+            $0 = Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure)
+        }
+        isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
+        copies.state.withLock { $0.accessGrain = accessGrain }
+        if copies.state.withLock({ $0.limits }) != options.memory.counted { copies.limit(to: options.memory) }
+    }
+
+    /// The moment for a hit by the injected clock; nil if that is the system's, or if the age of the cache asks for none.
+    @inlinable @inline(__always)
+    var hitMoment: Int64? {
+        guard let clock, !isUnlimited.load(ordering: .relaxed) else { return nil }
+        return SystemClock.milliseconds(of: clock())
+    }
+
+    /// Gives memory back, unless the options say that pressure does not concern the cache.
+    func relieve(_ level: MemoryPressure) {
+        guard current.clearsOnMemoryPressure else { return }
+        switch level {
+        case .warning:
+            let (count, cost, bytes) = copies.state.withLock {
+                ($0.memory.table.count, $0.memory.totalCost, $0.memory.totalBytes)
+            }
+            copies.trim { $0.table.count > count / 2 || $0.totalCost > cost / 2 || $0.totalBytes > bytes / 2 }
+        case .critical: copies.trim { _ in true }
+        }
+        let name = rows.declaration.name
+        let message = "Memory of the cache \"\(name)\" was given back (\(level))."
+        reporter.report(CacheEvent(.memoryPressure(level), cacheName: name, message: message), .info)
+    }
+
+    func wasCleared() {
+        let leftovers = Leftovers()
+        copies.cleared(leftovers)
+    }
+}
+
+/// An open cache of any types.
+protocol OpenCache: AnyObject, Sendable {
+    func relieve(_ level: MemoryPressure)
+    /// Called after all caches of the manager were cleared.
+    func wasCleared()
+}

@@ -1,0 +1,101 @@
+internal import LarderStore
+
+extension Cache: Sequence {
+    /// An iteration over the entries of a cache, in the order of keys.
+    ///
+    /// It reads a page of rows at a time and holds no lock and no transaction between pages, so the loop may read, write and
+    /// remove. Each key comes at most once. Every entry that is there throughout comes; one that is added after the start may
+    /// not. Entries that have expired or do not decode are skipped. Iterating fills no memory and doesn't count as access.
+    ///
+    /// If a read fails, the iteration ends, and the failure goes to the log, the events and the statistics.
+    public struct Iterator: IteratorProtocol, Sendable {
+        private var entries: EntryIteration<Key, Value>
+
+        init(_ cache: Cache<Key, Value>) { entries = EntryIteration(cache) }
+
+        /// Returns the next entry, or nil at the end and from then on.
+        public mutating func next() -> (key: Key, value: Value)? { entries.next().map { ($0.key, $0.value) } }
+    }
+
+    /// Starts an iteration over the entries, in the order of keys.
+    public func makeIterator() -> Iterator { Iterator(self) }
+
+    /// Returns the values of all entries that may be served, by key, at one moment.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    public func snapshot() throws(CacheError) -> [Key: Value] {
+        let rows = try throwing("read all entries") { () throws(StoreError) in try self.rows.allRows() }
+        let now = self.rows.store.time.now()
+        var values: [Key: Value] = [:]
+        for row in rows where row.facts.end >= now {
+            if let key = key(of: row.facts), let value = valueOrReported(of: row) { values[key] = value }
+        }
+        return values
+    }
+
+    /// Returns the values of all entries that may be served, for a task; see the synchronous form.
+    public func snapshot() async throws(CacheError) -> [Key: Value] {
+        try await offload { () throws(CacheError) in try self.snapshot() }
+    }
+
+    /// The entries, in the order of keys, for tasks.
+    public var async: AsyncCacheSequence<Key, Value> { AsyncCacheSequence(self) }
+
+    /// The keys that have a value that may be served, in their order; values are not read.
+    public var keys: CacheKeys<Key, Value> { CacheKeys(self) }
+
+    /// The values, in the order of their keys.
+    public var values: CacheValues<Key, Value> { CacheValues(self) }
+}
+
+/// An iteration over the entries of a cache, in the order of keys.
+public typealias CacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable> = Cache<Key, Value>.Iterator
+
+/// The entries of a cache for tasks, in the order of keys.
+///
+/// An iteration is as one over the cache itself, see ``Cache/Iterator``, but throws what ends it. A cancelled task gets
+/// `CancellationError` at its next step.
+public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Sendable>: AsyncSequence, Sendable {
+    /// A key with its value.
+    public typealias Element = (key: Key, value: Value)
+
+    private let cache: Cache<Key, Value>
+
+    init(_ cache: Cache<Key, Value>) { self.cache = cache }
+
+    /// Starts an iteration over the entries.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(entries: EntryIteration(cache)) }
+
+    /// An iteration over the entries.
+    public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
+        fileprivate var entries: EntryIteration<Key, Value>
+
+        /// Returns the next entry, or nil at the end.
+        public mutating func next() async throws -> (key: Key, value: Value)? {
+            try await entries.next().map { ($0.key, $0.value) }
+        }
+    }
+}
+
+/// The values of a cache, in the order of their keys.
+///
+/// An iteration is as one over the cache itself, see ``Cache/Iterator``.
+public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    private let cache: Cache<Key, Value>
+
+    init(_ cache: Cache<Key, Value>) { self.cache = cache }
+
+    /// The number of values, see ``Cache/count``.
+    public var count: Int { get throws(CacheError) { try cache.count } }
+
+    /// Starts an iteration over the values.
+    public func makeIterator() -> Iterator { Iterator(entries: EntryIteration(cache)) }
+
+    /// An iteration over the values.
+    public struct Iterator: IteratorProtocol, Sendable {
+        fileprivate var entries: EntryIteration<Key, Value>
+
+        /// Returns the next value, or nil at the end.
+        public mutating func next() -> Value? { entries.next()?.value }
+    }
+}

@@ -1,0 +1,105 @@
+internal import LarderStore
+
+/// The order in which ``Cache/entries(orderedBy:descending:prefix:limit:)`` returns entries.
+public enum EntryOrder: Hashable, Sendable {
+    /// By key: integers by value, strings by their UTF-8 bytes, other keys by their encoding.
+    case key
+    /// By the moment of the last write.
+    case written
+    /// By the last access, read or write.
+    ///
+    /// It is as exact as ``CacheOptions/accessGrain``.
+    case accessed
+    /// By the bytes of payload and extended data.
+    case size
+}
+
+/// Entries of a cache in an order; see ``Cache/entries(orderedBy:descending:prefix:limit:)``.
+public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    fileprivate let cache: Cache<Key, Value>
+    fileprivate let order: EntryOrder
+    fileprivate let isDescending: Bool
+    fileprivate let prefix: String?
+    fileprivate let limit: Int?
+
+    /// Starts an iteration, in the order of this moment.
+    public func makeIterator() -> Iterator {
+        Iterator(entries: cache.entries(order, isDescending, prefix), prefix: prefix, rest: limit ?? .max)
+    }
+
+    /// An iteration over entries in an order.
+    public struct Iterator: IteratorProtocol, Sendable {
+        /// Nil if the order could not be read.
+        fileprivate var entries: EntryIteration<Key, Value>?
+        fileprivate let prefix: String?
+        fileprivate var rest: Int
+
+        /// Returns the next entry, or nil at the end.
+        public mutating func next() -> CacheEntry<Key, Value>? {
+            while rest > 0, let found = entries?.next() {
+                if let prefix, !found.row.facts.key.hasPrefix(prefix) { continue }
+                rest -= 1
+                return found.entry
+            }
+            rest = 0
+            return nil
+        }
+    }
+}
+
+extension Cache {
+    /// Returns the entries, with what is stored with their values, in an order.
+    ///
+    /// An iteration holds a page of entries, and neither lock nor transaction between pages. In another order than by key it
+    /// goes by the order at its start, for which it keeps 16 bytes an entry. A key that is removed and written again in the
+    /// meantime may be left out.
+    ///
+    /// - Parameters:
+    ///   - order: The order.
+    ///   - descending: A Boolean value that indicates whether the last comes first.
+    ///   - prefix: The beginning of the keys, in UTF-8 bytes of the stored NFC form; nothing matches for keys that are not
+    ///     strings.
+    ///   - limit: The greatest number of entries.
+    public func entries(
+        orderedBy order: EntryOrder = .key, descending: Bool = false, prefix: String? = nil, limit: Int? = nil
+    ) -> CacheEntries<Key, Value> {
+        CacheEntries(
+            cache: self, order: order, isDescending: descending, prefix: prefix.map { CBORText.normalized($0) },
+            limit: limit)
+    }
+
+    fileprivate func entries(
+        _ order: EntryOrder, _ isDescending: Bool, _ prefix: String?
+    ) -> EntryIteration<Key, Value>? {
+        let rowOrder: RowOrder
+        switch order {
+        case .key:
+            return EntryIteration(
+                self, RowPages(KeyRange(prefix: prefix, isDescending: isDescending), withAccess: true))
+        case .written: rowOrder = .written
+        case .accessed: rowOrder = .accessed
+        case .size: rowOrder = .size
+        }
+        do throws(CacheError) {
+            let list = try throwing("list the entries") { () throws(StoreError) in
+                if rowOrder == .accessed { rows.store.flushIfPossible() }
+                return try rows.list(rowOrder, isDescending: isDescending)
+            }
+            return EntryIteration(self, RowPages(list))
+        } catch {
+            reportEndedIteration(error)
+            return nil
+        }
+    }
+}
+
+extension Store {
+    /// Stamps the accesses, unless a full disk, another process or a running body stands in the way.
+    fileprivate func flushIfPossible() { do throws(StoreError) { try flush() } catch {} }
+}
+
+extension StoredKey {
+    fileprivate func hasPrefix(_ prefix: String) -> Bool {
+        if case .text(let text) = self { text.utf8.starts(with: prefix.utf8) } else { false }
+    }
+}

@@ -1,0 +1,143 @@
+internal import Foundation
+internal import LarderStore
+
+extension CacheManager {
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    ///
+    /// See the form with a codec.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+    ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
+        try cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+    }
+
+    /// Opens a cache.
+    ///
+    /// If its entries were written under another version or with another codec, they are purged in one step, and older
+    /// handles show and write nothing any more. The handles on one cache share everything but the closures of their codecs
+    /// and the options `inlineLimit`, `accessGrain`, `undecodable`, `onFullDisk` and `fileName`; the maximum age and the
+    /// other options are those of the latest open.
+    ///
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    ///   - codec: The codec of the values.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in ``CacheOptions/keepsExpired``,
+    ///   ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`, `.closed`, `.storageFull`, `.busy`,
+    ///   `.reentrant`.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        codec: ValueCodec<Value>
+    ) throws(CacheError) -> Cache<Key, Value> {
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
+        try checkTypes(opening.key, SharedCache<Key, Value>.self)
+        let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
+            try store.open(
+                opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
+                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk.storeLimits,
+                keepsExpired: opening.keepsExpired)
+        }
+        return try handle(on: rows, opening, version, maxAge, options, codec)
+    }
+
+    /// Opens a cache with the default codec, for a task; see the synchronous form.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+    ) async throws -> Cache<Key, Value> where Value: Codable {
+        try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+    }
+
+    /// Opens a cache, for a task; see the synchronous form.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        codec: ValueCodec<Value>
+    ) async throws -> Cache<Key, Value> {
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
+        try checkTypes(opening.key, SharedCache<Key, Value>.self)
+        do {
+            let rows = try await store.open(
+                opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
+                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk.storeLimits,
+                keepsExpired: opening.keepsExpired)
+            return try handle(on: rows, opening, version, maxAge, options, codec)
+        } catch let error as StoreError {
+            throw CacheError(error, "open the cache \"\(name)\"")
+        }
+    }
+
+    private func handle<Key, Value>(
+        on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
+        _ codec: ValueCodec<Value>
+    ) throws(CacheError) -> Cache<Key, Value> {
+        let (shared, isNew) = try shared(opening.key) { SharedCache<Key, Value>(rows, options, maxAge, self) }
+        if !isNew { shared.declare(options, maxAge, accessGrain: opening.accessGrain) }
+        return Cache(shared, rows, version, codec, options, self)
+    }
+
+    // MARK: All caches
+
+    /// Returns what is known of each cache, by name.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Complexity: O(n) in the number of all entries of caches in which some can have expired.
+    public func cacheInfo() throws(CacheError) -> [CacheInfo] {
+        try throwing("list the caches") { () throws(StoreError) in try store.caches() }.map { cache in
+            CacheInfo(
+                name: cache.declaration.name, version: CacheVersion(cache.declaration.version), count: Int(cache.count),
+                sizeOnDisk: cache.size, openedAt: SystemClock.date(of: cache.openedAt))
+        }
+    }
+
+    /// Removes a cache: its handles show and write nothing any more.
+    ///
+    /// - Parameter name: The name; an absent cache does not matter.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func removeCache(named name: String) throws(CacheError) {
+        try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in try store.removeCache(named: name) }
+    }
+
+    /// Empties all caches in one step; their handles stay good.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func removeAll() throws(CacheError) {
+        try throwing("remove everything") { () throws(StoreError) in try store.removeAll() }
+        for cache in allOpenCaches { cache.wasCleared() }
+    }
+}
+
+/// The parameters of an opening, as the store has them.
+private struct CacheOpening {
+    let declaration: CacheDeclaration
+    let key: OpenCacheKey
+    let accessGrain: Int64
+    let keepsExpired: Int64
+
+    init(
+        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String
+    ) throws(CacheError) {
+        guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
+        try maxAge.requireNumber("the cache \"\(name)\"")
+        try options.disk.check(cacheNamed: name)
+        for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
+        where value < .zero {
+            throw CacheError(
+                .invalidConfiguration,
+                "The option `\(option)` of the cache \"\(name)\" is \(value). Use zero or more.")
+        }
+        let rule = maxAge.storeRule
+        declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
+        key = OpenCacheKey(name: ExactName(name), version: ExactName(version.text), codec: codec)
+        let hasLimits = options.disk != DiskLimits()
+        accessGrain =
+            options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
+            ?? rule.slidingAge.map { $0 / 16 } ?? (hasLimits ? 3_600_000 : 86_400_000)
+        keepsExpired = SystemClock.saturated(options.keepsExpired / .milliseconds(1))
+    }
+}
+
+extension DiskLimits {
+    var storeLimits: Limits { Limits(count: countLimit.map(Int64.init), size: sizeLimit) }
+}

@@ -1,0 +1,157 @@
+public import Foundation
+package import LarderStore
+
+#if LARDER_TSAN
+internal import LarderTSan
+#else
+internal import Synchronization
+#endif
+
+/// Owns one database and the caches in it.
+///
+/// A manager may be used from any thread. Use one manager for each file and share it: two managers on one path, in one
+/// process or in two, each have their own memory and loads, and see what the other has committed.
+public final class CacheManager: Sendable {
+    /// The file of the database; nil for a store in memory.
+    public let url: URL?
+
+    package let store: Store
+    private let configuration: Configuration
+    let reporter: Reporter
+    /// The open caches, each with those who have opened it under one declaration.
+    private let openCaches = Mutex<[OpenCacheKey: WeakCache]>([:])
+
+    var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
+    var isReadOnly: Bool { store.isReadOnly }
+
+    /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
+    ///
+    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, or else `~/.cache`.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the store, without a slash or NUL.
+    ///   - configuration: The options of the store.
+    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
+    ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
+    public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
+        try StorePath.check(name: name)
+        let path = try CachesFolder.path() + "/" + name + ".sqlite"
+        try self.init(url: URL(fileURLWithPath: path), configuration: configuration)
+    }
+
+    /// Opens the store in a file, and creates it and its folder if they are missing.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - configuration: The options of the store.
+    /// - Throws: As ``init(name:configuration:)``.
+    public convenience init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
+        let path = try StorePath.path(of: url)
+        try self.init(URL(fileURLWithPath: path), configuration) { options throws(StoreError) in
+            try Store.open(path, options)
+        }
+        #if canImport(Darwin)
+        if let protection = configuration.fileProtection, configuration.access == .readWrite {
+            try FileProtection.protect(path, protection)
+        }
+        #endif
+    }
+
+    /// Opens a store that lives in memory, writes no file, and shares nothing with another one.
+    ///
+    /// - Parameter configuration: The options of the store.
+    /// - Throws: `.invalidConfiguration`.
+    public static func inMemory(configuration: Configuration = .init()) throws(CacheError) -> CacheManager {
+        try CacheManager(nil, configuration) { options throws(StoreError) in try Store.inMemory(options) }
+    }
+
+    private init(
+        _ url: URL?, _ configuration: Configuration, open: (Store.Options) throws(StoreError) -> Store
+    ) throws(CacheError) {
+        try configuration.check()
+        (self.url, self.configuration) = (url, configuration)
+        let reporter = Reporter(hub: EventHub(), log: configuration.log)
+        self.reporter = reporter
+        do throws(StoreError) {
+            store = try open(configuration.storeOptions { reporter.report($0) })
+            let limits = StoreLimits(size: configuration.sizeLimit, freeSpace: configuration.freeSpaceFloor)
+            if configuration.access == .readWrite { try store.setLimits(limits) }
+        } catch {
+            throw CacheError(error, "be opened at \(url?.path ?? "memory")")
+        }
+    }
+
+    deinit {
+        // From inside a body of a transaction the store cannot be closed in order. It is released all the same.
+        do { try close() } catch {}
+    }
+
+    /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
+    ///
+    /// Each access creates a stream. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts those that
+    /// were dropped. The first stream begins with what happened before it.
+    public var events: AsyncStream<CacheEvent> { reporter.hub.stream() }
+
+    /// Closes the store: running calls are finished, and later ones throw ``CacheError/Code/closed``.
+    ///
+    /// Closing twice is harmless.
+    ///
+    /// - Throws: `.reentrant`.
+    public func close() throws(CacheError) {
+        try throwing("be closed") { () throws(StoreError) in try store.close() }
+        reporter.hub.finish()
+    }
+
+    /// Writes when entries were last accessed, as far as ``CacheOptions/accessGrain`` asks for it.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func flush() throws(CacheError) {
+        try throwing("write the accesses") { () throws(StoreError) in try store.flush() }
+    }
+
+    /// Runs a call of the store, and says what it was to do if it fails.
+    func throwing<R>(_ action: String, _ body: () throws(StoreError) -> R) throws(CacheError) -> R {
+        do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
+    }
+
+    // MARK: Open caches
+
+    /// Returns what handles with a declaration share, and creates it for the first.
+    ///
+    /// - Throws: `.typeMismatch` if a live handle has other types.
+    func shared<Key, Value>(
+        _ key: OpenCacheKey, make: () -> SharedCache<Key, Value>
+    ) throws(CacheError) -> (cache: SharedCache<Key, Value>, isNew: Bool) {
+        let found = openCaches.withLock { caches -> (any OpenCache, isNew: Bool) in
+            if let open = caches[key]?.cache { return (open, false) }
+            let cache = make()
+            caches = caches.filter { $0.value.cache != nil }
+            caches[key] = WeakCache(cache: cache)
+            return (cache, true)
+        }
+        if let cache = found.0 as? SharedCache<Key, Value> { return (cache, found.isNew) }
+        throw CacheError(
+            .typeMismatch,
+            "The cache \"\(key.name.text)\" is open with other types than \(Key.self) and \(Value.self). Use these, release"
+                + " the other handle, or open another version.")
+    }
+
+    /// Throws if a live handle with a declaration has other types.
+    func checkTypes<Key, Value>(_ key: OpenCacheKey, _ types: SharedCache<Key, Value>.Type) throws(CacheError) {
+        guard let open = openCaches.withLock({ $0[key]?.cache }), !(open is SharedCache<Key, Value>) else { return }
+        _ = try shared(key) { () -> SharedCache<Key, Value> in preconditionFailure("The cache is open.") }
+    }
+
+    var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
+}
+
+/// The declaration that handles on one cache share.
+struct OpenCacheKey: Hashable, Sendable {
+    let name: ExactName
+    let version: ExactName
+    let codec: String
+}
+
+private struct WeakCache: Sendable {
+    weak var cache: (any OpenCache)?
+}

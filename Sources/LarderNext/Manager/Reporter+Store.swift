@@ -1,0 +1,36 @@
+internal import Foundation
+internal import LarderStore
+
+extension Reporter {
+    /// Reports what the store has noticed.
+    func report(_ event: StoreEvent) {
+        switch event {
+        case .replaced(let salvage):
+            let text =
+                "The database was damaged or of a later release, and was replaced. \(salvage.kept) entries were carried over,"
+                + " \(salvage.lost) were lost. The original is at \(salvage.path)."
+            report(CacheEvent(.recovered(setAside: URL(fileURLWithPath: salvage.path)), message: text), .warning)
+        case .purged(let cache, let version):
+            let version = CacheVersion(version)
+            let text = "The cache \"\(cache)\" was opened under another version than \"\(version)\", and was purged."
+            report(CacheEvent(.purged(version: version), cacheName: cache, message: text), .info)
+        case .damagedEntry(let cache, let key):
+            let text = "The entry of key \"\(key.name)\" in the cache \"\(cache)\" is damaged, and is deleted."
+            report(CacheEvent(.corruptEntry, cacheName: cache, key: key.name, message: text), .warning)
+        }
+    }
+
+    /// Reports that the store has removed a row.
+    func report(_ row: RemovedRow, of cache: String) {
+        let (kind, verb): (CacheEvent.Kind, String)
+        switch row.cause {
+        case .expired: (kind, verb) = (.expired, "has expired")
+        case .evicted(.count): (kind, verb) = (.evicted(.count), "was evicted")
+        case .evicted(.size): (kind, verb) = (.evicted(.size), "was evicted")
+        case .evicted(.space): (kind, verb) = (.evicted(.freeSpace), "was evicted")
+        case .removed, .damaged: return
+        }
+        let text = "The entry of key \"\(row.key.name)\" in the cache \"\(cache)\" \(verb)."
+        report(CacheEvent(kind, cacheName: cache, key: row.key.name, message: text), .debug)
+    }
+}

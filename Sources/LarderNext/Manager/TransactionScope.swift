@@ -1,0 +1,104 @@
+internal import LarderStore
+internal import Synchronization
+
+/// What the body of an update or a transaction works on: the writer, which this thread holds.
+///
+/// Its changes are made at once, and undone if the body throws.
+struct TransactionScope {
+    let state: WriterState
+    let manager: CacheManager
+    let changes: TransactionChanges
+
+    /// Throws if a cache belongs to another manager.
+    func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
+        if cache.manager === manager { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "The cache \"\(cache.name)\" belongs to another manager than the transaction. Begin one on its own manager."
+        )
+    }
+
+    /// Returns the row of a key and its value; nil if there is none that may be served.
+    func current<Key, Value>(
+        _ stored: StoredKey, in cache: Cache<Key, Value>
+    ) throws(CacheError) -> (value: Value, facts: RowFacts)? {
+        let row = try cache.throwing("read the value", stored) { () throws(StoreError) in
+            try state.row(stored, of: cache.rows.declaration)
+        }
+        guard let row, row.facts.end >= cache.rows.store.time.now() else { return nil }
+        return (try cache.decode(row), row.facts)
+    }
+
+    func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {
+        try run((.put([write.entry], if: .always), cache.applying([write], changes.leftovers)), "set the value", cache)
+    }
+
+    func remove<Key, Value>(_ key: Key, _ stored: StoredKey, in cache: Cache<Key, Value>) throws(CacheError) {
+        try run(cache.removing([(key, stored)], changes.leftovers), "remove the value", cache)
+    }
+
+    private func run<Key, Value>(
+        _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
+    ) throws(CacheError) {
+        changes.begin(in: cache.shared.copies)
+        try cache.throwing(action) { () throws(StoreError) in
+            do { try state.perform(request.0, on: cache.rows, apply: request.1) } catch { throw StoreError(any: error) }
+        }
+    }
+}
+
+/// The memory tiers that a transaction changes, and what it puts out of its place there.
+final class TransactionChanges: Sendable {
+    let leftovers = Leftovers()
+    private let tiers = Mutex<[any ChangingTier]>([])
+
+    /// Lets a tier keep nothing that reads find until the end of the transaction.
+    func begin(in tier: some ChangingTier) {
+        let isNew = tiers.withLock { tiers in
+            if tiers.contains(where: { $0 === tier }) { return false }
+            tiers.append(tier)
+            return true
+        }
+        if isNew { tier.beginChange() }
+    }
+
+    func end() { for tier in tiers.withLock({ $0 }) { tier.endChange() } }
+}
+
+/// A memory tier, as a change of several keys sees it.
+protocol ChangingTier: AnyObject, Sendable {
+    func beginChange()
+    func endChange()
+}
+
+extension MemoryCopies: ChangingTier {}
+
+extension CacheManager {
+    /// Runs `body` while this thread holds the writer of the store.
+    func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
+        let changes = TransactionChanges()
+        defer { changes.end() }
+        do {
+            return try store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, changes: changes))
+            }
+        } catch let error as StoreError {
+            throw CacheError(error, action)
+        }
+    }
+
+    /// Runs `body` while a thread of the store holds the writer.
+    func transacting<R: Sendable>(
+        _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
+    ) async throws -> R {
+        let changes = TransactionChanges()
+        defer { changes.end() }
+        do {
+            return try await store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, changes: changes))
+            }
+        } catch let error as StoreError {
+            throw CacheError(error, action)
+        }
+    }
+}

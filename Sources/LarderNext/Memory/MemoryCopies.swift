@@ -1,0 +1,142 @@
+public import LarderStore
+
+#if LARDER_TSAN
+public import LarderTSan
+#else
+public import Synchronization
+#endif
+
+/// The memory tier of a cache: copies of values, behind one lock.
+///
+/// The store calls it for rows that it removes, and for the accesses that it stamps.
+@usableFromInline
+final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: CacheMemory {
+    @usableFromInline typealias State = CopiesState<Key, Value>
+
+    /// Guards everything in memory.
+    ///
+    /// Nothing else is locked while it is held.
+    @usableFromInline let state: Mutex<State>
+    @usableFromInline let seed: HashSeed
+    private let uses: Uses
+    private let name: String
+    private let keyCodec = KeyCodec<Key>()
+    private let reporter: Reporter
+
+    init(
+        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64,
+        _ reporter: Reporter
+    ) {
+        let seed = HashSeed()
+        (self.seed, self.name, self.reporter, uses) = (seed, name, reporter, store.uses)
+        state = Mutex(
+            State(
+                limits, seed: seed, watch: store.watch, uses: store.uses, isSystemTime: isSystemTime,
+                accessGrain: accessGrain))
+    }
+
+    // MARK: Reading
+
+    /// Keeps what a read found after a look-up, and returns false if a change came in between.
+    func offer(_ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket) -> Bool {
+        var displaced: [any Sendable] = []
+        let (isKept, evicted) = state.withLock { state in
+            state.counts.diskHits += 1
+            let isKept = state.offer(copy, row, at: now, ticket, &displaced)
+            return (isKept, state.takeEvictedAccesses())
+        }
+        if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
+        return isKept
+    }
+
+    func count(_ change: @Sendable (inout CacheCounts) -> Void) { state.withLock { change(&$0.counts) } }
+
+    // MARK: Changes, in the order of commits
+
+    /// Takes in what a request has written, unless its condition did not hold.
+    func wrote(_ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers) {
+        var displaced: [any Sendable] = []
+        let evicted = state.withLock { state in
+            for (copy, row) in zip(copies, outcome.rows) {
+                if let row = CopiedRow(row) { state.wrote(copy, row, outcome.epoch, &displaced) }
+            }
+            state.counts.writes += outcome.rows.count
+            return state.takeEvictedAccesses()
+        }
+        if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
+        leftovers.add(displaced)
+    }
+
+    /// Takes in that keys were removed, whether they had rows or not.
+    func removed(_ keys: [(key: Key, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers) {
+        let nodes = state.withLock { state in
+            state.counts.removals += outcome.rows.count
+            return keys.compactMap { state.remove($0.key, hash: $0.hash) }
+        }
+        leftovers.add(nodes)
+    }
+
+    /// Takes in that the row of a key has other attributes.
+    func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ leftovers: Leftovers) {
+        guard let row = outcome.rows.first.flatMap(CopiedRow.init) else { return }
+        let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
+        if let node { leftovers.add(node) }
+    }
+
+    /// Takes in that everything was removed.
+    func cleared(_ leftovers: Leftovers) { leftovers.add(state.withLock { $0.removeAll() }) }
+
+    /// Keeps nothing that reads find until ``endChange()``, so that memory shows all of a change of several keys or none.
+    func beginChange() { state.withLock { $0.openChanges += 1 } }
+
+    func endChange() { state.withLock { $0.openChanges -= 1 } }
+
+    // MARK: The store's calls
+
+    package func rowsWereRemoved(_ rows: [RemovedRow]) {
+        var copies: [(key: Key, hash: UInt64, revision: Int64)] = []
+        do throws(CacheError) {
+            for row in rows {
+                let key = try keyCodec.key(row.key, cache: name)
+                copies.append((key, seed.hash(key), row.revision))
+            }
+        } catch {
+            // A key that was encoded and does not decode may have a copy.
+            cleared(Leftovers())
+        }
+        let nodes = state.withLock { state in
+            for row in rows { state.counts.note(row.cause) }
+            return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
+        }
+        _ = consume nodes
+        for row in rows { reporter.report(row, of: name) }
+    }
+
+    package func takeAccesses() -> [Access] { state.withLock { $0.takeAccesses() } }
+
+    package func takeActivity() -> [Int64: Int64] { [:] }
+
+    // MARK: Limits
+
+    /// Changes how much is kept, at once.
+    func limit(to limits: MemoryLimits) {
+        state.withLock { state in
+            state.limits = limits.counted
+            state.memory.countLimit = limits.effectiveCount
+            state.memory.limitCost(to: limits.effectiveCost)
+            state.memory.limitBytes(to: limits.effectiveBytes)
+        }
+        trim(isEviction: true) { $0.isOverLimit }
+    }
+
+    /// Evicts the least recently used copies while a condition holds, in slices, and releases them outside the lock.
+    func trim(isEviction: Bool = false, while isTooMuch: @Sendable (borrowing State.Memory) -> Bool) {
+        var isDone = false
+        while !isDone {
+            var discards: [State.Node] = []
+            isDone = state.withLock { state in
+                state.trim(atMost: 1024, isEviction: isEviction, &discards, while: isTooMuch)
+            }
+        }
+    }
+}
