@@ -48,7 +48,7 @@ struct LimitTests {
         var options = Store.Options()
         options.time = clock.time
         let store = try isInMemory ? Store.inMemory(options) : Store.open(place.path, options)
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         func putHere(_ key: Int64) throws { try rows.put(key, "x") }
         func putInBody(_ key: Int64) throws {
             try store.transaction { _ = try $0.perform(.put([EntryWrite(key, "x")], if: .always), on: rows) }

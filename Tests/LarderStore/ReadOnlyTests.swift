@@ -209,7 +209,7 @@ struct ReadOnlyTests {
     @Test func `a change of a task is refused, and no file is changed or created`() async throws {
         try fill()
         let store = try openReadOnly()
-        let rows = try await store.open(.a, inlineLimit: 100)
+        let rows = try store.open(.a, inlineLimit: 100)
         let before = try FolderState(place.folder.url)
         for text in ["x", big("x")] {
             let error = await #expect(throws: StoreError.self) { try await rows.put(1, text) }

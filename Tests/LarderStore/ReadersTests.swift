@@ -204,7 +204,7 @@ struct ReadersTests {
 
     @Test func `the log keeps its bound during writes of one task`() async throws {
         let store = try place.open()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let text = String(repeating: "x", count: 2000)
         var longest = 0
         for key in 0..<8000 {

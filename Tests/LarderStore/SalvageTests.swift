@@ -12,7 +12,7 @@ struct SalvageTests {
     init() throws { sample = try DamagedStore.sample() }
 
     private func open(_ place: StorePlace, busyTimeout: Int64 = 60_000) throws -> Store {
-        try place.open(busyTimeout: busyTimeout) { [events] options in options.report = { events.add($0) } }
+        try place.open(busyTimeout: busyTimeout) { [events] options in options.report = { if !$0.isRemoval { events.add($0) } } }
     }
 
     /// A leaf of the table of entries.
@@ -205,7 +205,7 @@ struct SalvageTests {
             let (place, lost) = try damage(.middle)
             let hit = try #require(lost.first)
             let stores = try (0..<count).map { _ in
-                try place.open { options in options.report = { events.add($0) } }
+                try place.open { options in options.report = { if !$0.isRemoval { events.add($0) } } }
             }
             let threads = (0..<4).map { number -> SideThread<Int> in
                 let store = stores[number % count]

@@ -13,7 +13,7 @@ struct SharedFilesTests {
 
     @Test func `tasks put, replace and take large payloads`() async throws {
         let store = try place.open()
-        let rows = try await store.open(.a, inlineLimit: 100)
+        let rows = try store.open(.a, inlineLimit: 100)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for key in Int64(0)..<20 {
                 group.addTask {
@@ -33,7 +33,7 @@ struct SharedFilesTests {
 
     @Test func `a put of a task that is cancelled while it waits leaves no file`() async throws {
         let store = try place.open()
-        let rows = try await store.open(.a, inlineLimit: 100)
+        let rows = try store.open(.a, inlineLimit: 100)
         let (begun, end) = (Locked(false), DispatchSemaphore(value: 0))
         let body = SideThread {
             try store.transaction { _ in

@@ -27,6 +27,11 @@ struct StorePlace {
     }
 }
 
+extension StoreEvent {
+    /// A Boolean value that indicates whether rows were removed as they should be.
+    var isRemoval: Bool { if case .removed = self { true } else { false } }
+}
+
 extension CacheDeclaration {
     static let a = CacheDeclaration(name: "a", version: "1", codec: "data", ageRule: .unlimited)
 }

@@ -39,7 +39,7 @@ struct WriterTests {
     @Test func `a hundred tasks and eight threads write, and each acknowledged entry is there`() async throws {
         let place = try StorePlace()
         let store = try place.open()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let threads = (0..<8).map { thread in
             SideThread { for count in 0..<50 { try rows.put(Int64(100_000 + thread * 100 + count), "\(count)") } }
         }
@@ -53,7 +53,7 @@ struct WriterTests {
         #expect(try rows.totals().count == 1400)
         try store.close()
         let again = try place.open()
-        let reopened = try await again.open(.a)
+        let reopened = try again.open(.a)
         for key in 0..<1000 { #expect(try reopened.text(Int64(key)) == "\(key % 10)") }
         for thread in 0..<8 {
             for count in 0..<50 { #expect(try reopened.text(Int64(100_000 + thread * 100 + count)) == "\(count)") }
@@ -62,7 +62,7 @@ struct WriterTests {
 
     @Test func `more requests than a batch holds all run, though no other call comes`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         let tasks = (0..<1300).map { key in Task { try await rows.put(Int64(key), "x") } }
         try await expectWaiting(1300, store)
@@ -75,7 +75,7 @@ struct WriterTests {
 
     @Test func `an entry that is put after a clear of its batch is in the new generation`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         async let first: Void = rows.put(1, "before")
         try await expectWaiting(1, store)
@@ -92,7 +92,7 @@ struct WriterTests {
     @Test func `a request that fails takes none of its batch with it, and counts once`() async throws {
         let place = try StorePlace()
         let store = try place.open()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let applied = Locked<[Int]>([])
         let body = try SlowBody(store)
         async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _ in applied.change { $0.append(1) } }
@@ -112,7 +112,7 @@ struct WriterTests {
     @Test func `a refused request runs again if its batch is undone`() async throws {
         let place = try StorePlace()
         let store = try place.open()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         // The opening under another version fails when it runs alone, so the older handle is live after all.
         let runs = Counter()
@@ -137,7 +137,7 @@ struct WriterTests {
 
     @Test func `a clear counts what the same batch has put before it`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         try await rows.put(1, "one")
         let body = try SlowBody(store)
         async let put: Void = rows.put(2, "two")
@@ -170,7 +170,7 @@ struct WriterTests {
 
     @Test func `a body reads what it has written, and all of it is there afterwards`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let seen = try await store.transaction { state in
             _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
             return try state.row(.integer(1), of: .a)?.payload
@@ -203,7 +203,7 @@ struct WriterTests {
     @Test func `a request behind a body that outlives its deadline is tried once, and succeeds`() async throws {
         let place = try StorePlace()
         let store = try place.open(busyTimeout: 0)
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         async let put: Void = rows.put(1, "one")
         try await expectWaiting(1, store)
@@ -226,7 +226,7 @@ struct WriterTests {
 
     @Test func `a body that has begun ends, though its task is cancelled`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let (begun, end) = (Locked(false), DispatchSemaphore(value: 0))
         let task = Task {
             try await store.transaction { state in
@@ -286,7 +286,7 @@ struct WriterTests {
 
     @Test func `a cancelled write that waits throws and changes nothing, and the others go on`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         let cancelled = Task { try await rows.put(1, "one") }
         try await expectWaiting(1, store)
@@ -311,7 +311,7 @@ struct WriterTests {
 
     @Test func `the values that a request holds are released outside the lock`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         func apply() -> CacheRows.Apply {
             let value = Writing(rows)
             return { _ in withExtendedLifetime(value) {} }
@@ -333,7 +333,7 @@ struct WriterTests {
 
     @Test func `a closed store refuses new requests, and the waiting ones are committed`() async throws {
         let store = try Store.inMemory()
-        let rows = try await store.open(.a)
+        let rows = try store.open(.a)
         let body = try SlowBody(store)
         async let waiting: Void = rows.put(1, "x")
         try await expectWaiting(1, store)
@@ -359,8 +359,8 @@ struct WriterTests {
     @Test func `while another connection writes a request waits, and is busy at its deadline`() async throws {
         let place = try StorePlace()
         let (patient, hasty) = (try place.open(), try place.open(busyTimeout: 20))
-        let rows = try await patient.open(.a)
-        let hastyRows = try await hasty.open(.a)
+        let rows = try patient.open(.a)
+        let hastyRows = try hasty.open(.a)
         var other = try place.otherConnection()
         try other.execute("BEGIN IMMEDIATE")
         let error = #expect(throws: StoreError.self) { try hastyRows.put(1, "x") }

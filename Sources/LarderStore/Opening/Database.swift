@@ -38,7 +38,7 @@ final class Database: Sendable {
         // A file without a log has no index either, and none may be created.
         let isAlone = file?.state != nil
         let counter = isAlone ? nil : CommitCounter(of: connection)
-        watch = CommitWatch(counter, isBlind: counter == nil && file != nil && !isAlone)
+        watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
         readers = file.map { [watch] in Readers($0, watch, counter) }
         files = file.map { ValueFiles($0) }
     }

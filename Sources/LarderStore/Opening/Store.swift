@@ -109,15 +109,6 @@ package final class Store: Sendable {
         return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
     }
 
-    /// Opens a cache for a task.
-    package func open(
-        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
-        evictsOnFullDisk: Bool = true, limits: Limits? = nil, keepsExpired: Int64 = 0
-    ) async throws -> CacheRows {
-        if !isReadOnly { try await writer.run(.block(opening(declaration, limits, keepsExpired))) }
-        return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
-    }
-
     private func rows(
         _ declaration: CacheDeclaration, _ inlineLimit: Int, _ accessGrain: Int64, _ evictsOnFullDisk: Bool
     ) -> CacheRows {

@@ -17,9 +17,11 @@ package struct RowList: Sendable {
 extension Connection {
     /// Lists the rows of a cache by a value, and rows with the same one by their ids.
     mutating func list(
-        _ order: RowOrder, isDescending: Bool, in cache: Generation
+        _ order: RowOrder, isDescending: Bool, in cache: Generation, _ uses: Uses
     ) throws(SQLiteError) -> RowList {
         var found: [(value: Int64, id: Int64, keyHash: Int)] = []
+        // Accesses that are not stamped.
+        let noted = order == .accessed ? uses.moments : [:]
         try with(SQL.lists[order.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             var (last, disorder): (StoredKey?, Int) = (nil, 0)
@@ -33,6 +35,7 @@ extension Connection {
                 if order == .size, row.type(of: 3) != .null {
                     value += Int64(RowMeta(packed: row.data(3))?.extendedData?.count ?? 0)
                 }
+                if let moment = noted[row.int64(0)] { value = max(value, moment) }
                 found.append((value, row.int64(0), key.hashValue))
             }
         }
@@ -56,7 +59,7 @@ extension Connection {
                 if key.hashValue == place.keyHash { rows.append(row.storedRow(key, in: cache)) }
             }
         }
-        for index in rows.indices { try addAccess(to: &rows[index].facts, uses) }
+        for index in rows.indices { try addAccess(to: &rows[index].facts, uses, always: true) }
         return rows
     }
 }

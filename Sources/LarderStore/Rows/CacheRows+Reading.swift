@@ -97,13 +97,14 @@ extension CacheRows {
     /// Reports an entry that does not fit its checksum, and deletes it in the background.
     private func discardDamaged(_ facts: RowFacts) -> StoredRow? {
         store.report(.damagedEntry(cache: declaration.name, key: facts.key))
-        removeLater(facts)
+        removeLater(facts, .damaged)
         return nil
     }
 
     /// Deletes an entry in the background, unless it was replaced.
-    package func removeLater(_ facts: RowFacts) {
-        store.writer.enqueue { [declaration] in try $0.removeDamaged(facts, of: declaration) }
+    package func removeLater(_ facts: RowFacts, _ cause: RemovedRow.Cause = .undecodable) {
+        if store.isReadOnly { return }
+        store.writer.enqueue { [declaration] in try $0.removeDamaged(facts, of: declaration, cause) }
     }
 
     /// Completes the rows of a page, each for itself.
@@ -178,7 +179,7 @@ extension CacheRows {
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, isDescending: Bool = false) throws(StoreError) -> RowList {
         try reading(RowList(), isSnapshot: true) { connection, cache throws(SQLiteError) in
-            try connection.list(order, isDescending: isDescending, in: cache)
+            try connection.list(order, isDescending: isDescending, in: cache, store.uses)
         }
     }
 
@@ -210,17 +211,23 @@ extension CacheRows {
         }
     }
 
-    /// Returns whether an entry can have expired.
-    package func mayHaveExpired(at now: Int64) throws(StoreError) -> Bool { try now > counted().firstEnd }
+    /// Returns whether an entry can have expired, as far as is known without counting.
+    package func mayHaveExpired(at now: Int64) throws(StoreError) -> Bool {
+        try now > known()?.firstEnd ?? .min
+    }
 
     private func counted() throws(StoreError) -> RowCount {
-        let known = try store.writer.retrying { database throws(StoreError) in
-            try database.readers?.compare()
-            return try store.writer.tryRead { try $0.count(of: declaration) } ?? nil
-        }
-        if let known { return known }
+        if let known = try known() { return known }
         return try reading(RowCount(), isSnapshot: true) { connection, cache throws(SQLiteError) in
             try connection.count(of: cache, store.uses)
+        }
+    }
+
+    /// Returns the count that the writer has; nil while it works.
+    private func known() throws(StoreError) -> RowCount? {
+        try store.writer.retrying { database throws(StoreError) in
+            try database.readers?.compare()
+            return try store.writer.tryRead { try $0.count(of: declaration) } ?? nil
         }
     }
 

@@ -6,7 +6,7 @@
 package final class CacheRows: Sendable {
     @usableFromInline package let declaration: CacheDeclaration
     package let store: Store
-    private let inlineLimit: Int
+    package let inlineLimit: Int
     package let accessGrain: Int64
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
@@ -59,7 +59,6 @@ package final class CacheRows: Sendable {
     /// Notes a read of a row.
     @usableFromInline
     package func noteAccess(id: Int64, revision: Int64, slidingAge: Int64?, at moment: Int64) {
-        if store.isReadOnly { return }
         let grain = min(accessGrain, (slidingAge ?? .max) / 16)
         let access = Access(id: id, revision: revision, moment: moment, place: store.uses.nextPlace(), grain: grain)
         if store.uses.note(access) { store.upkeep.ask(at: moment, from: moment) }

@@ -28,18 +28,28 @@ package struct CacheDeclaration: Hashable, Sendable {
 
     /// Returns whether a handle with this declaration may use the generation.
     func fits(_ generation: Generation) -> Bool {
-        let other = generation.cache
-        return exactName == other.exactName && codec == other.codec && ExactName(version) == ExactName(other.version)
+        identity == generation.cache.identity
     }
 
     var exactName: ExactName { ExactName(name) }
+
+    package var identity: CacheIdentity {
+        CacheIdentity(name: exactName, version: ExactName(version), codec: ExactName(codec))
+    }
+}
+
+/// What makes two declarations those of one cache.
+package struct CacheIdentity: Hashable, Sendable {
+    package let name: ExactName
+    package let version: ExactName
+    package let codec: ExactName
 }
 
 /// A name that is compared as UTF-8 bytes: canonically equal strings are two names.
 ///
 /// Safety: Bytes are read inside the call that lends them, and are not kept.
 package struct ExactName: Hashable, Sendable {
-    let text: String
+    package let text: String
 
     package init(_ text: String) { self.text = text }
 

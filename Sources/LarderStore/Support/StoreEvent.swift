@@ -4,6 +4,10 @@ package enum StoreEvent: Sendable {
     case replaced(SalvageReport)
     /// A cache was opened under another version or codec than this version, under which its entries were written.
     case purged(cache: String, version: String)
+    /// Rows were removed by age, limit or tag.
+    case removed([RemovedRow], cache: String)
+    /// Upkeep has failed, and is tried again.
+    case upkeepFailed(StoreError)
     /// An entry that does not fit its checksum was found, and is deleted.
     case damagedEntry(cache: String, key: StoredKey)
 }

@@ -148,7 +148,7 @@ extension CacheRows {
     /// Connects the memory in front of the cache.
     ///
     /// It is kept until it is detached, so it must not keep the rows.
-    package func attach(_ memory: any CacheMemory) { store.memories.attach(memory, to: declaration.exactName) }
+    package func attach(_ memory: any CacheMemory) { store.memories.attach(memory, to: declaration.identity) }
 
-    package func detach(_ memory: any CacheMemory) { store.memories.detach(memory, from: declaration.exactName) }
+    package func detach(_ memory: any CacheMemory) { store.memories.detach(memory, from: declaration.identity) }
 }

@@ -40,7 +40,7 @@ extension Store {
         guard repairing else { return verification.report }
         if verification.isFileDamaged { verification.report.salvage = try writer.repair() }
         for damaged in verification.damaged {
-            try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache) }
+            try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache, .damaged) }
         }
         return verification.report
     }

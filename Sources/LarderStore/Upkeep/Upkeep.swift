@@ -89,7 +89,10 @@ final class Upkeep: Sendable {
         do throws(StoreError) {
             _ = try doChores(isWhole: false)
         } catch {
-            if error.code != .closed { ask(at: now.addingSaturated(60_000), from: now) }
+            if error.code != .closed {
+                ask(at: now.addingSaturated(60_000), from: now)
+                do throws(StoreError) { try writer.report(.upkeepFailed(error)) } catch {}
+            }
         }
         state.withLock { $0.isRunning = false }
     }

@@ -9,7 +9,7 @@ package struct Access: Sendable {
     /// The place in the order of use.
     ///
     /// It is on the scale of ids: an entry that was never used stands at its own id.
-    fileprivate(set) var place: Int64
+    let place: Int64
     /// The milliseconds by which the stored access may lag.
     let grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
@@ -30,7 +30,7 @@ package final class Uses: Sendable {
     private static let capacity = 4096
     /// The bits of a place below those of an id: so many accesses stand between two new entries.
     static let placeBits: Int64 = 24
-    /// The places between two accesses that memory does not serve, for those that it does.
+    /// The step between two accesses that memory does not serve, which leaves places for those that it does.
     private static let placeStep: Int64 = 1 << 16
 
     private let noted = Mutex<[Int64: Access]>([:])
@@ -40,6 +40,7 @@ package final class Uses: Sendable {
     @inlinable @inline(__always)
     package var latestPlace: Int64 { lastPlace.load(ordering: .relaxed) }
 
+    @usableFromInline
     package func nextPlace() -> Int64 { lastPlace.add(Self.placeStep, ordering: .relaxed).newValue }
 
     /// Returns the id of a new entry, which is above all ids and places.
@@ -52,18 +53,8 @@ package final class Uses: Sendable {
     /// Notes a place of another store or an earlier one: later accesses come after it.
     package func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
 
-    /// Notes accesses that memory has served, each at the place that was the latest then.
-    ///
-    /// Those with one place are put behind it by their moments.
-    package func note(servedByMemory accesses: [Access]) {
-        var last = Int64.min
-        for var access in accesses.sorted(by: { ($0.place, $0.moment) < ($1.place, $1.moment) }) {
-            last = max(access.place, last) + 1
-            access.place = last
-            _ = note(access)
-        }
-        raise(to: last)
-    }
+    /// Notes accesses that memory has served.
+    package func note(servedByMemory accesses: [Access]) { for access in accesses { _ = note(access) } }
 
     /// Notes an access, and returns whether it is time to stamp.
     func note(_ access: Access) -> Bool {
@@ -89,6 +80,7 @@ package final class Uses: Sendable {
         }
     }
 
+    var moments: [Int64: Int64] { noted.withLock { $0.mapValues(\.moment) } }
     var places: [Int64: Int64] { noted.withLock { $0.mapValues(\.place) } }
 
     func move(_ id: Int64, from old: Int64, to revision: Int64) {
@@ -117,6 +109,8 @@ package protocol CacheMemory: AnyObject, Sendable {
 package struct RemovedRow: Sendable {
     package enum Cause: Hashable, Sendable {
         case expired, removed, damaged
+        /// By the typed side, because it does not decode.
+        case undecodable
         case evicted(by: Shortage)
     }
 
@@ -129,24 +123,24 @@ package struct RemovedRow: Sendable {
     package let cause: Cause
 }
 
-/// The memories in front of the caches of a store, by the names of the caches.
+/// The memories in front of the caches of a store, by their caches.
 final class Memories: Sendable {
-    private let byName = Mutex<[ExactName: [any CacheMemory]]>([:])
+    private let byCache = Mutex<[CacheIdentity: [any CacheMemory]]>([:])
 
-    func attach(_ memory: any CacheMemory, to name: ExactName) {
-        byName.withLock { $0[name, default: []].append(memory) }
+    func attach(_ memory: any CacheMemory, to cache: CacheIdentity) {
+        byCache.withLock { $0[cache, default: []].append(memory) }
     }
 
-    func detach(_ memory: any CacheMemory, from name: ExactName) {
+    func detach(_ memory: any CacheMemory, from cache: CacheIdentity) {
         // Released outside the lock.
-        let old = byName.withLock { memories in
-            let old = memories[name]
-            memories[name]?.removeAll { $0 === memory }
+        let old = byCache.withLock { memories in
+            let old = memories[cache]
+            memories[cache]?.removeAll { $0 === memory }
             return old
         }
         withExtendedLifetime(old) {}
     }
 
-    subscript(name: ExactName) -> [any CacheMemory] { byName.withLock { $0[name] ?? [] } }
-    var all: [ExactName: [any CacheMemory]] { byName.withLock { $0 } }
+    subscript(cache: CacheIdentity) -> [any CacheMemory] { byCache.withLock { $0[cache] ?? [] } }
+    var all: [CacheIdentity: [any CacheMemory]] { byCache.withLock { $0 } }
 }

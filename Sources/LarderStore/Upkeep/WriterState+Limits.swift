@@ -90,7 +90,7 @@ extension WriterState {
         guard let cache = generation(of: declaration) else { throw StoreError.superseded }
         let before = try count(of: cache).totals.count
         guard limits.excess(of: try totals(of: cache)) != Totals() else { return 0 }
-        lastWrittenID = nil
+        (lastWrittenID, nextSweep) = (nil, .min)
         try removeExpired(of: [cache], busyTimeout)
         _ = try evict(limits.excess(of: try totals(of: cache), isExact: true), from: cache, busyTimeout)
         return Int(before - (try count(of: cache).totals.count))
@@ -135,17 +135,16 @@ extension WriterState {
         _ excess: Totals, from cache: Generation?, _ waiting: Int64, for shortage: RemovedRow.Shortage? = nil,
         stamps: Bool = true
     ) throws -> Bool {
-        var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, (epoch, writeCount))
+        var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, epoch)
         while rest.count > 0 || rest.size > 0 {
             if victims.isEmpty && areLast { return false }
             let before = rest
             try transaction(until: Deadline(in: waiting)) { state in
-                // Ids that were chosen before a commit of another store mean nothing, and rows may have been written since.
-                if victims.isEmpty || chosenIn != (epoch, writeCount) {
+                // Ids that were chosen before a commit of another store mean nothing.
+                if victims.isEmpty || chosenIn != epoch {
                     let limit = rest.size > 0 ? 10_000 : min(10_000, Int(clamping: rest.count))
                     if stamps { try stampAccesses(isExact: true) } else { noteMemory() }
-                    victims = try leastRecentlyUsed(of: cache, atMost: limit)[...]
-                    chosenIn = (epoch, writeCount)
+                    (victims, chosenIn) = (try leastRecentlyUsed(of: cache, atMost: limit)[...], epoch)
                     areLast = victims.count < limit
                 }
                 for id in victims.prefix(Self.batchLimit) where rest.count > 0 || rest.size > 0 {

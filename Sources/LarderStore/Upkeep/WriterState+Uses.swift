@@ -16,7 +16,9 @@ extension WriterState {
 
     /// Notes the accesses that memory has.
     func noteMemory() {
-        uses.note(servedByMemory: memories.all.values.joined().flatMap { $0.takeAccesses() })
+        let all = Array(memories.all.values.joined())
+        uses.note(servedByMemory: all.flatMap { $0.takeAccesses() })
+        releaseLater(all)
     }
 
     func stamp(_ accesses: some Collection<Access>, isExact: Bool) throws(SQLiteError) {
@@ -34,9 +36,11 @@ extension WriterState {
 
     /// Returns what the counters of caches have gained.
     func takeActivity() -> [ExactName: [Int64: Int64]] {
-        memories.all.mapValues { memories in
-            memories.reduce(into: [:]) { $0.merge($1.takeActivity(), uniquingKeysWith: +) }
+        var gains: [ExactName: [Int64: Int64]] = [:]
+        for (cache, memories) in memories.all {
+            for memory in memories { gains[cache.name, default: [:]].merge(memory.takeActivity(), uniquingKeysWith: +) }
         }
+        return gains
     }
 
     /// Adds what the counters of caches have gained.

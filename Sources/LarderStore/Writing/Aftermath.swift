@@ -2,9 +2,11 @@
 struct Aftermath {
     /// The files that no row names any more, to be discarded.
     var files: [String] = []
-    /// The rows that were removed by age, limit or tag, by the names of their caches.
-    var removedRows: [ExactName: [RemovedRow]] = [:]
+    /// The rows that were removed by age, limit or tag, by their caches.
+    var removedRows: [CacheIdentity: [RemovedRow]] = [:]
     var events: [StoreEvent] = []
+    /// Objects whose end may run code of the program.
+    var released: [Any] = []
 }
 
 extension Writer {
@@ -12,10 +14,11 @@ extension Writer {
     ///
     /// - Parameter waits: A Boolean value that indicates whether this thread may wait for files to be deleted.
     func finish(_ aftermath: Aftermath, waits: Bool) {
+        for (cache, rows) in aftermath.removedRows { for memory in memories[cache] { memory.rowsWereRemoved(rows) } }
+        for (cache, rows) in aftermath.removedRows { report(.removed(rows, cache: cache.name.text)) }
+        for event in aftermath.events { report(event) }
         if !aftermath.files.isEmpty, let files = database.files {
             if waits { files.discard(aftermath.files) } else { files.discardLater(aftermath.files) }
         }
-        for (name, rows) in aftermath.removedRows { for memory in memories[name] { memory.rowsWereRemoved(rows) } }
-        for event in aftermath.events { report(event) }
     }
 }

@@ -67,7 +67,8 @@ package enum RowOperation: Sendable {
     case put([EntryWrite], if: PutCondition)
     case remove([StoredKey])
     case take(StoredKey)
-    case change(StoredKey, AttributeChange)
+    /// Changes an entry, unless it has expired at the moment.
+    case change(StoredKey, AttributeChange, at: Int64 = .min)
     case clear
 
     /// The value files that were written for the operation.
@@ -89,18 +90,21 @@ package struct Outcome: Sendable {
         package let end: Int64
         /// The milliseconds by which each access moves the end; nil if none does.
         package let slidingAge: Int64?
+        package let writtenAt: Int64
 
         /// A removed row.
-        init(key: StoredKey, id: Int64) { (self.key, self.id, revision, end, slidingAge) = (key, id, nil, .min, nil) }
+        init(key: StoredKey, id: Int64) {
+            (self.key, self.id, revision, end, slidingAge, writtenAt) = (key, id, nil, .min, nil, 0)
+        }
 
         /// A new row of a cache with this rule.
         init(
             key: StoredKey, id: Int64, revision: Int64, rule: AgeRule, expiresAt: Int64?, meta: RowMeta,
-            writtenAt: Int64
+            writtenAt: Int64, accessedAt: Int64
         ) {
-            (self.key, self.id, self.revision) = (key, id, revision)
+            (self.key, self.id, self.revision, self.writtenAt) = (key, id, revision, writtenAt)
             let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-            end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
+            end = rule.end(writtenAt: writtenAt, accessedAt: accessedAt)
             slidingAge = rule.slidingAge
         }
     }

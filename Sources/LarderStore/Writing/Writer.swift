@@ -28,7 +28,7 @@ final class Writer: Sendable {
     private let current: Mutex<Database>
     let report: @Sendable (StoreEvent) -> Void
     let memories: Memories
-    private let serialQueue = DispatchQueue(label: "larder.writer")
+    let serialQueue = DispatchQueue(label: "larder.writer")
     private let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
@@ -278,28 +278,6 @@ final class Writer: Sendable {
                 return result
             }
         }.get()
-    }
-
-    /// Runs a body of a task on the serial queue.
-    ///
-    /// A body that has not begun when the task is cancelled never runs.
-    func exclusive<R: Sendable>(_ body: @escaping @Sendable (WriterState) throws -> R) async throws -> R {
-        let isCancelled = Atomic(false)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                serialQueue.async { [self] in
-                    let result = Result {
-                        try exclusive { state in
-                            if isCancelled.load(ordering: .acquiring) { throw CancellationError() }
-                            return try body(state)
-                        }
-                    }
-                    continuation.resume(with: result)
-                }
-            }
-        } onCancel: {
-            isCancelled.store(true, ordering: .releasing)
-        }
     }
 
     func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {

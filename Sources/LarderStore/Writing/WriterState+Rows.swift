@@ -44,8 +44,8 @@ extension WriterState {
         case .take(let key):
             outcome.taken = try row(key, in: generation)
             try remove(key, in: generation, &outcome)
-        case .change(let key, let change):
-            try self.change(key, change, in: generation, &outcome)
+        case .change(let key, let change, let moment):
+            try self.change(key, change, at: moment, in: generation, &outcome)
         case .clear:
             outcome.cleared = try count(of: generation).totals
             outcome.generation = try clear(generation).id
@@ -58,7 +58,12 @@ extension WriterState {
     /// Returns the entry of a key; nil if there is none, or if its checksum does not fit.
     package func row(_ key: StoredKey, of declaration: CacheDeclaration) throws(StoreError) -> StoredRow? {
         guard let generation = generation(of: declaration) else { return nil }
-        return try StoreError.translating { try row(key, in: generation) }
+        do {
+            return try row(key, in: generation)
+        } catch {
+            readFailure = error
+            throw StoreError(any: error)
+        }
     }
 
     private func row(_ key: StoredKey, in generation: Generation) throws -> StoredRow? {
@@ -130,14 +135,13 @@ extension WriterState {
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, by: revision, entry, in: cache.id) }
         lastWrittenID = id
-        writeCount += 1
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
         outcome.rows.append(
             .init(
                 key: entry.key, id: id, revision: revision, rule: cache.rule, expiresAt: entry.expiresAt, meta: meta,
-                writtenAt: entry.writtenAt))
+                writtenAt: entry.writtenAt, accessedAt: entry.writtenAt))
     }
 
     private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
@@ -148,11 +152,13 @@ extension WriterState {
     }
 
     /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
-    func removeDamaged(_ facts: RowFacts, of declaration: CacheDeclaration) throws(SQLiteError) {
+    func removeDamaged(
+        _ facts: RowFacts, of declaration: CacheDeclaration, _ cause: RemovedRow.Cause
+    ) throws(SQLiteError) {
         // The files of a store that was moved are not at the path.
         try database.requirePlace()
         guard let cache = generation(of: declaration) else { return }
-        _ = try remove(facts, ifUnchangedIn: cache, .damaged)
+        _ = try remove(facts, ifUnchangedIn: cache, cause)
     }
 
     /// Removes a row unless it was written since, and returns whether it was there.
@@ -171,7 +177,9 @@ extension WriterState {
         try delete(facts, from: generation)
         counts[generation]?.totals += Totals(count: -1, size: -facts.size)
         guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
-        removedRows[cache.exactName, default: []].append(
+        // A copy in memory must not be served after a call has removed its row.
+        if cause == .removed { switchesGeneration = true }
+        removedRows[cache.identity, default: []].append(
             RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
         if case .evicted = cause { evictedCount += 1 }
     }
@@ -192,11 +200,16 @@ extension WriterState {
         if let file = old.file { displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
         if old.meta.isPinned { unheld = [:] }
-        guard hasLimits else { return }
-        var access = Access(
-            id: old.id, revision: revision, moment: entry.writtenAt, place: uses.nextPlace(), grain: .max)
-        access.isReplacement = true
-        if uses.note(access) { upkeep?.ask(at: now, from: now) }
+        noteUse(old.id, revision, at: entry.writtenAt)
+    }
+
+    /// Notes that a row was written again, which is a use and keeps its id.
+    ///
+    /// Without limits only a trim asks for it, so upkeep does not stamp it.
+    private func noteUse(_ id: Int64, _ revision: Int64, at moment: Int64) {
+        var access = Access(id: id, revision: revision, moment: moment, place: uses.nextPlace(), grain: .max)
+        access.isReplacement = hasLimits
+        writtenUses.append(access)
     }
 
     /// Notes when a row ends that was just written or touched.
@@ -209,9 +222,12 @@ extension WriterState {
     }
 
     private func change(
-        _ key: StoredKey, _ change: AttributeChange, in cache: Generation, _ outcome: inout Outcome
+        _ key: StoredKey, _ change: AttributeChange, at moment: Int64, in cache: Generation,
+        _ outcome: inout Outcome
     ) throws {
         guard let (old, checksum) = try connection.find(key, in: cache, uses) else { return }
+        // An entry that has expired stays so.
+        if old.end < moment { return }
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
         case .extendedData(let data):
@@ -220,7 +236,6 @@ extension WriterState {
         case .pin(let isPinned): meta.isPinned = isPinned
         case .touch(let moment, let age):
             now = moment
-            // An entry that has expired stays so.
             if old.end < moment { return }
             if let age {
                 expiresAt = meta.setOwnAge(age, writtenAt: moment)
@@ -244,7 +259,8 @@ extension WriterState {
             try row.bind(old.id, at: 6)
         }
         try insertTags(meta.tags, in: cache.id, id: old.id, revision)
-        uses.move(old.id, from: old.revision, to: revision)
+        movedUses.append((old.id, old.revision, revision))
+        if case .touch = change { noteUse(old.id, revision, at: writtenAt) }
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { unheld = [:] }
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
@@ -253,6 +269,6 @@ extension WriterState {
         outcome.rows.append(
             .init(
                 key: key, id: old.id, revision: revision, rule: cache.rule, expiresAt: expiresAt, meta: meta,
-                writtenAt: writtenAt))
+                writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt)))
     }
 }

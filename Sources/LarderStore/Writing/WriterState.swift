@@ -48,13 +48,14 @@ package final class WriterState {
     var (nextRecount, nextSweep, nextSpaceCheck) = (Int64.min, Int64.min, Int64.min)
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
-    /// The number of rows that were written.
-    var writeCount = 0
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
-    var removedRows: [ExactName: [RemovedRow]] = [:]
+    var removedRows: [CacheIdentity: [RemovedRow]] = [:]
     /// What the body of the open transaction has done, and what memory learns of it after the commit.
     private var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     var evictedCount = 0
+    /// The uses that the writes of the open transaction are, and the revisions that it changes without a use.
+    var writtenUses: [Access] = []
+    var movedUses: [(id: Int64, old: Int64, new: Int64)] = []
 
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
     var switchesGeneration = false
@@ -74,6 +75,8 @@ package final class WriterState {
     private(set) var isWriting = false
     /// A failure inside a request that a body caught: half of the request may be done, so nothing is committed.
     private var failure: (any Error)?
+    /// A failure of a read inside the body, which may throw another error.
+    var readFailure: (any Error)?
     private var changesAtBegin = 0
     private(set) var pagesAtBegin = 0
     private var random = UInt64.random(in: 0 ... .max)
@@ -97,11 +100,12 @@ package final class WriterState {
         do {
             try connection.beginWriting()
             isWriting = true
-            failure = nil
+            (failure, readFailure) = (nil, nil)
             changesAtBegin = connection.totalChanges
             pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
             switchesGeneration = false
             (displacedFiles, writtenFiles, removedRows, applies, purged) = ([], [], [:], [], [])
+            (writtenUses, movedUses) = ([], [])
             try lookUpGenerations()
         } catch {
             _ = fail(error)
@@ -141,11 +145,20 @@ package final class WriterState {
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
         aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
+        noteUses()
         events += purged.map { .purged(cache: $0.cache, version: $0.version) }
         // The log has begun again.
         if connection.logPages < logPages { copyPages = copyInterval }
         logPages = connection.logPages
         return epoch
+    }
+
+    /// Notes the uses of the transaction that was committed.
+    private func noteUses() {
+        for use in movedUses { uses.move(use.id, from: use.old, to: use.new) }
+        var isFull = false
+        for use in writtenUses { isFull = uses.note(use) || isFull }
+        if isFull && hasLimits { upkeep?.ask(at: now, from: now) }
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -159,10 +172,11 @@ package final class WriterState {
             isCommitting = true
             let epoch = try commit()
             for (apply, outcome) in applies { apply(outcome.in(epoch)) }
-            applies = []
+            endBody()
             return result
         } catch {
-            let failure = fail(error)
+            endBody()
+            let failure = fail(self.failure ?? readFailure ?? error)
             // After a COMMIT that failed a row may name them.
             if !isCommitting { aftermath.files += writtenFiles }
             // The body is not run again, but the next removal finds room.
@@ -170,6 +184,14 @@ package final class WriterState {
             if failure.code == .storageFull { copyLog() }
             throw error is SQLiteError ? failure : error
         }
+    }
+
+    /// What the body displaced is released outside the lock.
+    private func endBody() {
+        if applies.isEmpty { return }
+        aftermath.released += applies.map(\.apply)
+        applies = []
+        askForUpkeep()
     }
 
     /// Asks for upkeep some time after a write.
@@ -183,6 +205,9 @@ package final class WriterState {
         return aftermath.files
     }
 
+    /// Keeps an object until the lock is released, because its end runs code of the program.
+    func releaseLater(_ objects: [any Sendable]) { aftermath.released += objects }
+
     func takeAftermath() -> Aftermath {
         defer { aftermath = Aftermath() }
         return aftermath
@@ -191,13 +216,18 @@ package final class WriterState {
     /// Notes what the body of the open transaction has done to rows of a cache.
     func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { applies.append((apply, outcome)) } }
 
+    /// Calls `body` under the writer's lock after the open transaction is committed.
+    package func afterCommit(_ body: @escaping @Sendable () -> Void) { note(Outcome()) { _ in body() } }
+
     /// Does a part of the open transaction, which is not committed if the part fails.
     func request<R>(_ body: () throws -> R) throws(StoreError) -> R {
         do {
             return try body()
         } catch {
-            failure = error
-            throw StoreError(any: error)
+            let error = StoreError(any: error)
+            // What is refused has changed nothing.
+            if !error.isRefusal { failure = error }
+            throw error
         }
     }
 
@@ -299,25 +329,6 @@ package final class WriterState {
 
     func noteLimits() {
         hasLimits = storeLimits != StoreLimits() || generations.values.contains { $0.limits != Limits() }
-    }
-
-    // MARK: Counts
-
-    /// Returns the count of a cache outside a transaction; nil if a rollback that failed has left one open.
-    func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
-        guard connection.isInAutocommit, !isLost else { return nil }
-        try connection.beginReading()
-        defer { connection.abandonWriting() }
-        try lookUpGenerations()
-        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) } ?? RowCount()
-    }
-
-    /// Returns what is known of a generation, and counts its rows if nothing is.
-    func count(of cache: Generation) throws(SQLiteError) -> RowCount {
-        if let known = counts[cache.id] { return known }
-        let counted = try connection.count(of: cache, uses)
-        counts[cache.id] = counted
-        return counted
     }
 
     // MARK: Numbers

@@ -121,7 +121,7 @@ struct RowsProgram {
     /// Prints which entries are acknowledged.
     private static func exceed(_ path: String) async throws {
         let store = try Store.open(path)
-        let rows = try await store.open(.rows, inlineLimit: .max)
+        let rows = try store.open(.rows, inlineLimit: .max)
         @Sendable func put(_ key: Int64, _ size: Int) async -> Bool {
             let entry = EntryWrite(key: .integer(key), payload: Data(count: size), writtenAt: 0)
             do { return try await !rows.run(.put([entry], if: .always)).rows.isEmpty } catch { return false }

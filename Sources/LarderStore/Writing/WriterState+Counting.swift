@@ -1,0 +1,20 @@
+internal import LarderSQLite
+
+extension WriterState {
+    /// Returns the count of a cache outside a transaction; nil if a rollback that failed has left one open.
+    func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
+        guard connection.isInAutocommit, !isLost else { return nil }
+        try connection.beginReading()
+        defer { connection.abandonWriting() }
+        try lookUpGenerations()
+        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) } ?? RowCount()
+    }
+
+    /// Returns what is known of a generation, and counts its rows if nothing is.
+    func count(of cache: Generation) throws(SQLiteError) -> RowCount {
+        if let known = counts[cache.id] { return known }
+        let counted = try connection.count(of: cache, uses)
+        counts[cache.id] = counted
+        return counted
+    }
+}
