@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test next quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test next quick compare check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -32,9 +32,14 @@ test: setup
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, bench-quick
+## Work on it: make compare           runs the same random operations in both builds, and compares what they answer
+ROUNDS_COMPARED ?= 20
+compare: setup
+	@.ci/compare-builds $(ROUNDS_COMPARED)
+
+## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, compare, torture, fuzz, interop, bench-quick
 check: setup
-	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address compare torture fuzz interop bench-quick
 
 ## Work on it: make format            formats every source
 format:

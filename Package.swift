@@ -1,4 +1,5 @@
 // swift-tools-version: 6.1
+import Foundation
 import PackageDescription
 
 let package = Package(
@@ -31,6 +32,7 @@ let package = Package(
         // Programs that tests and scripts run: another process, another language.
         .executableTarget(
             name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
+        .executableTarget(name: "larder-test-model", dependencies: ["Larder"], path: "Tests/Programs/ModelProgram"),
         .executableTarget(
             name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
@@ -109,33 +111,50 @@ if Context.environment["LARDER_NEXT"] == "1" {
     let coding = [
         "CBOR", "DataTransform", "ValueCodec", "ValueCodec+BuiltIn", "ValueCodec+PropertyList", "ValueFormat",
     ]
-    let kept =
-        ["Memory", "Snapshots", "Errors", "Inspection", "Observation", "Support"]
-        + ["Cache/CacheOptions", "Cache/Cached", "Manager/CacheInfo", "Manager/CachesFolder"].map { $0 + ".swift" }
-        + ["Manager/CacheManager+Version.swift"] + coding.map { "Coding/\($0).swift" }
-    let support = [
-        "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
-        "LongTests", "Namespaces",
-        "ManualTime", "MemoryGroup", "OneProcessor", "OpenFiles", "Patience", "Seed", "SideThread", "Speaking",
-        "TemporaryFolder", "ThreadSanitizer", "Told", "Waiting+Task", "Waiting",
-    ]
-    let suites = [
-        "Cache/CacheInvariants.swift", "Cache/ExpectError.swift", "Cache/ExpectNothingHeld.swift",
-        "Cache/Generators/CacheSupport.swift", "ThreadSanitizer.swift",
-    ]
+    let library =
+        ["LarderNext"]
+        + ["Memory", "Snapshots", "Errors", "Inspection", "Observation", "Support", "Cache/CacheOptions.swift"].map {
+            "Larder/" + $0
+        }
+        + ["Cache/Cached", "Manager/CacheInfo", "Manager/CachesFolder", "Manager/CacheManager+Version"].map {
+            "Larder/\($0).swift"
+        } + coding.map { "Larder/Coding/\($0).swift" }
+    let support =
+        ["SupportNext"]
+        + [
+            "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
+            "LongTests", "ManualTime", "MemoryGroup", "Namespaces", "OneProcessor", "OpenFiles", "Patience", "Seed",
+            "SideThread", "Speaking", "TemporaryFolder", "ThreadSanitizer", "Told", "Waiting+Task", "Waiting",
+        ].map { "Support/\($0).swift" }
+    let suites =
+        ["LarderNext", "Larder/ThreadSanitizer.swift"]
+        + ["CacheInvariants", "ExpectError", "ExpectNothingHeld", "Generators/CacheSupport"].map {
+            "Larder/Cache/\($0).swift"
+        }
+    /// The files of a folder that are not among the sources, of which the package manager would warn.
+    func others(than sources: [String], in folder: String) -> [String] {
+        let path = Context.packageDirectory + "/" + folder
+        let files = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+        return files.filter { file in
+            var isFolder: ObjCBool = false
+            _ = FileManager.default.fileExists(atPath: path + "/" + file, isDirectory: &isFolder)
+            return !isFolder.boolValue && !sources.contains { file == $0 || file.hasPrefix($0 + "/") }
+        }
+    }
     package.targets += [
         .target(
             name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"], path: "Sources",
-            exclude: ["Larder/Memory/EntryRest.swift"], sources: ["LarderNext"] + kept.map { "Larder/" + $0 }),
+            exclude: others(than: library, in: "Sources") + ["Larder/Memory/EntryRest.swift"], sources: library),
         .target(
             name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests",
-            sources: ["SupportNext"] + support.map { "Support/\($0).swift" }),
+            exclude: others(than: support, in: "Tests"), sources: support),
         .executableTarget(
             name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
+        .executableTarget(name: "larder-test-model", dependencies: ["Larder"], path: "Tests/Programs/ModelProgram"),
         .testTarget(
             name: "LarderTests",
             dependencies: ["Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys"],
-            path: "Tests", sources: ["LarderNext"] + suites.map { "Larder/" + $0 }),
+            path: "Tests", exclude: others(than: suites, in: "Tests"), sources: suites),
     ]
 }
 
