@@ -19,22 +19,27 @@ extension Cache {
         case .expired: return missed()
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
-            guard
-                let facts = try throwing("read the value", stored, { () throws(StoreError) in try rows.facts(stored) })
-            else { return missed() }
+            let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.facts(stored) }
+            guard let facts = found else {
+                shared.copies.removed(key, hash: hash, revision: revision)
+                return missed()
+            }
             guard facts.revision == revision else { break }
             if facts.end < now { return missed() }
-            shared.copies.state.withLock { state in
-                state.confirm(key, hash: hash, CopiedRow(facts), ticket)
-                state.counts.memoryHits += 1
-            }
-            if facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+            noteAccess(to: key, hash, facts, at: now, confirming: ticket)
+            shared.copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
         let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.row(stored) }
         guard let row = found, row.facts.end >= now else { return missed() }
-        let value = try decode(row)
+        let value: Value
+        do throws(CacheError) {
+            value = try decode(row)
+        } catch {
+            shared.copies.count { $0.misses += 1 }
+            throw error
+        }
         take(value, of: row, key, hash, at: now, ticket)
         return value
     }
@@ -58,7 +63,8 @@ extension Cache {
         facts.note(accessAt: now)
         let copy = copy(of: value, key, hash, row.facts.key, payloadSize: row.payload.count, cost: facts.meta.cost)
         let isKept = shared.copies.offer(copy, CopiedRow(facts), at: now, ticket)
-        if !isKept || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+        if !isKept { noteAccess(to: key, hash, facts, at: now) }
+        if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
     }
 
     /// Counts a miss.
@@ -80,11 +86,8 @@ extension Cache {
     }
 
     func noteUndecodable(_ facts: RowFacts, _ error: CacheError) {
-        if undecodable == .drop, !rows.store.isReadOnly { rows.removeLater(facts) }
-        shared.copies.count {
-            $0.misses += 1
-            $0.failures += 1
-        }
+        if undecodable == .drop { rows.removeLater(facts) }
+        shared.copies.count { $0.failures += 1 }
         manager.reporter.report(
             CacheEvent(.undecodable, cacheName: name, key: facts.key.name, message: error.message), .warning,
             error: error)

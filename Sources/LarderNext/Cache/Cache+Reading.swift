@@ -20,13 +20,20 @@ extension Cache {
         guard let row = found else { return missed() }
         let isExpired = row.facts.end < now
         if isExpired && !allowingExpired { return missed() }
-        let value = try decode(row)
+        let value: Value
+        do throws(CacheError) {
+            value = try decode(row)
+        } catch {
+            shared.copies.count { $0.misses += 1 }
+            throw error
+        }
         shared.copies.count { $0.diskHits += 1 }
         var facts = row.facts
         if isExpired {
-            facts = try factsWithAccess(stored) ?? facts
+            // Another write may have come in between.
+            if let now = try factsWithAccess(stored), now.revision == facts.revision { facts = now }
         } else {
-            noteAccess(to: key, &facts, at: now)
+            facts = noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
         }
         return CacheEntry(
             key: key, value: value, extendedData: facts.meta.extendedData, metadata: EntryMetadata(facts),
@@ -73,12 +80,19 @@ extension Cache {
     /// - Throws: As ``metadata(forKey:)``.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
-    /// Notes an access to an entry whose copy in memory, if there is one, was not read.
-    func noteAccess(to key: Key, _ facts: inout RowFacts, at now: Int64) {
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
+    @discardableResult
+    func noteAccess(
+        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: OfferTicket? = nil
+    ) -> RowFacts {
+        var facts = facts
         facts.note(accessAt: now)
-        let (hash, row) = (shared.copies.seed.hash(key), CopiedRow(facts))
-        let isNoted = shared.copies.state.withLock { $0.noteAccess(to: key, hash: hash, row, at: now) }
+        let row = CopiedRow(facts)
+        let isNoted = shared.copies.state.withLock {
+            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
+        }
         if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+        return facts
     }
 
     private func liveFacts(_ key: Key) throws(CacheError) -> RowFacts? {
@@ -133,14 +147,13 @@ extension Cache {
             guard let facts = try rows.facts(stored), facts.end >= now, let path = try rows.filePath(stored) else {
                 return nil
             }
-            var noted = facts
-            noteAccess(to: key, &noted, at: now)
+            noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
             return URL(fileURLWithPath: path)
         }
     }
 
     /// Returns the file of a key's payload, for a task; see the synchronous form.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
-        try await Workers.run { () throws(CacheError) in try self.fileURL(forKey: key) }
+        try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }
 }

@@ -45,6 +45,7 @@ extension Cache {
         end: (Row) -> Int64
     ) throws -> Int {
         try checkCurrent("remove entries")
+        shared.copies.noteAccesses()
         var count = 0
         while goesOn() {
             let page = try throwing("remove entries", nil, nextPage)

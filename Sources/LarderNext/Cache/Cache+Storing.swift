@@ -33,7 +33,7 @@ extension Cache {
         meta.isPinned = attributes.isPinned ?? false
         meta.cost = attributes.cost.map { Int64(CopiesState<Key, Value>.Memory.clamped($0)) }
         meta.extendedData = attributes.extendedData
-        meta.tags = attributes.tags.map(EntryTags.normalized).sorted()
+        meta.tags = Set(attributes.tags.map { CBORText.normalized($0) }).sorted()
         return try write(value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil)
     }
 
@@ -45,33 +45,40 @@ extension Cache {
         let payload = try codec.encode(value, cache: name, key: stored.name)
         let entry = EntryWrite(
             key: stored, payload: payload, writtenAt: now, expiresAt: end, meta: meta, keepsPin: keepsPin,
-            label: fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 })
+            label: payload.count > rows.inlineLimit ? label(stored) : nil)
         let hash = shared.copies.seed.hash(key)
         return Write(
             entry: entry,
             copy: copy(of: value, key, hash, stored, payloadSize: payload.count, cost: meta.cost))
     }
 
+    /// The readable part of the name of a key's file; nil for one that the key gives.
+    private func label(_ stored: StoredKey) -> String? {
+        fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
     /// Writes values in one step.
     func run(_ writes: [Write], _ action: String) throws(CacheError) {
-        let (change, leftovers) = (TierChange(shared.copies, isOfOne: writes.count == 1), Leftovers())
-        defer { change.end() }
+        let changes = TransactionChanges()
+        if writes.count > 1 { changes.begin(in: shared.copies) }
+        defer { changes.end() }
         let operation = RowOperation.put(writes.map(\.entry), if: .always)
         _ = try throwing(action, writes.count == 1 ? writes[0].entry.key : nil) { () throws(StoreError) in
-            try rows.run(operation, apply: applying(writes, leftovers))
+            try rows.run(operation, apply: applying(writes, changes.leftovers))
         }
-        reportTooCostly(writes)
+        reportTooCostly(writes, changes.leftovers)
     }
 
     /// Writes values in one step, for a task.
     func run(_ writes: [Write], _ action: String) async throws {
-        let (change, leftovers) = (TierChange(shared.copies, isOfOne: writes.count == 1), Leftovers())
-        defer { change.end() }
+        let changes = TransactionChanges()
+        if writes.count > 1 { changes.begin(in: shared.copies) }
+        defer { changes.end() }
         let operation = RowOperation.put(writes.map(\.entry), if: .always)
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
-            try await rows.run(operation, apply: applying(writes, leftovers))
+            try await rows.run(operation, apply: applying(writes, changes.leftovers))
         }
-        reportTooCostly(writes)
+        reportTooCostly(writes, changes.leftovers)
     }
 
     func applying(_ writes: [Write], _ leftovers: Leftovers) -> CacheRows.Apply {
@@ -80,18 +87,16 @@ extension Cache {
     }
 
     /// Reports values that memory cannot keep, whatever is evicted.
-    func reportTooCostly(_ writes: [Write]) {
-        let (admits, isOn) = shared.copies.state.withLock { state in
-            (
-                writes.map { state.memory.admits(cost: $0.copy.cost, bytes: $0.copy.bytes) },
-                state.memory.countLimit > 0
-            )
-        }
-        guard isOn, admits.contains(false) else { return }
-        for (write, isKept) in zip(writes, admits) where !isKept {
+    func reportTooCostly(_ writes: [Write], _ leftovers: Leftovers) {
+        guard leftovers.isTooCostly else { return }
+        for write in writes {
+            let isKept = shared.copies.state.withLock {
+                $0.memory.admits(cost: write.copy.cost, bytes: write.copy.bytes)
+            }
+            if isKept { continue }
             let event = CacheEvent(
                 .limitReached, cacheName: name, key: write.entry.key.name,
-                message: "A value of cache \"\(name)\" takes more than all of memory may, and is on disk only.")
+                message: "A value of the cache \"\(name)\" takes more than all of memory may. It is on disk only.")
             manager.reporter.report(event, .info)
         }
     }
@@ -116,7 +121,7 @@ extension Cache {
         _ key: Key, _ stored: StoredKey, _ change: AttributeChange, _ leftovers: Leftovers
     ) -> (RowOperation, CacheRows.Apply) {
         let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
-        return (.change(stored, change), { copies.changed(key, hash: hash, $0, leftovers) })
+        return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, leftovers) })
     }
 
     /// Runs a request.
@@ -139,21 +144,4 @@ extension Cache {
             throw CacheError(error, action, cache: name, key: key)
         }
     }
-}
-
-/// A change of several keys on its way, in which memory keeps nothing that reads find.
-struct TierChange<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    private let copies: MemoryCopies<Key, Value>?
-
-    init(_ copies: MemoryCopies<Key, Value>, isOfOne: Bool) {
-        self.copies = isOfOne ? nil : copies
-        self.copies?.beginChange()
-    }
-
-    func end() { copies?.endChange() }
-}
-
-/// Tags as they are compared.
-enum EntryTags {
-    static func normalized(_ tag: String) -> String { CBORText.normalized(tag) }
 }

@@ -202,18 +202,18 @@ extension Cache {
     /// - Parameter keys: The keys.
     /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
-        let (keys, leftovers) = (try pairs(keys), Leftovers())
-        let change = TierChange(shared.copies, isOfOne: keys.count == 1)
-        defer { change.end() }
-        if !keys.isEmpty { _ = try run(removing(keys, leftovers), "remove values") }
+        let (keys, changes) = (try pairs(keys), TransactionChanges())
+        changes.begin(in: shared.copies)
+        defer { changes.end() }
+        if !keys.isEmpty { _ = try run(removing(keys, changes.leftovers), "remove values") }
     }
 
     /// Removes keys in one step, for a task; see the synchronous form.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
-        let (keys, leftovers) = (try pairs(keys), Leftovers())
-        let change = TierChange(shared.copies, isOfOne: keys.count == 1)
-        defer { change.end() }
-        if !keys.isEmpty { _ = try await run(removing(keys, leftovers), "remove values") }
+        let (keys, changes) = (try pairs(keys), TransactionChanges())
+        changes.begin(in: shared.copies)
+        defer { changes.end() }
+        if !keys.isEmpty { _ = try await run(removing(keys, changes.leftovers), "remove values") }
     }
 
     private func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {

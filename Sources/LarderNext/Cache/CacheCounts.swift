@@ -16,6 +16,8 @@ struct CacheCounts: Sendable {
         case .evicted(.space): spaceEvictions += 1
         case .removed: removals += 1
         case .damaged: failures += 1
+        // It has counted when it was met.
+        case .undecodable: break
         }
     }
 }

@@ -12,7 +12,7 @@ public import Synchronization
 ///
 /// It lives as long as one of the handles.
 @usableFromInline
-final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: OpenCache {
+final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: OpenCache, PressureResponder {
     struct Settings: Sendable {
         var maxAge: MaxAge
         var disk: DiskLimits
@@ -24,8 +24,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     private let rows: CacheRows
     private let settings: Mutex<Settings>
     private let reporter: Reporter
-    /// Follows the system's memory pressure.
-    private let pressure = Mutex<PressureLink?>(nil)
+    private let background = Mutex<BackgroundWatcher?>(nil)
     /// The clock of the configuration; nil for the system's.
     @usableFromInline let clock: (@Sendable () -> Date)?
     /// A Boolean value that indicates whether the cache's own age asks for no clock.
@@ -36,18 +35,17 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         clock = manager.injectedClock
         copies = MemoryCopies(
             options.memory, name: rows.declaration.name, store: rows.store, isSystemTime: clock == nil,
-            accessGrain: rows.accessGrain, manager.reporter)
+            accessGrain: rows.accessGrain)
         settings = Mutex(
             Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure))
         isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
         rows.attach(copies)
-        let link = PressureLink { [weak self] in self?.relieve($0) }
-        pressure.withLock { $0 = link }
-        PressureWatcher.shared.add(link)
+        PressureWatcher.shared.add(self)
+        watchBackground(options.clearsInBackground)
     }
 
     deinit {
-        if let link = pressure.withLock({ $0 }) { PressureWatcher.shared.remove(ObjectIdentifier(link)) }
+        PressureWatcher.shared.remove(ObjectIdentifier(self))
         rows.detach(copies)
         rows.store.uses.note(servedByMemory: copies.takeAccesses())
     }
@@ -63,7 +61,8 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         }
         isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
         copies.state.withLock { $0.accessGrain = accessGrain }
-        if copies.state.withLock({ $0.limits }) != options.memory.counted { copies.limit(to: options.memory) }
+        if copies.state.withLock({ $0.limits }) != options.memory.counted { copies.limit { $0 = options.memory } }
+        watchBackground(options.clearsInBackground)
     }
 
     /// The moment for a hit by the injected clock; nil if that is the system's, or if the age of the cache asks for none.
@@ -74,8 +73,12 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     }
 
     /// Gives memory back, unless the options say that pressure does not concern the cache.
-    func relieve(_ level: MemoryPressure) {
-        guard current.clearsOnMemoryPressure else { return }
+    @usableFromInline
+    func handleMemoryPressure(_ level: MemoryPressure) {
+        if current.clearsOnMemoryPressure { giveBack(level) }
+    }
+
+    private func giveBack(_ level: MemoryPressure) {
         switch level {
         case .warning:
             let (count, cost, bytes) = copies.state.withLock {
@@ -89,6 +92,16 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         reporter.report(CacheEvent(.memoryPressure(level), cacheName: name, message: message), .info)
     }
 
+    /// Removes everything from memory when the app goes into the background, or no longer.
+    private func watchBackground(_ isWanted: Bool) {
+        let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.giveBack(.critical) } : nil
+        let old = background.withLock { current in
+            defer { current = watcher }
+            return current
+        }
+        _ = consume old
+    }
+
     func wasCleared() {
         let leftovers = Leftovers()
         copies.cleared(leftovers)
@@ -97,7 +110,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
 /// An open cache of any types.
 protocol OpenCache: AnyObject, Sendable {
-    func relieve(_ level: MemoryPressure)
+    func handleMemoryPressure(_ level: MemoryPressure)
     /// Called after all caches of the manager were cleared.
     func wasCleared()
 }

@@ -71,6 +71,7 @@ extension Cache {
     fileprivate func entries(
         _ order: EntryOrder, _ isDescending: Bool, _ prefix: String?
     ) -> EntryIteration<Key, Value>? {
+        shared.copies.noteAccesses()
         let rowOrder: RowOrder
         switch order {
         case .key:
@@ -82,8 +83,7 @@ extension Cache {
         }
         do throws(CacheError) {
             let list = try throwing("list the entries") { () throws(StoreError) in
-                if rowOrder == .accessed { rows.store.flushIfPossible() }
-                return try rows.list(rowOrder, isDescending: isDescending)
+                try rows.list(rowOrder, isDescending: isDescending)
             }
             return EntryIteration(self, RowPages(list))
         } catch {
@@ -91,11 +91,6 @@ extension Cache {
             return nil
         }
     }
-}
-
-extension Store {
-    /// Stamps the accesses, unless a full disk, another process or a running body stands in the way.
-    fileprivate func flushIfPossible() { do throws(StoreError) { try flush() } catch {} }
 }
 
 extension StoredKey {

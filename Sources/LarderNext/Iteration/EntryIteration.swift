@@ -48,7 +48,7 @@ struct EntryIteration<Key: Codable & Hashable & Sendable, Value: Sendable>: Send
             if pages == nil { return nil }
             let copy = self
             do throws(CacheError) {
-                self = try await Workers.run { () throws(CacheError) in
+                self = try await cache.reading { () throws(CacheError) in
                     var next = copy
                     try next.turnPage()
                     return next

@@ -33,7 +33,7 @@ extension CacheManager {
         codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
         let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
-        try checkTypes(opening.key, SharedCache<Key, Value>.self)
+        let _: SharedCache<Key, Value>? = try shared(opening.declaration.identity)
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
                 opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
@@ -46,7 +46,7 @@ extension CacheManager {
     /// Opens a cache with the default codec, for a task; see the synchronous form.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
-    ) async throws -> Cache<Key, Value> where Value: Codable {
+    ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
     }
 
@@ -54,17 +54,9 @@ extension CacheManager {
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
-    ) async throws -> Cache<Key, Value> {
-        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
-        try checkTypes(opening.key, SharedCache<Key, Value>.self)
-        do {
-            let rows = try await store.open(
-                opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
-                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk.storeLimits,
-                keepsExpired: opening.keepsExpired)
-            return try handle(on: rows, opening, version, maxAge, options, codec)
-        } catch let error as StoreError {
-            throw CacheError(error, "open the cache \"\(name)\"")
+    ) async throws(CacheError) -> Cache<Key, Value> {
+        try await offload { () throws(CacheError) in
+            try self.cache(named: name, version: version, maxAge: maxAge, options: options, codec: codec)
         }
     }
 
@@ -72,7 +64,9 @@ extension CacheManager {
         on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
         _ codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
-        let (shared, isNew) = try shared(opening.key) { SharedCache<Key, Value>(rows, options, maxAge, self) }
+        let (shared, isNew) = try shared(opening.declaration.identity) {
+            SharedCache<Key, Value>(rows, options, maxAge, self)
+        }
         if !isNew { shared.declare(options, maxAge, accessGrain: opening.accessGrain) }
         return Cache(shared, rows, version, codec, options, self)
     }
@@ -111,7 +105,6 @@ extension CacheManager {
 /// The parameters of an opening, as the store has them.
 private struct CacheOpening {
     let declaration: CacheDeclaration
-    let key: OpenCacheKey
     let accessGrain: Int64
     let keepsExpired: Int64
 
@@ -129,7 +122,6 @@ private struct CacheOpening {
         }
         let rule = maxAge.storeRule
         declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
-        key = OpenCacheKey(name: ExactName(name), version: ExactName(version.text), codec: codec)
         let hasLimits = options.disk != DiskLimits()
         accessGrain =
             options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }

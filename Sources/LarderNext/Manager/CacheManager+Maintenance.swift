@@ -111,6 +111,6 @@ extension CacheManager {
     ///
     /// - Parameter level: How much is given back.
     public func handleMemoryPressure(_ level: MemoryPressure) {
-        for cache in allOpenCaches { cache.relieve(level) }
+        for cache in allOpenCaches { cache.handleMemoryPressure(level) }
     }
 }

@@ -19,10 +19,9 @@ public final class CacheManager: Sendable {
     private let configuration: Configuration
     let reporter: Reporter
     /// The open caches, each with those who have opened it under one declaration.
-    private let openCaches = Mutex<[OpenCacheKey: WeakCache]>([:])
+    private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
-    var isReadOnly: Bool { store.isReadOnly }
 
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///
@@ -116,40 +115,42 @@ public final class CacheManager: Sendable {
 
     // MARK: Open caches
 
-    /// Returns what handles with a declaration share, and creates it for the first.
+    /// Returns what handles with a declaration share; nil if no handle is live.
     ///
     /// - Throws: `.typeMismatch` if a live handle has other types.
+    func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> SharedCache<Key, Value>? {
+        guard let open = openCaches.withLock({ $0[cache]?.cache }) else { return nil }
+        return try Self.cast(open, cache)
+    }
+
+    /// Returns what handles with a declaration share, and creates it for the first.
     func shared<Key, Value>(
-        _ key: OpenCacheKey, make: () -> SharedCache<Key, Value>
+        _ cache: CacheIdentity, make: () -> SharedCache<Key, Value>
     ) throws(CacheError) -> (cache: SharedCache<Key, Value>, isNew: Bool) {
-        let found = openCaches.withLock { caches -> (any OpenCache, isNew: Bool) in
-            if let open = caches[key]?.cache { return (open, false) }
-            let cache = make()
-            caches = caches.filter { $0.value.cache != nil }
-            caches[key] = WeakCache(cache: cache)
-            return (cache, true)
+        // The last handle of another cache may go in the meantime, so what is looked at is released outside the lock.
+        let (open, isNew, others) = openCaches.withLock {
+            caches -> (any OpenCache, Bool, [CacheIdentity: any OpenCache]) in
+            if let open = caches[cache]?.cache { return (open, false, [:]) }
+            let (made, others) = (make(), caches.compactMapValues(\.cache))
+            caches = caches.filter { others[$0.key] != nil }
+            caches[cache] = WeakCache(cache: made)
+            return (made, true, others)
         }
-        if let cache = found.0 as? SharedCache<Key, Value> { return (cache, found.isNew) }
+        _ = consume others
+        return (try Self.cast(open, cache), isNew)
+    }
+
+    private static func cast<Key, Value>(
+        _ open: any OpenCache, _ cache: CacheIdentity
+    ) throws(CacheError) -> SharedCache<Key, Value> {
+        if let open = open as? SharedCache<Key, Value> { return open }
         throw CacheError(
             .typeMismatch,
-            "The cache \"\(key.name.text)\" is open with other types than \(Key.self) and \(Value.self). Use these, release"
+            "The cache \"\(cache.name.text)\" is open with other types than \(Key.self) and \(Value.self). Use these, release"
                 + " the other handle, or open another version.")
     }
 
-    /// Throws if a live handle with a declaration has other types.
-    func checkTypes<Key, Value>(_ key: OpenCacheKey, _ types: SharedCache<Key, Value>.Type) throws(CacheError) {
-        guard let open = openCaches.withLock({ $0[key]?.cache }), !(open is SharedCache<Key, Value>) else { return }
-        _ = try shared(key) { () -> SharedCache<Key, Value> in preconditionFailure("The cache is open.") }
-    }
-
     var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
-}
-
-/// The declaration that handles on one cache share.
-struct OpenCacheKey: Hashable, Sendable {
-    let name: ExactName
-    let version: ExactName
-    let codec: String
 }
 
 private struct WeakCache: Sendable {

@@ -15,9 +15,11 @@ public struct CacheTransaction: ~Copyable {
     /// - Throws: `.invalidConfiguration` for a cache of another manager, `.undecodable`, `.encodingFailed`.
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
         try scope.check(cache)
-        guard var found = try scope.current(cache.stored(key), in: cache) else { return nil }
-        cache.noteAccess(to: key, &found.facts, at: cache.rows.store.time.now())
-        return found.value
+        guard let (value, facts) = try scope.current(cache.stored(key), in: cache) else { return nil }
+        let (now, hash) = (cache.rows.store.time.now(), cache.shared.copies.seed.hash(key))
+        // Until the commit the row may be undone.
+        scope.state.afterCommit { cache.noteAccess(to: key, hash, facts, at: now) }
+        return value
     }
 
     /// Writes the value of a key; nil removes it.
@@ -121,7 +123,7 @@ extension Cache {
         let now = rows.store.time.now()
         var (meta, end) = (old?.facts.meta ?? RowMeta(), old?.facts.ownEnd(ifWrittenAt: now))
         meta.cost = nil
-        try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: old == nil), in: self)
+        try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result
     }
 }

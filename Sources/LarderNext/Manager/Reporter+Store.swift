@@ -14,6 +14,10 @@ extension Reporter {
             let version = CacheVersion(version)
             let text = "The cache \"\(cache)\" was opened under another version than \"\(version)\", and was purged."
             report(CacheEvent(.purged(version: version), cacheName: cache, message: text), .info)
+        case .removed(let rows, let cache): for row in rows { report(row, of: cache) }
+        case .upkeepFailed(let error):
+            let text = "Upkeep of the store failed, and is tried again. \(error.message)"
+            report(CacheEvent(.writeFailed, message: text), .error, error: CacheError(error, "be maintained"))
         case .damagedEntry(let cache, let key):
             let text = "The entry of key \"\(key.name)\" in the cache \"\(cache)\" is damaged, and is deleted."
             report(CacheEvent(.corruptEntry, cacheName: cache, key: key.name, message: text), .warning)
@@ -21,14 +25,14 @@ extension Reporter {
     }
 
     /// Reports that the store has removed a row.
-    func report(_ row: RemovedRow, of cache: String) {
+    private func report(_ row: RemovedRow, of cache: String) {
         let (kind, verb): (CacheEvent.Kind, String)
         switch row.cause {
         case .expired: (kind, verb) = (.expired, "has expired")
         case .evicted(.count): (kind, verb) = (.evicted(.count), "was evicted")
         case .evicted(.size): (kind, verb) = (.evicted(.size), "was evicted")
         case .evicted(.space): (kind, verb) = (.evicted(.freeSpace), "was evicted")
-        case .removed, .damaged: return
+        case .removed, .damaged, .undecodable: return
         }
         let text = "The entry of key \"\(row.key.name)\" in the cache \"\(cache)\" \(verb)."
         report(CacheEvent(kind, cacheName: cache, key: row.key.name, message: text), .debug)

@@ -47,31 +47,20 @@ struct TransactionScope {
     }
 }
 
-/// The memory tiers that a transaction changes, and what it puts out of its place there.
+/// A change of several keys on its way: the memory tiers in which nothing that reads find is kept in the meantime, and what
+/// it puts out of its place there.
 final class TransactionChanges: Sendable {
     let leftovers = Leftovers()
-    private let tiers = Mutex<[any ChangingTier]>([])
+    private let tiers = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
 
-    /// Lets a tier keep nothing that reads find until the end of the transaction.
-    func begin(in tier: some ChangingTier) {
-        let isNew = tiers.withLock { tiers in
-            if tiers.contains(where: { $0 === tier }) { return false }
-            tiers.append(tier)
-            return true
-        }
+    func begin<Key, Value>(in tier: MemoryCopies<Key, Value>) {
+        let end = { @Sendable in tier.endChange() }
+        let isNew = tiers.withLock { $0.updateValue(end, forKey: ObjectIdentifier(tier)) == nil }
         if isNew { tier.beginChange() }
     }
 
-    func end() { for tier in tiers.withLock({ $0 }) { tier.endChange() } }
+    func end() { for end in tiers.withLock({ Array($0.values) }) { end() } }
 }
-
-/// A memory tier, as a change of several keys sees it.
-protocol ChangingTier: AnyObject, Sendable {
-    func beginChange()
-    func endChange()
-}
-
-extension MemoryCopies: ChangingTier {}
 
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.

@@ -21,7 +21,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     var openChanges = 0
     @usableFromInline var counts = CacheCounts()
     /// The last moment that a write or a read has named, which stands for that of an access that asks no clock.
-    @usableFromInline var lastMoment = Int64.min + 1
+    @usableFromInline var lastMoment: Int64
+    /// The place of the last access in the order of use.
+    @usableFromInline var lastPlace: Int64
     /// Accesses at this place or later were not taken yet.
     private var takenPlace: Int64
     /// Those of entries that were evicted since.
@@ -32,14 +34,17 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// The moment of an entry's last access if it was only written.
     private static var never: Int64 { .min }
 
-    init(_ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, uses: Uses, isSystemTime: Bool, accessGrain: Int64)
-    {
+    init(
+        _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, uses: Uses, isSystemTime: Bool, accessGrain: Int64,
+        now: Int64
+    ) {
         let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest
         memory = Memory(
             seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
             byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
         (self.limits, self.watch, self.uses, self.isSystemTime) = (limits.counted, watch, uses, isSystemTime)
-        (self.accessGrain, takenPlace) = (accessGrain, uses.latestPlace)
+        (self.accessGrain, lastMoment, lastPlace) = (accessGrain, now, uses.latestPlace)
+        takenPlace = lastPlace
     }
 
     // MARK: Reading
@@ -61,7 +66,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             return moment <= copy.end
         }
         if !isServed { return nil }
-        memory.table.promote(place.index, AccessStamp(number: uses.latestPlace, moment: moment))
+        memory.table.promote(place.index, AccessStamp(number: nextPlace(), moment: moment))
         counts.memoryHits &+= 1
         return memory.table.value(at: place.index).value
     }
@@ -91,7 +96,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         }
         if now > copy.end { return .expired }
         counts.memoryHits += 1
-        memory.table.promote(index, AccessStamp(number: uses.latestPlace, moment: now))
+        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
         guard copy.slides else { return .hit(copy.value) }
         let age = memory.ages[Int(index)]
         let end = max(copy.end, now.addingSaturated(age))
@@ -121,21 +126,26 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch)
     }
 
-    /// Notes that the row of a key was seen unchanged after a look-up.
-    mutating func confirm(_ key: Key, hash: UInt64, _ row: CopiedRow, _ ticket: OfferTicket) {
-        let index = memory.table.locate(key, hash: hash).index
-        guard index != 0, stamps[Int(truncatingIfNeeded: hash & 255)] == ticket.stamp,
-            memory.rests[Int(index)].revision == row.revision
-        else { return }
-        memory.table.withValue(at: index) { ($0.end, $0.epoch) = (row.end, ticket.epoch) }
-    }
-
-    /// Notes an access that was not served by memory, and returns whether memory has the row.
-    mutating func noteAccess(to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64) -> Bool {
+    /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
+    ///
+    /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
+    mutating func noteAccess(
+        to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64, confirming ticket: OfferTicket? = nil
+    ) -> Bool {
         let index = memory.table.locate(key, hash: hash).index
         guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
-        memory.table.promote(index, AccessStamp(number: uses.latestPlace, moment: now))
-        memory.table.withValue(at: index) { $0.end = max($0.end, row.end) }
+        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
+        memory.table.withValue(at: index) { if $0.slides { $0.end = max($0.end, row.end) } }
+        guard let ticket, ticket.epoch != CommitWatch.noEpoch,
+            stamps[Int(truncatingIfNeeded: hash & 255)] == ticket.stamp
+        else { return true }
+        let copy = memory.table.value(at: index)
+        setAge(row, at: index)
+        memory.table.withValue(at: index) { now in
+            // Another read may have moved the end in the meantime.
+            if copy.epoch == ticket.epoch && copy.slides { now.end = max(now.end, copy.end) }
+            now.epoch = ticket.epoch
+        }
         return true
     }
 
@@ -169,9 +179,11 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     mutating func noteChangeOfAll() { for index in stamps.indices { stamps[index] &+= 1 } }
 
     mutating func wrote(
-        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, _ displaced: inout [any Sendable]
+        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at moment: Int64, _ epoch: UInt32,
+        _ displaced: inout [any Sendable]
     ) {
         noteChange(copy.hash)
+        lastMoment = moment
         keep(copy, row, epoch, accessedAt: Self.never, &displaced)
     }
 
@@ -180,11 +192,14 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         noteChange(hash)
         let index = memory.table.locate(key, hash: hash).index
         if index == 0 { return nil }
-        // A copy of an earlier epoch may be that of another row.
-        guard memory.table.value(at: index).epoch == epoch else { return remove(key, hash: hash) }
+        let isSame = memory.rests[Int(index)].id == row.id
         memory.rests[Int(index)].revision = row.revision
-        setAge(row.slidingAge, at: index)
-        memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
+        // A copy of an earlier epoch may be that of another row.
+        guard memory.table.value(at: index).epoch == epoch else {
+            if isSame { keepAccess(at: index) }
+            return remove(key, hash: hash)
+        }
+        setAge(row, at: index)
         return nil
     }
 
@@ -210,7 +225,10 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         _ displaced: inout [any Sendable]
     ) {
         if moment != Self.never { lastMoment = moment }
-        let stamp = AccessStamp(number: uses.latestPlace, moment: moment)
+        // A write and a read of the disk have places that other caches see too.
+        uses.raise(to: lastPlace)
+        lastPlace = moment == Self.never ? uses.latestPlace : uses.nextPlace()
+        let stamp = AccessStamp(number: lastPlace, moment: moment)
         let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
         let (takenPlace, accessGrain) = (takenPlace, accessGrain)
@@ -227,21 +245,30 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             if let access = memory.access(at: index, since: takenPlace, accessGrain) { accesses.append(access) }
         }
         let index = memory.table.locate(copy.key, hash: copy.hash).index
-        if index != 0 { setAge(row.slidingAge, at: index) }
+        if index != 0 { setAge(row, at: index) }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses
         displaced.append(replaced)
         displaced.append(discards)
     }
 
-    private mutating func setAge(_ age: Int64?, at index: UInt32) {
-        if age != nil, Int(index) >= memory.ages.count {
+    /// Takes over when a copy expires.
+    private mutating func setAge(_ row: CopiedRow, at index: UInt32) {
+        memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
+        if row.slidingAge != nil, Int(index) >= memory.ages.count {
             Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
         }
-        if Int(index) < memory.ages.count { memory.ages[Int(index)] = age ?? 0 }
+        if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.slidingAge ?? 0 }
     }
 
     // MARK: Accesses
+
+    /// Returns the next place in the order of use: behind the last one here, and behind the last read of the disk or write.
+    @inlinable @inline(__always)
+    mutating func nextPlace() -> Int64 {
+        lastPlace = max(lastPlace, uses.latestPlace) &+ 1
+        return lastPlace
+    }
 
     /// Returns the accesses since the last call, the oldest first.
     mutating func takeAccesses() -> [Access] {
@@ -251,16 +278,22 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             if let access = memory.access(at: index, since: takenPlace, accessGrain) { found.append(access) }
             index = memory.table.older(than: index)
         }
+        if isSystemTime { lastMoment = SystemClock.coarseNow() }
         // Later accesses are behind all of these.
-        takenPlace = uses.latestPlace + 1
-        uses.raise(to: takenPlace)
+        takenPlace = lastPlace + 1
+        uses.raise(to: lastPlace)
         defer { evictedAccesses = [] }
         return evictedAccesses + found.reversed()
     }
 
-    /// Returns the accesses of entries that were evicted, if these are many.
+    /// Keeps the access to an entry that leaves memory.
+    private mutating func keepAccess(at index: UInt32) {
+        if let access = memory.access(at: index, since: takenPlace, accessGrain) { evictedAccesses.append(access) }
+    }
+
+    /// Returns the accesses of entries that were evicted since the last call.
     mutating func takeEvictedAccesses() -> [Access] {
-        if evictedAccesses.count < 256 { return [] }
+        if evictedAccesses.isEmpty { return [] }
         defer { evictedAccesses = [] }
         return evictedAccesses
     }
@@ -275,7 +308,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
                 return true
             }
             let oldest = memory.table.leastRecent
-            if let access = memory.access(at: oldest, since: takenPlace, accessGrain) { evictedAccesses.append(access) }
+            keepAccess(at: oldest)
             if isEviction { counts.memoryEvictions += 1 }
             discards.append(memory.remove(oldest))
         }

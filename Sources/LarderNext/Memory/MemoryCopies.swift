@@ -21,18 +21,16 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     private let uses: Uses
     private let name: String
     private let keyCodec = KeyCodec<Key>()
-    private let reporter: Reporter
 
     init(
-        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64,
-        _ reporter: Reporter
+        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64
     ) {
         let seed = HashSeed()
-        (self.seed, self.name, self.reporter, uses) = (seed, name, reporter, store.uses)
+        (self.seed, self.name, uses) = (seed, name, store.uses)
         state = Mutex(
             State(
                 limits, seed: seed, watch: store.watch, uses: store.uses, isSystemTime: isSystemTime,
-                accessGrain: accessGrain))
+                accessGrain: accessGrain, now: store.time.now()))
     }
 
     // MARK: Reading
@@ -58,9 +56,15 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
             for (copy, row) in zip(copies, outcome.rows) {
-                if let row = CopiedRow(row) { state.wrote(copy, row, outcome.epoch, &displaced) }
+                guard let written = CopiedRow(row) else { continue }
+                state.wrote(copy, written, at: row.writtenAt, outcome.epoch, &displaced)
             }
             state.counts.writes += outcome.rows.count
+            if state.memory.countLimit > 0,
+                copies.contains(where: { !state.memory.admits(cost: $0.cost, bytes: $0.bytes) })
+            {
+                leftovers.noteTooCostly()
+            }
             return state.takeEvictedAccesses()
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
@@ -74,6 +78,12 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
         }
         leftovers.add(nodes)
+    }
+
+    /// Removes a copy whose row is gone.
+    func removed(_ key: Key, hash: UInt64, revision: Int64) {
+        let node = state.withLock { $0.remove(key, hash: hash, revision: revision) }
+        _ = consume node
     }
 
     /// Takes in that the row of a key has other attributes.
@@ -109,18 +119,22 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
         }
         _ = consume nodes
-        for row in rows { reporter.report(row, of: name) }
     }
 
     package func takeAccesses() -> [Access] { state.withLock { $0.takeAccesses() } }
+
+    /// Notes the accesses that memory has served, for reads that show when entries were accessed.
+    func noteAccesses() { uses.note(servedByMemory: takeAccesses()) }
 
     package func takeActivity() -> [Int64: Int64] { [:] }
 
     // MARK: Limits
 
     /// Changes how much is kept, at once.
-    func limit(to limits: MemoryLimits) {
+    func limit(_ change: @Sendable (inout MemoryLimits) -> Void) {
         state.withLock { state in
+            var limits = state.limits
+            change(&limits)
             state.limits = limits.counted
             state.memory.countLimit = limits.effectiveCount
             state.memory.limitCost(to: limits.effectiveCost)

@@ -62,6 +62,12 @@ struct OfferTicket: Sendable {
 /// Objects that are released once no lock is held: the end of a value or a key may run code of the program's.
 final class Leftovers: Sendable {
     private let objects = Mutex<[any Sendable]>([])
+    private let tooCostly = Atomic(false)
+
+    /// A Boolean value that indicates whether memory cannot keep a written value, whatever is evicted.
+    var isTooCostly: Bool { tooCostly.load(ordering: .relaxed) }
+
+    func noteTooCostly() { tooCostly.store(true, ordering: .relaxed) }
 
     func add(_ object: any Sendable) { objects.withLock { $0.append(object) } }
 }

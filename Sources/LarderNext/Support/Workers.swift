@@ -3,11 +3,26 @@ internal import Synchronization
 
 /// A few threads on which reads of tasks wait for the disk, as many as a store has connections that read.
 ///
-/// They start with the first read, and stay. Code of the program runs here only as decoding does, so no thread is kept
-/// waiting by another one.
+/// They start with the first read, and stay. No read of a file waits for a running body, so the threads are never kept for
+/// long; a store in memory has no other connection than the writer's, and its reads do not come here.
 enum Workers {
     private static let threadCount = 4
-    private static let waiting = Mutex<[@Sendable () -> Void]>([])
+
+    private struct Queue {
+        var waiting: [(@Sendable () -> Void)?] = []
+        var first = 0
+
+        mutating func take() -> (@Sendable () -> Void)? {
+            guard first < waiting.count else { return nil }
+            defer {
+                first += 1
+                if first == waiting.count { (waiting, first) = ([], 0) }
+            }
+            return waiting[first].take()
+        }
+    }
+
+    private static let queue = Mutex(Queue())
     private static let arrival = DispatchSemaphore(value: 0)
 
     private static let areStarted: Bool = {
@@ -15,8 +30,11 @@ enum Workers {
             let thread = Thread {
                 while true {
                     arrival.wait()
-                    let work = waiting.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-                    work?()
+                    #if canImport(Darwin)
+                    autoreleasepool { queue.withLock { $0.take() }?() }
+                    #else
+                    queue.withLock { $0.take() }?()
+                    #endif
                 }
             }
             thread.name = "larder.read.\(number)"
@@ -31,8 +49,8 @@ enum Workers {
     ) async throws(Failure) -> R {
         let result: Result<R, Failure> = await withCheckedContinuation { continuation in
             _ = areStarted
-            waiting.withLock { waiting in
-                waiting.append { continuation.resume(returning: Result { () throws(Failure) in try work() }) }
+            queue.withLock { queue in
+                queue.waiting.append { continuation.resume(returning: Result { () throws(Failure) in try work() }) }
             }
             arrival.signal()
         }

@@ -69,7 +69,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// A change takes effect at once. A negative number counts as 0.
     public var countLimit: Int? {
         get { copies.state.withLock { $0.limits.countLimit } }
-        nonmutating set { change { $0.countLimit = newValue } }
+        nonmutating set { copies.limit { $0.countLimit = newValue } }
     }
 
     /// The greatest sum of the costs of the entries in memory; nil for any.
@@ -77,7 +77,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// A change takes effect at once. A negative number counts as 0.
     public var costLimit: Int? {
         get { copies.state.withLock { $0.limits.costLimit } }
-        nonmutating set { change { $0.costLimit = newValue } }
+        nonmutating set { copies.limit { $0.costLimit = newValue } }
     }
 
     /// The greatest number of bytes that the entries in memory take, as ``totalBytes`` counts them; nil for any.
@@ -85,13 +85,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// A change takes effect at once. A negative number counts as 0, at which nothing is kept.
     public var byteLimit: Int? {
         get { copies.state.withLock { $0.limits.byteLimit } }
-        nonmutating set { change { $0.byteLimit = newValue } }
-    }
-
-    private func change(_ body: (inout MemoryLimits) -> Void) {
-        var limits = copies.state.withLock { $0.limits }
-        body(&limits)
-        copies.limit(to: limits)
+        nonmutating set { copies.limit { $0.byteLimit = newValue } }
     }
 
     /// Removes the least recently used entries from memory until at most so many are left.
