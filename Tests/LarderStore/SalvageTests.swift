@@ -12,7 +12,9 @@ struct SalvageTests {
     init() throws { sample = try DamagedStore.sample() }
 
     private func open(_ place: StorePlace, busyTimeout: Int64 = 60_000) throws -> Store {
-        try place.open(busyTimeout: busyTimeout) { [events] options in options.report = { if !$0.isRemoval { events.add($0) } } }
+        try place.open(busyTimeout: busyTimeout) { [events] options in
+            options.report = { if !$0.isRemoval { events.add($0) } }
+        }
     }
 
     /// A leaf of the table of entries.
