@@ -123,7 +123,8 @@ if Context.environment["LARDER_NEXT"] == "1" {
         ["SupportNext"]
         + [
             "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
-            "LongTests", "ManualTime", "MemoryGroup", "Namespaces", "OneProcessor", "OpenFiles", "Patience", "Seed",
+            "LongTests", "ManualTime", "MemoryGroup", "Namespaces", "OneProcessor", "OpenFiles", "Patience",
+            "Releasing", "Seed",
             "SideThread", "Speaking", "TemporaryFolder", "ThreadSanitizer", "Told", "Waiting+Task", "Waiting",
         ].map { "Support/\($0).swift" }
     let suites =
