@@ -125,7 +125,8 @@ if Context.environment["LARDER_NEXT"] == "1" {
             "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
             "LongTests", "ManualTime", "MemoryGroup", "Namespaces", "OneProcessor", "OpenFiles", "Patience",
             "Releasing", "Seed",
-            "SideThread", "Speaking", "TemporaryFolder", "ThreadSanitizer", "Told", "Waiting+Task", "Waiting",
+            "SideThread", "Speaking", "TemporaryFolder", "ThreadSanitizer", "Told", "URL+Tampering", "Waiting+Task",
+            "Waiting",
         ].map { "Support/\($0).swift" }
     let suites =
         ["LarderNext", "Larder/ThreadSanitizer.swift"]

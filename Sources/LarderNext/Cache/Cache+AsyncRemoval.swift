@@ -46,6 +46,13 @@ extension Cache {
     }
 }
 
+extension Cache {
+    /// Returns the entries that have a tag, for a task; see the synchronous form.
+    public func entries(tagged tag: String) async throws(CacheError) -> [CacheEntry<Key, Value>] {
+        try await reading { () throws(CacheError) in try self.entries(tagged: tag) }
+    }
+}
+
 extension CacheManager {
     /// Removes the entries of all caches that have a tag, for a task; see the synchronous form.
     @discardableResult

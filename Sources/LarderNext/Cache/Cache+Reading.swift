@@ -126,10 +126,12 @@ extension Cache {
     }
 
     /// What has happened in this process since the cache was opened.
-    public var statistics: CacheStatistics { CacheStatistics(shared.copies.state.withLock { $0.counts }) }
+    public var statistics: CacheStatistics {
+        CacheStatistics(shared.copies.state.withLock { $0.counts.since($0.resetCounts) })
+    }
 
     /// Counts from zero.
-    public func resetStatistics() { shared.copies.count { $0 = CacheCounts() } }
+    public func resetStatistics() { shared.copies.state.withLock { $0.resetCounts = $0.counts } }
 }
 
 extension Cache {

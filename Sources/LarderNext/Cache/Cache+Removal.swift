@@ -9,8 +9,15 @@ extension Cache {
     /// - Throws: What the predicate throws, or a ``CacheError``.
     @discardableResult
     public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
+        try removeEntries(.removed, where: shouldRemove)
+    }
+
+    func removeEntries(
+        _ cause: RemovedRow.Cause, where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool,
+        while goesOn: () -> Bool = { true }
+    ) throws -> Int {
         var pages = RowPages(withAccess: true)
-        return try removeChosen(while: { !pages.isDone }) { () throws(StoreError) in
+        return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
             try pages.next(of: rows)
         } choose: { row in
             guard let key = key(of: row.facts), let value = valueOrReported(of: row) else { return nil }
@@ -29,8 +36,15 @@ extension Cache {
     /// - Throws: What the predicate throws, or a ``CacheError``.
     @discardableResult
     public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
+        try removeEntries(.removed, whereMetadata: shouldRemove)
+    }
+
+    func removeEntries(
+        _ cause: RemovedRow.Cause, whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool,
+        while goesOn: () -> Bool = { true }
+    ) throws -> Int {
         var pages = FactPages(withAccess: true)
-        return try removeChosen(while: { !pages.isDone }) { () throws(StoreError) in
+        return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
             try pages.next(of: rows)
         } choose: { facts in
             guard let key = key(of: facts) else { return nil }
@@ -41,7 +55,8 @@ extension Cache {
     }
 
     private func removeChosen<Row>(
-        while goesOn: () -> Bool, nextPage: () throws(StoreError) -> [Row], choose: (Row) throws -> RowFacts?,
+        _ cause: RemovedRow.Cause, while goesOn: () -> Bool, nextPage: () throws(StoreError) -> [Row],
+        choose: (Row) throws -> RowFacts?,
         end: (Row) -> Int64
     ) throws -> Int {
         try checkCurrent("remove entries")
@@ -59,7 +74,7 @@ extension Cache {
                     break
                 }
             }
-            count += try throwing("remove entries") { () throws(StoreError) in try rows.remove(chosen, .removed) }
+            count += try throwing("remove entries") { () throws(StoreError) in try rows.remove(chosen, cause) }
             if let failure { throw failure }
         }
         return count
@@ -150,6 +165,28 @@ extension Cache {
         try throwing("remove entries") { () throws(StoreError) in
             try rows.removeAll(tagged: CBORText.normalized(tag))
         }
+    }
+
+    /// Returns the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// An entry that does not decode is left out, and an event reports it.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    public func entries(tagged tag: String) throws(CacheError) -> [CacheEntry<Key, Value>] {
+        let tagged = try throwing("list the entries") { () throws(StoreError) in
+            try rows.keys(tagged: CBORText.normalized(tag))
+        }
+        var entries: [CacheEntry<Key, Value>] = []
+        for stored in tagged {
+            do throws(CacheError) {
+                let key = try shared.keyCodec.key(stored, cache: name)
+                if let entry = try entry(forKey: key) { entries.append(entry) }
+            } catch {
+                if error.code != .undecodable { throw error }
+            }
+        }
+        return entries
     }
 }
 

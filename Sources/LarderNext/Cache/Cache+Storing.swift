@@ -106,14 +106,14 @@ extension Cache {
     /// The request that removes keys.
     func removing(_ keys: [(key: Key, stored: StoredKey)], _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
         let copies = shared.copies
-        let hashed = keys.map { (key: $0.key, hash: copies.seed.hash($0.key)) }
+        let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
         return (.remove(keys.map(\.stored)), { copies.removed(hashed, $0, leftovers) })
     }
 
     /// The request that removes a key, and returns its row.
     func taking(_ key: Key, _ stored: StoredKey, _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
         let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
-        return (.take(stored), { copies.removed([(key, hash)], $0, leftovers) })
+        return (.take(stored), { copies.removed([(key, stored, hash)], $0, leftovers) })
     }
 
     /// The request that changes attributes of an entry.

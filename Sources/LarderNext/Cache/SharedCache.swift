@@ -50,6 +50,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         rows.store.uses.note(servedByMemory: copies.takeAccesses())
     }
 
+    /// The owner of the streams of changes.
+    var streamOwner: ObjectIdentifier { ObjectIdentifier(self) }
+
     var current: Settings { settings.withLock { $0 } }
 
     func change(_ body: (inout Settings) -> Void) { settings.withLock { body(&$0) } }
@@ -106,11 +109,15 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         let leftovers = Leftovers()
         copies.cleared(leftovers)
     }
+
+    func endStreams() { copies.changes.finish(for: streamOwner) }
 }
 
 /// An open cache of any types.
 protocol OpenCache: AnyObject, Sendable {
     func handleMemoryPressure(_ level: MemoryPressure)
-    /// Called after all caches of the manager were cleared.
+    /// Called after the cache was cleared, removed or opened under another version.
     func wasCleared()
+    /// Ends the streams of changes once what is pending was taken.
+    func endStreams()
 }

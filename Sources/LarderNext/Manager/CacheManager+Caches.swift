@@ -64,6 +64,7 @@ extension CacheManager {
         on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
         _ codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
+        supersede(rows.declaration.name, by: rows.declaration.identity)
         let (shared, isNew) = try shared(opening.declaration.identity) {
             SharedCache<Key, Value>(rows, options, maxAge, self)
         }
@@ -91,6 +92,7 @@ extension CacheManager {
     /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
     public func removeCache(named name: String) throws(CacheError) {
         try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in try store.removeCache(named: name) }
+        supersede(name, by: nil)
     }
 
     /// Empties all caches in one step; their handles stay good.

@@ -153,6 +153,8 @@ extension CacheManager {
         }
         #endif
 
+        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, uptime: uptime, wake: wake) }
+
         /// The time of the store.
         var storeTime: StoreTime {
             let now: @Sendable () -> Int64 =

@@ -22,6 +22,7 @@ public final class CacheManager: Sendable {
     private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
+    var timekeeper: Timekeeper { configuration.timekeeper }
 
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///
@@ -98,6 +99,7 @@ public final class CacheManager: Sendable {
     /// - Throws: `.reentrant`.
     public func close() throws(CacheError) {
         try throwing("be closed") { () throws(StoreError) in try store.close() }
+        for cache in allOpenCaches { cache.endStreams() }
         reporter.hub.finish()
     }
 
@@ -151,6 +153,17 @@ public final class CacheManager: Sendable {
     }
 
     var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
+
+    /// Ends what shows a cache under other declarations than one, or under any.
+    func supersede(_ name: String, by cache: CacheIdentity?) {
+        let others = openCaches.withLock { caches in
+            caches.filter { $0.key.name == LarderStore.ExactName(name) && $0.key != cache }.compactMap(\.value.cache)
+        }
+        for other in others {
+            other.wasCleared()
+            other.endStreams()
+        }
+    }
 }
 
 private struct WeakCache: Sendable {

@@ -15,6 +15,11 @@ extension Reporter {
             let text = "The cache \"\(cache)\" was opened under another version than \"\(version)\", and was purged."
             report(CacheEvent(.purged(version: version), cacheName: cache, message: text), .info)
         case .removed(let rows, let cache): for row in rows { report(row, of: cache) }
+        case .limitUnmet(let cache):
+            let owner = cache.map { "The cache \"\($0)\"" } ?? "The store"
+            let text =
+                "\(owner) is over its limits on disk, and what is left is pinned. Unpin entries or raise the limits."
+            report(CacheEvent(.limitReached, cacheName: cache, message: text), .warning)
         case .upkeepFailed(let error):
             let text = "Upkeep of the store failed, and is tried again. \(error.message)"
             report(CacheEvent(.writeFailed, message: text), .error, error: CacheError(error, "be maintained"))
@@ -32,6 +37,7 @@ extension Reporter {
         case .evicted(.count): (kind, verb) = (.evicted(.count), "was evicted")
         case .evicted(.size): (kind, verb) = (.evicted(.size), "was evicted")
         case .evicted(.space): (kind, verb) = (.evicted(.freeSpace), "was evicted")
+        case .decided: (kind, verb) = (.evicted(.decider), "was evicted")
         case .removed, .damaged, .undecodable: return
         }
         let text = "The entry of key \"\(row.key.name)\" in the cache \"\(cache)\" \(verb)."

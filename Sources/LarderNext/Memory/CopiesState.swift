@@ -20,6 +20,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// The number of requests of several keys that are on their way: nothing is offered in the meantime.
     var openChanges = 0
     @usableFromInline var counts = CacheCounts()
+    /// The counters when the statistics were reset, and when the store took them over.
+    var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
     /// The last moment that a write or a read has named, which stands for that of an access that asks no clock.
     @usableFromInline var lastMoment: Int64
     /// The place of the last access in the order of use.

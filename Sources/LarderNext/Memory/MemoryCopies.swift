@@ -21,6 +21,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     private let uses: Uses
     private let name: String
     private let keyCodec = KeyCodec<Key>()
+    let changes = ChangeHub<Key, Value>()
 
     init(
         _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64
@@ -69,15 +70,28 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
         leftovers.add(displaced)
+        if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map(\.key), &$1) } }
     }
 
     /// Takes in that keys were removed, whether they had rows or not.
-    func removed(_ keys: [(key: Key, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers) {
+    func removed(_ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers) {
         let nodes = state.withLock { state in
             state.counts.removals += outcome.rows.count
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
         }
         leftovers.add(nodes)
+        observe(leftovers) {
+            let gone = Set(outcome.rows.map(\.key))
+            $0.noteRemoved(keys.filter { gone.contains($0.stored) }.map(\.key), &$1)
+        }
+    }
+
+    /// Lets streams note a change, if there are any.
+    private func observe(_ leftovers: Leftovers, _ note: (ChangeHub<Key, Value>, inout Discards) -> Void) {
+        guard changes.isObserved else { return }
+        var discards = Discards()
+        note(changes, &discards)
+        leftovers.add(discards)
     }
 
     /// Removes a copy whose row is gone.
@@ -94,7 +108,10 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     }
 
     /// Takes in that everything was removed.
-    func cleared(_ leftovers: Leftovers) { leftovers.add(state.withLock { $0.removeAll() }) }
+    func cleared(_ leftovers: Leftovers) {
+        leftovers.add(state.withLock { $0.removeAll() })
+        observe(leftovers) { $0.noteReset(&$1) }
+    }
 
     /// Keeps nothing that reads find until ``endChange()``, so that memory shows all of a change of several keys or none.
     func beginChange() { state.withLock { $0.openChanges += 1 } }
@@ -119,6 +136,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
         }
         _ = consume nodes
+        observe(Leftovers()) { $0.noteRemoved(copies.map(\.key), &$1) }
     }
 
     package func takeAccesses() -> [Access] { state.withLock { $0.takeAccesses() } }
@@ -126,7 +144,12 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// Notes the accesses that memory has served, for reads that show when entries were accessed.
     func noteAccesses() { uses.note(servedByMemory: takeAccesses()) }
 
-    package func takeActivity() -> [Int64: Int64] { [:] }
+    package func takeActivity() -> [Int64: Int64] {
+        state.withLock { state in
+            defer { state.takenCounts = state.counts }
+            return state.counts.since(state.takenCounts)
+        }.byNumber
+    }
 
     // MARK: Limits
 

@@ -166,3 +166,8 @@ private final class CopiesWalk<Key: Codable & Hashable & Sendable, Value: Sendab
         }
     }
 }
+
+extension Cache {
+    /// The number of iterations over memory that its table knows of.
+    package var memoryWalkCount: Int { shared.copies.state.withLock { $0.memory.table.walks.count } }
+}

@@ -30,6 +30,17 @@ extension CacheRows {
         }
     }
 
+    /// Returns the keys of the entries that have a tag, in no particular order.
+    package func keys(tagged tag: String) throws(StoreError) -> [StoredKey] {
+        try reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
+            var keys: [StoredKey] = []
+            for id in try connection.list(.taggedRows, text: tag, cache.id, row: { $0.int64(0) }) {
+                if let (facts, _) = try connection.facts(id) { keys.append(facts.key) }
+            }
+            return keys
+        }
+    }
+
     /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing or damaged.
     package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
         try rowsOfOneMoment { connection, cache throws(SQLiteError) in

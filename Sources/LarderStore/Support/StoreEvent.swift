@@ -6,6 +6,8 @@ package enum StoreEvent: Sendable {
     case purged(cache: String, version: String)
     /// Rows were removed by age, limit or tag.
     case removed([RemovedRow], cache: String)
+    /// The limits of a cache, or of the store, cannot be held, because the rows that are left are pinned.
+    case limitUnmet(cache: String?)
     /// Upkeep has failed, and is tried again.
     case upkeepFailed(StoreError)
     /// An entry that does not fit its checksum was found, and is deleted.

@@ -142,6 +142,11 @@ extension CacheRows {
         if store.isReadOnly { throw .readOnly }
         if store.isClosed { throw .closed }
         if store.writer.isOwned { throw .reentrant }
+        try requireCurrent()
+    }
+
+    /// Throws if no live cache has the declaration.
+    package func requireCurrent() throws(StoreError) {
         if try isSuperseded() { throw .superseded }
     }
 

@@ -109,6 +109,8 @@ package protocol CacheMemory: AnyObject, Sendable {
 package struct RemovedRow: Sendable {
     package enum Cause: Hashable, Sendable {
         case expired, removed, damaged
+        /// By a closure of the program that evicts.
+        case decided
         /// By the typed side, because it does not decode.
         case undecodable
         case evicted(by: Shortage)

@@ -74,6 +74,7 @@ extension WriterState {
         }
         try removeExpired(of: caches, waiting)
         let isHeld = try evict(limits.excess(of: try self.totals(of: cache)), from: cache, waiting)
+        if !isHeld && unheld[id] == nil { events.append(.limitUnmet(cache: cache?.cache.name)) }
         unheld[id] = isHeld ? nil : try self.totals(of: cache)
     }
 
