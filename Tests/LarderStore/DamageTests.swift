@@ -261,7 +261,7 @@ private final class Use {
         switch damage.way {
         case 0: check(attempt("rows") { try rows.rows(keys(rows)) } ?? [], rows)
         case 1:
-            var (next, count): (StoredKey?, Int) = (nil, 0)
+            var (next, count): (PagePosition?, Int) = (nil, 0)
             repeat {
                 let page = attempt("page") { try rows.rows(after: next, limit: 32) }
                 check(page?.rows ?? [], rows)

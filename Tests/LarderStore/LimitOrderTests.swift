@@ -228,7 +228,8 @@ struct LimitOrderTests {
 
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
         func takeActivity() -> [Int64: Int64] { [:] }
-        func takeAccesses() -> [Access] {
+        func storeWasReplaced() {}
+        func takeAccesses(at now: Int64) -> [Access] {
             if calls.increment() == 1 { interrupt() }
             return []
         }
@@ -279,7 +280,8 @@ final class MemoryProbe: CacheMemory {
 
     func rowsWereRemoved(_ removed: [RemovedRow]) { rows.change { $0 += removed } }
 
-    func takeAccesses() -> [Access] {
+    func storeWasReplaced() {}
+    func takeAccesses(at now: Int64) -> [Access] {
         accesses.change { accesses -> [Access] in
             defer { accesses = [] }
             return accesses

@@ -6,7 +6,7 @@ import Testing
 
 struct PageTests {
     private func keys(_ rows: CacheRows, _ range: KeyRange, limit: Int) throws -> [StoredKey] {
-        var (found, last): ([StoredKey], StoredKey?) = ([], nil)
+        var (found, last): ([StoredKey], PagePosition?) = ([], nil)
         repeat {
             let page = try rows.keys(range, after: last, limit: limit)
             let facts = try rows.facts(range, after: last, limit: limit)
@@ -118,8 +118,31 @@ struct PageTests {
         try writer.value()
     }
 
+    @Test func `entries that are added after the start of an iteration are left out, so it ends`() throws {
+        try withStores { store in
+            let rows = try store.open(.a)
+            try rows.run(.put((0..<4).map { EntryWrite(Int64($0 * 10), "old") }, if: .always))
+            var (keys, facts, entries): (PagePosition?, PagePosition?, PagePosition?) = (nil, nil, nil)
+            var found: [[StoredKey]] = [[], [], []]
+            for number in Int64(0)... {
+                if number > 20 { Issue.record("it follows the entries that are added ahead of it"); break }
+                let page = (
+                    try rows.keys(after: keys, limit: 2), try rows.facts(after: facts, limit: 2),
+                    try rows.rows(after: entries, limit: 2)
+                )
+                found[0] += page.0.rows
+                found[1] += page.1.rows.map(\.key)
+                found[2] += page.2.rows.map(\.facts.key)
+                (keys, facts, entries) = (page.0.next, page.1.next, page.2.next)
+                guard keys != nil else { break }
+                try rows.run(.put([EntryWrite(11 + number, "new"), EntryWrite(31 + number, "new")], if: .always))
+            }
+            #expect(found == Array(repeating: [0, 10, 20, 30].map(StoredKey.integer), count: 3))
+        }
+    }
+
     private func keys(_ rows: CacheRows, _ isDescending: Bool) throws -> [StoredKey] {
-        var (found, last): ([StoredKey], StoredKey?) = ([], nil)
+        var (found, last): ([StoredKey], PagePosition?) = ([], nil)
         repeat {
             let page = try rows.rows(KeyRange(isDescending: isDescending), after: last, limit: 50)
             found += page.rows.map(\.facts.key)

@@ -186,7 +186,8 @@ struct ReadersTests {
             while !isDone.value {
                 loops.increment()
                 _ = try rows.row(.integer(Int64.random(in: 0..<12_000)))
-                _ = try rows.rows(after: .integer(Int64.random(in: 0..<12_000)), limit: 20)
+                let keys = (0..<20).map { _ in StoredKey.integer(.random(in: 0..<12_000)) }
+                _ = try rows.rows(keys)
             }
         }
         try Waiting.until { loops.value > 1 }

@@ -10,7 +10,8 @@ struct TagTests {
     private final class ToldMemory: CacheMemory {
         let removed = Told<RemovedRow>()
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
-        func takeAccesses() -> [Access] { [] }
+        func storeWasReplaced() {}
+        func takeAccesses(at now: Int64) -> [Access] { [] }
         func takeActivity() -> [Int64: Int64] { [:] }
     }
 

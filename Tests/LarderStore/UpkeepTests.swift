@@ -19,7 +19,8 @@ struct UpkeepTests {
 
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
 
-        func takeAccesses() -> [Access] {
+        func storeWasReplaced() {}
+        func takeAccesses(at now: Int64) -> [Access] {
             onTaking()
             return accesses.change { all in
                 defer { all = [] }

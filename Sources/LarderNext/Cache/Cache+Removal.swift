@@ -193,7 +193,7 @@ extension Cache {
 /// The pages of facts that a removal reads.
 private struct FactPages {
     var withAccess = false
-    private var last: StoredKey?
+    private var last: PagePosition?
     private(set) var isDone = false
 
     init(withAccess: Bool = false) { self.withAccess = withAccess }

@@ -28,7 +28,7 @@ public struct EntryMetadata: Hashable, Sendable {
         writtenAt = SystemClock.date(of: facts.writtenAt)
         accessedAt = SystemClock.date(of: facts.accessedAt)
         // An entry that is never served ends where it begins.
-        let end = facts.end == .min ? facts.writtenAt : facts.end
+        let end = max(facts.end, facts.writtenAt)
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
         (isPinned, isFile) = (facts.meta.isPinned, facts.file != nil)
     }

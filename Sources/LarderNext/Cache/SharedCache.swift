@@ -47,7 +47,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     deinit {
         PressureWatcher.shared.remove(ObjectIdentifier(self))
         rows.detach(copies)
-        rows.store.uses.note(servedByMemory: copies.takeAccesses())
+        rows.store.uses.note(servedByMemory: copies.takeAccesses(at: .min))
     }
 
     /// The owner of the streams of changes.

@@ -18,7 +18,7 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
     public struct Iterator: IteratorProtocol, Sendable {
         private let cache: Cache<Key, Value>
         private var page: ArraySlice<StoredKey> = []
-        private var last: StoredKey?
+        private var last: PagePosition?
         private var isDone = false
 
         init(_ cache: Cache<Key, Value>) { self.cache = cache }
@@ -47,7 +47,8 @@ public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Se
         private mutating func turnPage() throws(CacheError) {
             let (cache, last) = (cache, last)
             let now = cache.rows.store.time.now()
-            let (keys, next) = try cache.throwing("read keys") { () throws(StoreError) -> ([StoredKey], StoredKey?) in
+            let (keys, next) = try cache.throwing("read keys") {
+                () throws(StoreError) -> ([StoredKey], PagePosition?) in
                 if try cache.rows.mayHaveExpired(at: now) {
                     let page = try cache.rows.facts(after: last)
                     return (page.rows.filter { $0.end >= now }.map(\.key), page.next)

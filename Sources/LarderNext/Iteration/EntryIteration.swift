@@ -82,7 +82,7 @@ struct RowPages: Sendable {
     private let range: KeyRange
     private let withAccess: Bool
     private var list: (rows: RowList, position: Int)?
-    private var last: StoredKey?
+    private var last: PagePosition?
     private(set) var isDone = false
     /// The number of rows of the next page, which comes to about a megabyte.
     private var limit = 16

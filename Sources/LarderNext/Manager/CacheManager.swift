@@ -99,7 +99,10 @@ public final class CacheManager: Sendable {
     /// - Throws: `.reentrant`.
     public func close() throws(CacheError) {
         try throwing("be closed") { () throws(StoreError) in try store.close() }
-        for cache in allOpenCaches { cache.endStreams() }
+        for cache in allOpenCaches {
+            cache.endStreams()
+            cache.wasCleared()
+        }
         reporter.hub.finish()
     }
 

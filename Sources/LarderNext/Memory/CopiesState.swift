@@ -273,14 +273,14 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Returns the accesses since the last call, the oldest first.
-    mutating func takeAccesses() -> [Access] {
+    mutating func takeAccesses(at now: Int64) -> [Access] {
         var found: [Access] = []
         var index = memory.table.mostRecent
         while index != 0, memory.table.stamp(of: index).number >= takenPlace {
             if let access = memory.access(at: index, since: takenPlace, accessGrain) { found.append(access) }
             index = memory.table.older(than: index)
         }
-        if isSystemTime { lastMoment = SystemClock.coarseNow() }
+        lastMoment = isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now)
         // Later accesses are behind all of these.
         takenPlace = lastPlace + 1
         uses.raise(to: lastPlace)

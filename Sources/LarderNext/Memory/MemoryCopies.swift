@@ -139,10 +139,12 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         observe(Leftovers()) { $0.noteRemoved(copies.map(\.key), &$1) }
     }
 
-    package func takeAccesses() -> [Access] { state.withLock { $0.takeAccesses() } }
+    package func storeWasReplaced() { cleared(Leftovers()) }
+
+    package func takeAccesses(at now: Int64) -> [Access] { state.withLock { $0.takeAccesses(at: now) } }
 
     /// Notes the accesses that memory has served, for reads that show when entries were accessed.
-    func noteAccesses() { uses.note(servedByMemory: takeAccesses()) }
+    func noteAccesses() { uses.note(servedByMemory: takeAccesses(at: .min)) }
 
     package func takeActivity() -> [Int64: Int64] {
         state.withLock { state in

@@ -48,7 +48,7 @@ extension WriterState {
         _ = takeDiscardedFiles()
         database.end()
         database = next.database
-        events += next.events
+        noteReplacedFile(next.events)
         connection = next.connection
         guardian = next.guardian
         rollBack()

@@ -4,20 +4,31 @@ internal import LarderSQLite
 /// The rows that one read returns of a longer iteration.
 package struct Page<Row: Sendable>: Sendable {
     package var rows: [Row] = []
-    /// The key after which the next page begins; nil after the last page.
-    package var next: StoredKey?
+    /// Where the next page begins; nil after the last page.
+    package var next: PagePosition?
+}
+
+/// The place after a page of an iteration.
+package struct PagePosition: Hashable, Sendable {
+    /// The last key of the page.
+    let key: StoredKey
+    /// The highest id when the iteration began: newer entries are left out, so it ends though others are added ahead of it.
+    let highestID: Int64
 }
 
 extension Connection {
-    /// Reads a page in the order of keys, and returns the key after which the next one begins.
+    /// Reads a page in the order of keys, and returns where the next one begins.
     ///
     /// - Parameter statements: One for each `KeyRange.Start`.
     mutating func page(
-        _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, after last: StoredKey?, _ limit: Int,
-        in cache: Generation,
+        _ statements: [SQL], keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange, after last: PagePosition?,
+        _ limit: Int, in cache: Generation,
         _ body: (StoredKey, borrowing Statement) -> Void
-    ) throws(SQLiteError) -> StoredKey? {
-        let (start, bound) = range.start(after: last)
+    ) throws(SQLiteError) -> PagePosition? {
+        var highestID = last?.highestID
+        if highestID == nil { highestID = try number(.highestID) }
+        let newest = highestID ?? .min
+        let (start, bound) = range.start(after: last?.key)
         return try with(statements[start.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             try row.bind(Int64(limit), at: 2)
@@ -30,13 +41,13 @@ extension Connection {
             while try row.step() {
                 let key = row.key(keyColumn)
                 guard range.contains(key) else { return nil }
-                body(key, row)
+                if row.int64(idColumn) <= newest { body(key, row) }
                 count += 1
                 if count == limit { next = key }
             }
             // A damaged index could repeat keys without end.
-            if let last, let next, !range.isBeyond(last, next) { throw SQLiteError.damagedOrder }
-            return next
+            if let last, let next, !range.isBeyond(last.key, next) { throw SQLiteError.damagedOrder }
+            return next.map { PagePosition(key: $0, highestID: newest) }
         }
     }
 }

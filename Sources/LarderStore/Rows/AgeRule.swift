@@ -28,7 +28,7 @@ package enum AgeRule: Hashable, Sendable {
         slidingAge.map { .sinceAccess($0) } ?? expiresAt.map { .until($0) } ?? self
     }
 
-    private static func end(_ start: Int64, _ age: Int64) -> Int64 { age > 0 ? start.addingSaturated(age) : .min }
+    private static func end(_ start: Int64, _ age: Int64) -> Int64 { start.addingSaturated(age > 0 ? age : -1) }
 
     /// The rule as two columns: the kind, and milliseconds.
     var stored: (kind: Int64, milliseconds: Int64) {

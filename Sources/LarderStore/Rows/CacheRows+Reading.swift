@@ -55,7 +55,7 @@ extension CacheRows {
     /// Returns all entries at one moment, without those that are damaged.
     package func allRows() throws(StoreError) -> [StoredRow] {
         try rowsOfOneMoment { connection, cache throws(SQLiteError) in
-            var (found, last) = ([StoredRow](), StoredKey?.none)
+            var (found, last) = ([StoredRow](), PagePosition?.none)
             repeat {
                 last = try connection.page(
                     SQL.rowPages, keyColumn: 9, KeyRange(), after: last, Self.pageLimit, in: cache
@@ -92,10 +92,13 @@ extension CacheRows {
     /// The file is never overwritten then: who has it open goes on reading the old bytes after the entry is replaced.
     package func filePath(_ key: StoredKey) throws(StoreError) -> String? {
         var facts = try facts(key)
-        while let file = facts?.file, let path = try store.files?.handOut(file) {
-            let now = try self.facts(key)
-            if now?.file == file { return path }
-            facts = now
+        while let found = facts, let file = found.file {
+            let path = try store.files?.handOut(file)
+            facts = try self.facts(key)
+            // The file of an older row may be gone.
+            if facts?.file != file { continue }
+            if path == nil { _ = discardDamaged(found) }
+            return path
         }
         return nil
     }
@@ -137,14 +140,16 @@ extension CacheRows {
     /// The number of rows of a page.
     package static let pageLimit = 256
 
-    /// Returns the page of keys after a key, or the first page, without reading the rows.
+    /// Returns the page of keys after a position, or the first page, without reading the rows.
     package func keys(
-        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit
+        _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredKey> {
         var page = Page<StoredKey>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             page.rows = []
-            page.next = try connection.page(SQL.keyPages, keyColumn: 0, range, after: last, limit, in: cache) {
+            page.next = try connection.page(
+                SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit, in: cache
+            ) {
                 key, _ in
                 page.rows.append(key)
             }
@@ -152,9 +157,10 @@ extension CacheRows {
         return page
     }
 
-    /// Returns the page of facts after a key, or the first page, without reading the payloads.
+    /// Returns the page of facts after a position, or the first page, without reading the payloads.
     package func facts(
-        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit, withAccess: Bool = false
+        _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
+        withAccess: Bool = false
     ) throws(StoreError) -> Page<RowFacts> {
         var page = Page<RowFacts>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
@@ -169,9 +175,10 @@ extension CacheRows {
         return page
     }
 
-    /// Returns the page of entries after a key, or the first page, without those that are damaged.
+    /// Returns the page of entries after a position, or the first page, without those that are damaged.
     package func rows(
-        _ range: KeyRange = KeyRange(), after last: StoredKey? = nil, limit: Int = pageLimit, withAccess: Bool = false
+        _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
+        withAccess: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in

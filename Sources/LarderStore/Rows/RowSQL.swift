@@ -10,7 +10,7 @@ extension SQL {
     static let readRow = SQL("SELECT \(facts), payload FROM entry WHERE cache = ?1 AND key = ?2")
 
     // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
-    static let keyPages = pages("key")
+    static let keyPages = pages("key, id")
     static let factPages = pages("\(facts), key")
     static let rowPages = pages("\(facts), payload, key")
     /// The statements of pages, which tests explain: keys, facts, rows.

@@ -53,7 +53,11 @@ extension Store {
     /// Stamps the accesses, as far as the grain asks for it.
     package func flush() throws(StoreError) {
         if isReadOnly { throw .readOnly }
-        try writer.runBatch { try $0.stampAccesses(isExact: false) }
+        let now = time.now()
+        try writer.runBatch { state in
+            state.now = now
+            try state.stampAccesses(isExact: false)
+        }
     }
 
     /// Removes all entries of all caches.

@@ -113,7 +113,7 @@ final class Upkeep: Sendable {
             try writer.database.files?.emptyPool()
             let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
-            try writer.read { $0.copyLog() }
+            try writer.read { if $0.logPages < 10 { $0.copyLog() } else { _ = try $0.emptyLog() } }
             report.freedBytes = max(0, size - (try writer.read { $0.connection.fileSize }))
         } else {
             try writer.read { if $0.logPages >= 100 { $0.copyLog() } }
@@ -150,7 +150,10 @@ final class Upkeep: Sendable {
     }
 
     private func stampAccesses() throws(StoreError) {
-        let accesses = try writer.read { $0.takeAccesses(isExact: false) }
+        let now = time.now()
+        let accesses = try writer.read {
+            $0.now = now; return $0.takeAccesses(isExact: false)
+        }
         for batch in accesses.batches() { try writer.runBatch { try $0.stamp(batch, isExact: false) } }
     }
 

@@ -5,7 +5,7 @@ package struct Access: Sendable {
     let id: Int64
     fileprivate(set) var revision: Int64
     /// Milliseconds since 1970.
-    let moment: Int64
+    fileprivate(set) var moment: Int64
     /// The place in the order of use.
     ///
     /// It is on the scale of ids: an entry that was never used stands at its own id.
@@ -61,7 +61,11 @@ package final class Uses: Sendable {
         noted.withLock { noted in
             var access = access
             if let old = noted[access.id], old.revision == access.revision {
-                if old.place > access.place { return false }
+                access.moment = max(access.moment, old.moment)
+                if old.place > access.place {
+                    if old.moment < access.moment { noted[access.id]?.moment = access.moment }
+                    return false
+                }
                 access.isReplacement = access.isReplacement || old.isReplacement
             }
             if noted.count >= 4 * Self.capacity { noted = [:] }
@@ -93,14 +97,17 @@ package final class Uses: Sendable {
 }
 
 /// The memory tier of a cache, as the store calls it.
-///
 package protocol CacheMemory: AnyObject, Sendable {
     /// Called after the commit that removed rows, outside all locks but for that of a running body.
     func rowsWereRemoved(_ rows: [RemovedRow])
     /// Returns the accesses since the last call, the oldest first.
     ///
     /// It is called under the writer's lock, so it takes a leaf lock alone and calls nothing of the store.
-    func takeAccesses() -> [Access]
+    ///
+    /// - Parameter now: A moment that accesses from now on are given which ask for none.
+    func takeAccesses(at now: Int64) -> [Access]
+    /// Called after the file was opened again, outside all locks but for that of a running body.
+    func storeWasReplaced()
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
 }

@@ -32,14 +32,18 @@ extension WriterState {
     /// Holds all limits for upkeep, and returns the number of removed rows.
     func holdLimits(at moment: Int64) throws -> Int {
         try lookUpGenerations()
-        (now, lastWrittenID) = (moment, nil)
+        now = moment
         forgetWaits()
         let before = evictedCount
         if hasLimits { try holdLimits(waiting: busyTimeout) }
         return evictedCount - before
     }
 
-    func forgetWaits() { (unheld, nextRecount, nextSweep, nextSpaceCheck) = ([:], .min, .min, .min) }
+    /// Forgets what limits wait for, and which row was written last.
+    func forgetWaits() {
+        (unheld, nextRecount, nextSweep, nextSpaceCheck) = ([:], .min, .min, .min)
+        lastWrittenID = nil
+    }
 
     /// Returns whether a moment is less than `wait` ahead.
     ///
@@ -72,6 +76,7 @@ extension WriterState {
         {
             return
         }
+        if limits.count == 0 || limits.size == 0 { lastWrittenID = nil }
         try removeExpired(of: caches, waiting)
         let isHeld = try evict(limits.excess(of: try self.totals(of: cache)), from: cache, waiting)
         if !isHeld && unheld[id] == nil { events.append(.limitUnmet(cache: cache?.cache.name)) }

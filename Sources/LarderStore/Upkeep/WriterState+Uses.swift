@@ -17,7 +17,7 @@ extension WriterState {
     /// Notes the accesses that memory has.
     func noteMemory() {
         let all = Array(memories.all.values.joined())
-        uses.note(servedByMemory: all.flatMap { $0.takeAccesses() })
+        uses.note(servedByMemory: all.flatMap { $0.takeAccesses(at: now) })
         releaseLater(all)
     }
 

@@ -44,6 +44,9 @@ extension WriterState {
         case .take(let key):
             outcome.taken = try row(key, in: generation)
             try remove(key, in: generation, &outcome)
+            if outcome.taken == nil && !outcome.rows.isEmpty {
+                events.append(.damagedEntry(cache: generation.cache.name, key: key))
+            }
         case .change(let key, let change, let moment):
             try self.change(key, change, at: moment, in: generation, &outcome)
         case .clear:
@@ -231,7 +234,7 @@ extension WriterState {
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
         case .extendedData(let data):
-            try checkSize(old.payloadSize, data, in: cache)
+            if data?.count ?? 0 > meta.extendedData?.count ?? 0 { try checkSize(old.payloadSize, data, in: cache) }
             meta.extendedData = data
         case .pin(let isPinned): meta.isPinned = isPinned
         case .touch(let moment, let age):
@@ -260,7 +263,14 @@ extension WriterState {
         }
         try insertTags(meta.tags, in: cache.id, id: old.id, revision)
         movedUses.append((old.id, old.revision, revision))
-        if case .touch = change { noteUse(old.id, revision, at: writtenAt) }
+        switch change {
+        case .touch: noteUse(old.id, revision, at: writtenAt)
+        case .extendedData:
+            let accessedAt = max(old.accessedAt, uses.lastAccess(old.id, old.revision) ?? .min)
+            noteUse(old.id, revision, at: max(writtenAt, accessedAt))
+        case .pin: break
+        }
+        lastWrittenID = old.id
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { unheld = [:] }
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)

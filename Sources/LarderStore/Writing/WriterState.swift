@@ -16,6 +16,10 @@ package final class WriterState {
         get { aftermath.events }
         set { aftermath.events = newValue }
     }
+    func noteReplacedFile(_ events: [StoreEvent]) {
+        aftermath.isReplaced = true
+        aftermath.events += events
+    }
     var openedNames: Set<ExactName> = []
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?

@@ -13,7 +13,8 @@ final class Removals: CacheMemory {
             }
         }
     }
-    func takeAccesses() -> [Access] { [] }
+    func storeWasReplaced() {}
+    func takeAccesses(at now: Int64) -> [Access] { [] }
     func takeActivity() -> [Int64: Int64] { [:] }
 }
 
@@ -76,7 +77,7 @@ final class KnownCache {
 
     /// Returns what is wrong with the entries that are there.
     func problems() throws -> [String] {
-        var (found, last): ([Int64: Data], StoredKey?) = ([:], nil)
+        var (found, last): ([Int64: Data], PagePosition?) = ([:], nil)
         repeat {
             let page = try rows.rows(after: last)
             for row in page.rows { if case .integer(let key) = row.facts.key { found[key] = row.payload } }
