@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Entries larger than a whole limit, and rows that cannot be deleted.
+/// Entries larger than a whole limit.
 struct LargestEntryTests {
     private let place: StorePlace
 
@@ -31,8 +31,6 @@ struct LargestEntryTests {
         }
         #expect(many?.code == .tooLarge)
         try expectRefusals(manager, cache, value)
-        #expect(try await cache.value(forKey: 50) { _ in value } == value)
-        #expect(try await !cache.contains(50))
         let left = try await cache.snapshot()
         #expect(left.count == count && left.values.allSatisfy { $0.count == 900 })
         #expect(try place.spilledFiles().isEmpty)
@@ -48,7 +46,6 @@ struct LargestEntryTests {
         let failures = cache.statistics.failures
         cache[3] = value
         #expect(cache.statistics.failures == failures + 1)
-        #expect(try cache.value(forKey: 60) { _ in value } == value)
     }
 
     @Test func `an entry that a later limit makes too large can be changed, and leaves by eviction`() throws {
@@ -61,37 +58,5 @@ struct LargestEntryTests {
         #expect(try cache.setPinned(false, forKey: 1))
         try cache.setValue(Data(count: 50), forKey: 2)
         #expect(Array(cache.keys) == [2])
-    }
-
-    // case 334
-    @Test func `a row that cannot be deleted keeps no other from being evicted`() throws {
-        let manager = try place.manager()
-        let cache = try cache(manager)
-        for key in 0..<50 { try cache.setValue(Data(count: 100), forKey: key) }
-        do {
-            var shell = try Intruder(place.url)
-            try shell.execute(
-                """
-                CREATE TRIGGER stays BEFORE DELETE ON entry WHEN old.key IN (0, 3)
-                BEGIN SELECT RAISE(ABORT, 'it stays'); END
-                """)
-        }
-        try cache.disk.setLimits(DiskLimits(countLimit: 20))
-        #expect(try cache.count == 20 && cache.contains(0) && cache.contains(3) && !cache.contains(1))
-        for key in 50..<100 { try cache.setValue(Data(count: 100), forKey: key) }
-        #expect(try (20...22).contains(cache.count))
-        #expect(try cache.trim(toCount: 5) > 0)
-        #expect(try cache.count == 5 && cache.contains(0) && cache.contains(3))
-        #expect(try cache.trim(toSize: 0) == 3)
-        #expect(Array(cache.keys) == [0, 3])
-        place.time.advance(by: .seconds(7200))
-        for _ in 0..<2 {
-            #expect(try cache.removeExpired() == 0)
-            try manager.maintain()
-            try manager.flush()
-        }
-        // It can be written all the same.
-        cache[0] = Data(count: 5)
-        #expect(cache[0]?.count == 5)
     }
 }

@@ -142,7 +142,7 @@ struct DeciderTests {
         let task = cache.evict(every: interval, where: { _ in true })
         let event = await events.next()
         #expect(event.map { "\($0.kind)" } == "writeFailed")
-        #expect(event?.message.contains("the interval of a decider is \(interval)") == true)
+        #expect(event?.message.contains("The interval of an eviction is \(interval)") == true)
         bench.time.advance(by: .seconds(100))
         #expect(cache[1] == "1")
         task.cancel()
