@@ -1,5 +1,5 @@
 internal import Foundation
-internal import LarderStore
+public import LarderStore
 internal import Synchronization
 
 /// The read path: memory, else the disk.
@@ -76,6 +76,7 @@ extension Cache {
     /// Returns the value in a row.
     ///
     /// A value that does not decode is reported, and its row deleted in the background if the options say so.
+    @inlinable
     func decode(_ row: StoredRow) throws(CacheError) -> Value {
         do throws(CacheError) {
             return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
@@ -85,6 +86,7 @@ extension Cache {
         }
     }
 
+    @usableFromInline
     func noteUndecodable(_ facts: RowFacts, _ error: CacheError) {
         if undecodable == .drop { rows.removeLater(facts) }
         shared.copies.count { $0.failures += 1 }

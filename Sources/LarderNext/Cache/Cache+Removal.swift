@@ -18,11 +18,10 @@ extension Cache {
     ) throws -> Int {
         var pages = RowPages(withAccess: true)
         return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
-            try pages.next(of: rows)
+            try pages.nextRows(of: rows)
         } choose: { row in
-            guard let key = key(of: row.facts), let value = valueOrReported(of: row) else { return nil }
-            let found = EntryIteration<Key, Value>.Found(key: key, value: value, row: row)
-            return try shouldRemove(found.entry) ? row.facts : nil
+            guard let (key, value) = decoded(row) else { return nil }
+            return try shouldRemove(CacheEntry(key, value, row)) ? row.facts : nil
         } end: {
             $0.facts.end
         }
@@ -43,9 +42,9 @@ extension Cache {
         _ cause: RemovedRow.Cause, whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool,
         while goesOn: () -> Bool = { true }
     ) throws -> Int {
-        var pages = FactPages(withAccess: true)
+        var pages = RowPages(withAccess: true)
         return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
-            try pages.next(of: rows)
+            try pages.nextFacts(of: rows)
         } choose: { facts in
             guard let key = key(of: facts) else { return nil }
             return try shouldRemove(key, EntryMetadata(facts)) ? facts : nil
@@ -95,9 +94,9 @@ extension Cache {
         return try throwing("remove expired entries") { () throws(StoreError) in
             let now = rows.store.time.now()
             guard try rows.mayHaveExpired(at: now) else { return 0 }
-            var (pages, count) = (FactPages(), 0)
+            var (pages, count) = (RowPages(), 0)
             while !pages.isDone {
-                count += try rows.remove(try pages.next(of: rows).filter { $0.end < now }, .expired)
+                count += try rows.remove(try pages.nextFacts(of: rows).filter { $0.end < now }, .expired)
             }
             return count
         }
@@ -187,20 +186,5 @@ extension Cache {
             }
         }
         return entries
-    }
-}
-
-/// The pages of facts that a removal reads.
-private struct FactPages {
-    var withAccess = false
-    private var last: PagePosition?
-    private(set) var isDone = false
-
-    init(withAccess: Bool = false) { self.withAccess = withAccess }
-
-    mutating func next(of rows: CacheRows) throws(StoreError) -> [RowFacts] {
-        let page = try rows.facts(after: last, withAccess: withAccess)
-        (last, isDone) = (page.next, page.next == nil)
-        return page.rows
     }
 }

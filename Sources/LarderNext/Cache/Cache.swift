@@ -27,7 +27,7 @@ public import Synchronization
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let shared: SharedCache<Key, Value>
     @usableFromInline let rows: CacheRows
-    let codec: ValueCodec<Value>
+    @usableFromInline let codec: ValueCodec<Value>
     let undecodable: UndecodablePolicy
     let fileName: (@Sendable (String) -> String)?
 

@@ -1,4 +1,4 @@
-internal import LarderStore
+public import LarderStore
 
 extension Cache: Sequence {
     /// An iteration over the entries of a cache, in the order of keys.
@@ -9,15 +9,21 @@ extension Cache: Sequence {
     ///
     /// If a read fails, the iteration ends, and the failure goes to the log, the events and the statistics.
     public struct Iterator: IteratorProtocol, Sendable {
-        private var entries: EntryIteration<Key, Value>
+        @usableFromInline let cache: Cache<Key, Value>
+        @usableFromInline var rows: PagedIteration<StoredRow>
 
-        init(_ cache: Cache<Key, Value>) { entries = EntryIteration(cache) }
+        @usableFromInline init(_ cache: Cache<Key, Value>) { (self.cache, rows) = (cache, cache.rowIteration()) }
 
         /// Returns the next entry, or nil at the end and from then on.
-        public mutating func next() -> (key: Key, value: Value)? { entries.next().map { ($0.key, $0.value) } }
+        @inlinable
+        public mutating func next() -> (key: Key, value: Value)? {
+            while let row = rows.next() { if let entry = cache.decoded(row) { return entry } }
+            return nil
+        }
     }
 
     /// Starts an iteration over the entries, in the order of keys.
+    @inlinable
     public func makeIterator() -> Iterator { Iterator(self) }
 
     /// Returns the values of all entries that may be served, by key, at one moment.
@@ -64,15 +70,17 @@ public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Send
     init(_ cache: Cache<Key, Value>) { self.cache = cache }
 
     /// Starts an iteration over the entries.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(entries: EntryIteration(cache)) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(cache: cache, rows: cache.rowIteration()) }
 
     /// An iteration over the entries.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
-        fileprivate var entries: EntryIteration<Key, Value>
+        fileprivate let cache: Cache<Key, Value>
+        fileprivate var rows: PagedIteration<StoredRow>
 
         /// Returns the next entry, or nil at the end.
         public mutating func next() async throws -> (key: Key, value: Value)? {
-            try await entries.next().map { ($0.key, $0.value) }
+            while let row = try await rows.next(of: cache) { if let entry = cache.decoded(row) { return entry } }
+            return nil
         }
     }
 }
@@ -81,21 +89,25 @@ public struct AsyncCacheSequence<Key: Codable & Hashable & Sendable, Value: Send
 ///
 /// An iteration is as one over the cache itself, see ``Cache/Iterator``.
 public struct CacheValues<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
-    private let cache: Cache<Key, Value>
+    @usableFromInline let cache: Cache<Key, Value>
 
-    init(_ cache: Cache<Key, Value>) { self.cache = cache }
+    @usableFromInline init(_ cache: Cache<Key, Value>) { self.cache = cache }
 
     /// The number of values, see ``Cache/count``.
     public var count: Int { get throws(CacheError) { try cache.count } }
 
     /// Starts an iteration over the values.
-    public func makeIterator() -> Iterator { Iterator(entries: EntryIteration(cache)) }
+    @inlinable
+    public func makeIterator() -> Iterator { Iterator(entries: cache.makeIterator()) }
 
     /// An iteration over the values.
     public struct Iterator: IteratorProtocol, Sendable {
-        fileprivate var entries: EntryIteration<Key, Value>
+        @usableFromInline var entries: Cache<Key, Value>.Iterator
+
+        @usableFromInline init(entries: Cache<Key, Value>.Iterator) { self.entries = entries }
 
         /// Returns the next value, or nil at the end.
+        @inlinable
         public mutating func next() -> Value? { entries.next()?.value }
     }
 }

@@ -24,24 +24,24 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
 
     /// Starts an iteration, in the order of this moment.
     public func makeIterator() -> Iterator {
-        Iterator(entries: cache.entries(order, isDescending, prefix), prefix: prefix, rest: limit ?? .max)
+        let range = KeyRange(prefix: prefix, isDescending: isDescending)
+        return Iterator(cache: cache, rows: cache.rowIteration(order, range, limit ?? .max), rest: limit ?? .max)
     }
 
     /// An iteration over entries in an order.
     public struct Iterator: IteratorProtocol, Sendable {
+        fileprivate let cache: Cache<Key, Value>
         /// Nil if the order could not be read.
-        fileprivate var entries: EntryIteration<Key, Value>?
-        fileprivate let prefix: String?
+        fileprivate var rows: PagedIteration<StoredRow>?
         fileprivate var rest: Int
 
         /// Returns the next entry, or nil at the end.
         public mutating func next() -> CacheEntry<Key, Value>? {
-            while rest > 0, let found = entries?.next() {
-                if let prefix, !found.row.facts.key.hasPrefix(prefix) { continue }
+            while rest > 0, let row = rows?.next() {
+                guard let (key, value) = cache.decoded(row) else { continue }
                 rest -= 1
-                return found.entry
+                return CacheEntry(key, value, row)
             }
-            rest = 0
             return nil
         }
     }
@@ -68,33 +68,27 @@ extension Cache {
             limit: limit)
     }
 
-    fileprivate func entries(
-        _ order: EntryOrder, _ isDescending: Bool, _ prefix: String?
-    ) -> EntryIteration<Key, Value>? {
+    fileprivate func rowIteration(
+        _ order: EntryOrder, _ range: KeyRange, _ limit: Int
+    ) -> PagedIteration<StoredRow>? {
         shared.copies.noteAccesses()
-        let rowOrder: RowOrder
-        switch order {
-        case .key:
-            return EntryIteration(
-                self, RowPages(KeyRange(prefix: prefix, isDescending: isDescending), withAccess: true))
-        case .written: rowOrder = .written
-        case .accessed: rowOrder = .accessed
-        case .size: rowOrder = .size
-        }
-        do throws(CacheError) {
-            let list = try throwing("list the entries") { () throws(StoreError) in
-                try rows.list(rowOrder, isDescending: isDescending)
+        let rowOrder: RowOrder? =
+            switch order {
+            case .key: nil
+            case .written: .written
+            case .accessed: .accessed
+            case .size: .size
             }
-            return EntryIteration(self, RowPages(list))
+        do throws(CacheError) {
+            let list = try throwing("list the entries") { () throws(StoreError) -> RowList? in
+                try rowOrder.map { order throws(StoreError) in
+                    try rows.list(order, isDescending: range.isDescending)
+                }
+            }
+            return rowIteration(RowPages(range, list, limit: limit, withAccess: true))
         } catch {
             reportEndedIteration(error)
             return nil
         }
-    }
-}
-
-extension StoredKey {
-    fileprivate func hasPrefix(_ prefix: String) -> Bool {
-        if case .text(let text) = self { text.utf8.starts(with: prefix.utf8) } else { false }
     }
 }

@@ -1,69 +1,63 @@
-internal import LarderStore
+public import LarderStore
 
 /// The keys of a cache, in their order; no value is read.
 ///
 /// An iteration is as one over the cache itself, see ``Cache/Iterator``.
 public struct CacheKeys<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
-    private let cache: Cache<Key, Value>
+    @usableFromInline let cache: Cache<Key, Value>
 
-    init(_ cache: Cache<Key, Value>) { self.cache = cache }
+    @usableFromInline init(_ cache: Cache<Key, Value>) { self.cache = cache }
 
     /// The number of keys, see ``Cache/count``.
     public var count: Int { get throws(CacheError) { try cache.count } }
 
     /// Starts an iteration over the keys.
-    public func makeIterator() -> Iterator { Iterator(cache) }
+    @inlinable
+    public func makeIterator() -> Iterator { Iterator(keys: cache.keyIteration()) }
 
     /// An iteration over the keys.
     public struct Iterator: IteratorProtocol, Sendable {
-        private let cache: Cache<Key, Value>
-        private var page: ArraySlice<StoredKey> = []
-        private var last: PagePosition?
-        private var isDone = false
+        @usableFromInline var keys: PagedIteration<Key>
 
-        init(_ cache: Cache<Key, Value>) { self.cache = cache }
+        @usableFromInline init(keys: PagedIteration<Key>) { self.keys = keys }
 
         /// Returns the next key, or nil at the end and from then on.
-        public mutating func next() -> Key? {
-            while true {
-                while let stored = page.popFirst() {
-                    do throws(CacheError) {
-                        return try cache.shared.keyCodec.key(stored, cache: cache.name)
-                    } catch {
-                        cache.removeUndecodable(stored, error)
-                    }
-                }
-                if isDone { return nil }
-                do throws(CacheError) {
-                    try turnPage()
-                } catch {
-                    isDone = true
-                    cache.reportEndedIteration(error)
-                }
-            }
-        }
-
-        /// Reads the next page: the keys alone, or with their ages if some can have expired.
-        private mutating func turnPage() throws(CacheError) {
-            let (cache, last) = (cache, last)
-            let now = cache.rows.store.time.now()
-            let (keys, next) = try cache.throwing("read keys") {
-                () throws(StoreError) -> ([StoredKey], PagePosition?) in
-                if try cache.rows.mayHaveExpired(at: now) {
-                    let page = try cache.rows.facts(after: last)
-                    return (page.rows.filter { $0.end >= now }.map(\.key), page.next)
-                }
-                let page = try cache.rows.keys(after: last)
-                return (page.rows, page.next)
-            }
-            (page, self.last, isDone) = (keys[...], next, next == nil)
-        }
+        @inlinable
+        public mutating func next() -> Key? { keys.next() }
     }
 }
 
 extension Cache {
+    @inlinable
+    func keyIteration() -> PagedIteration<Key> {
+        PagedIteration(RowPages(), report: reportEndedIteration) { [self] pages throws(CacheError) in
+            let stored = try readKeys(&pages)
+            var page: [Key] = []
+            page.reserveCapacity(stored.count)
+            for key in stored {
+                do throws(CacheError) {
+                    page.append(try shared.keyCodec.key(key, cache: name))
+                } catch {
+                    removeUndecodable(key, error)
+                }
+            }
+            return page
+        }
+    }
+
+    /// Returns the next page: the keys alone, or with their ages if some can have expired.
+    @usableFromInline
+    func readKeys(_ pages: inout RowPages) throws(CacheError) -> [StoredKey] {
+        let now = rows.store.time.now()
+        return try throwing("read keys") { () throws(StoreError) in
+            guard try rows.mayHaveExpired(at: now) else { return try pages.nextKeys(of: rows) }
+            return try pages.nextFacts(of: rows).filter { $0.end >= now }.map(\.key)
+        }
+    }
+
     /// Treats a row whose key does not decode as one whose value does not.
-    fileprivate func removeUndecodable(_ stored: StoredKey, _ error: CacheError) {
+    @usableFromInline
+    func removeUndecodable(_ stored: StoredKey, _ error: CacheError) {
         do throws(StoreError) { if let facts = try rows.facts(stored) { noteUndecodable(facts, error) } } catch {}
     }
 }

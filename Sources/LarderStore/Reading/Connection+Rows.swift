@@ -147,21 +147,24 @@ extension Statement {
     /// The facts of a row.
     ///
     /// Damaged attributes count as none, and do not fit the checksum.
-    func facts(_ key: StoredKey, by rule: AgeRule) -> RowFacts {
+    func facts(_ key: StoredKey, by rule: AgeRule) -> RowFacts { facts(key, by: rule, packedMeta) }
+
+    private func facts(_ key: StoredKey, by rule: AgeRule, _ meta: Data?) -> RowFacts {
         RowFacts(
             key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
             expiresAt: number(3),
             payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
-            meta: RowMeta(packed: packedMeta) ?? RowMeta(), rule: rule)
+            meta: RowMeta(packed: meta) ?? RowMeta(), rule: rule)
     }
 
     /// The facts and the payload of a row, and whether they fit its checksum.
     ///
     /// The payload of a value file is missing.
     func storedRow(_ key: StoredKey, in cache: Generation) -> StoredRow {
-        let facts = facts(key, by: cache.rule)
+        let meta = packedMeta
+        let facts = facts(key, by: cache.rule, meta)
         let columns = RowChecksum.ofColumns(
-            cache: cache.id, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: packedMeta)
+            cache: cache.id, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: meta)
         let checksum = int64(7) ^ columns
         if facts.file != nil { return StoredRow(facts: facts, payload: Data(), fileChecksum: checksum) }
         let payload = data(8)

@@ -19,15 +19,18 @@ package struct PagePosition: Hashable, Sendable {
 extension Connection {
     /// Reads a page in the order of keys, and returns where the next one begins.
     ///
-    /// - Parameter statements: One for each `KeyRange.Start`.
+    /// - Parameters:
+    ///   - statements: One for each `KeyRange.Start`.
+    ///   - withoutIDs: Those that are run instead where no row can be newer than the iteration.
     mutating func page(
-        _ statements: [SQL], keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange, after last: PagePosition?,
-        _ limit: Int, in cache: Generation,
+        _ statements: [SQL], withoutIDs: [SQL]? = nil, keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange,
+        after last: PagePosition?, _ limit: Int, in cache: Generation,
         _ body: (StoredKey, borrowing Statement) -> Void
     ) throws(SQLiteError) -> PagePosition? {
-        var highestID = last?.highestID
-        if highestID == nil { highestID = try number(.highestID) }
-        let newest = highestID ?? .min
+        let highestID = try number(.highestID) ?? .min
+        let newest = last?.highestID ?? highestID
+        let mayBeNewer = newest < highestID
+        let statements = mayBeNewer ? statements : withoutIDs ?? statements
         let (start, bound) = range.start(after: last?.key)
         return try with(statements[start.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -41,7 +44,7 @@ extension Connection {
             while try row.step() {
                 let key = row.key(keyColumn)
                 guard range.contains(key) else { return nil }
-                if row.int64(idColumn) <= newest { body(key, row) }
+                if !mayBeNewer || row.int64(idColumn) <= newest { body(key, row) }
                 count += 1
                 if count == limit { next = key }
             }

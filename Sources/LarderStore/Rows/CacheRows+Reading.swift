@@ -146,13 +146,16 @@ extension CacheRows {
     ) throws(StoreError) -> Page<StoredKey> {
         var page = Page<StoredKey>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            page.rows = []
+            var keys: [StoredKey] = []
+            keys.reserveCapacity(limit)
             page.next = try connection.page(
-                SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit, in: cache
+                SQL.keyPagesWithIDs, withoutIDs: SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit,
+                in: cache
             ) {
                 key, _ in
-                page.rows.append(key)
+                keys.append(key)
             }
+            page.rows = keys
         }
         return page
     }
@@ -182,13 +185,15 @@ extension CacheRows {
     ) throws(StoreError) -> Page<StoredRow> {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
-            page.rows = []
+            var rows: [StoredRow] = []
+            rows.reserveCapacity(limit)
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
-                page.rows.append($1.storedRow($0, in: cache))
+                rows.append($1.storedRow($0, in: cache))
             }
-            for index in page.rows.indices {
-                try connection.addAccess(to: &page.rows[index].facts, store.uses, always: withAccess)
+            for index in rows.indices where withAccess || rows[index].facts.slidingAge != nil {
+                try connection.addAccess(to: &rows[index].facts, store.uses, always: withAccess)
             }
+            page.rows = rows
         }
         page.rows = try complete(page.rows)
         return page

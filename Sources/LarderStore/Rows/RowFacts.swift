@@ -1,8 +1,9 @@
-package import Foundation
+public import Foundation
 
 /// A row without its payload.
+@usableFromInline
 package struct RowFacts: Sendable {
-    package let key: StoredKey
+    @usableFromInline package let key: StoredKey
     package let id: Int64
     package let revision: Int64
     package let writtenAt: Int64
@@ -12,7 +13,7 @@ package struct RowFacts: Sendable {
     package let file: String?
     package let meta: RowMeta
     /// The last moment at which the entry is served; `.max` if it never expires.
-    package private(set) var end: Int64
+    @usableFromInline package private(set) var end: Int64
     /// The milliseconds by which each access moves the end; nil if none does.
     package let slidingAge: Int64?
     /// The moment of the last access, if it was looked up.
@@ -49,9 +50,10 @@ package struct RowFacts: Sendable {
 }
 
 /// A row with its payload.
+@usableFromInline
 package struct StoredRow: Sendable {
-    package internal(set) var facts: RowFacts
-    package let payload: Data
+    @usableFromInline package internal(set) var facts: RowFacts
+    @usableFromInline package let payload: Data
     /// What the hash of the file has to be; nil if the payload was in the row.
     var fileChecksum: Int64?
     /// A Boolean value that indicates whether a payload in the row fits the checksum.

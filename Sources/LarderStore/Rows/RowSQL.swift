@@ -10,11 +10,12 @@ extension SQL {
     static let readRow = SQL("SELECT \(facts), payload FROM entry WHERE cache = ?1 AND key = ?2")
 
     // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
-    static let keyPages = pages("key, id")
+    static let keyPages = pages("key")
+    static let keyPagesWithIDs = pages("key, id")
     static let factPages = pages("\(facts), key")
     static let rowPages = pages("\(facts), payload, key")
     /// The statements of pages, which tests explain: keys, facts, rows.
-    package static var pageTexts: [String] { (keyPages + factPages + rowPages).map(\.text) }
+    package static var pageTexts: [String] { (keyPages + keyPagesWithIDs + factPages + rowPages).map(\.text) }
     private static func pages(_ columns: String) -> [SQL] {
         ["key >= ?3 ORDER BY key", "key > ?3 ORDER BY key", "key < ?3 ORDER BY key DESC", "true ORDER BY key DESC"].map
         {

@@ -1,0 +1,56 @@
+internal import LarderStore
+
+/// The pages that an iteration reads, in the order of keys or of a list.
+@usableFromInline
+struct RowPages: Sendable {
+    private let range: KeyRange
+    private let withAccess: Bool
+    private var list: (rows: RowList, position: Int)?
+    private var last: PagePosition?
+    private(set) var isDone = false
+    /// The number of rows of the next page, which comes to about a megabyte.
+    private var limit: Int
+
+    @usableFromInline init() { self.init(withAccess: false) }
+
+    /// - Parameters:
+    ///   - list: The order; nil for that of keys.
+    ///   - limit: The greatest number of rows that are wanted.
+    ///   - withAccess: A Boolean value that indicates whether last accesses are looked up for all rows.
+    init(_ range: KeyRange = KeyRange(), _ list: RowList? = nil, limit: Int = .max, withAccess: Bool) {
+        (self.range, self.withAccess) = (range, withAccess)
+        self.list = list.map { ($0, 0) }
+        self.limit = max(1, min(limit, 16))
+    }
+
+    /// Reads the next page of rows.
+    mutating func nextRows(of rows: CacheRows) throws(StoreError) -> [StoredRow] {
+        let page: [StoredRow]
+        if let (list, position) = list {
+            let end = min(list.count, position + limit)
+            page = try rows.rows(list, position..<end).filter { range.contains($0.facts.key) }
+            self.list = (list, end)
+            isDone = end == list.count
+        } else {
+            page = take(try rows.rows(range, after: last, limit: limit, withAccess: withAccess))
+        }
+        let size = page.reduce(1) { $0 + $1.payload.count } / max(1, page.count)
+        limit = max(1, min(CacheRows.pageLimit, (1 << 20) / (size + 1)))
+        return page
+    }
+
+    /// Reads the next page of facts, without the payloads.
+    mutating func nextFacts(of rows: CacheRows) throws(StoreError) -> [RowFacts] {
+        take(try rows.facts(range, after: last, withAccess: withAccess))
+    }
+
+    /// Reads the next page of keys alone.
+    mutating func nextKeys(of rows: CacheRows) throws(StoreError) -> [StoredKey] {
+        take(try rows.keys(range, after: last, limit: 4 * CacheRows.pageLimit))
+    }
+
+    private mutating func take<Row>(_ page: Page<Row>) -> [Row] {
+        (last, isDone) = (page.next, page.next == nil)
+        return page.rows
+    }
+}
