@@ -3,18 +3,27 @@ internal import LarderStore
 
 /// The reads for tasks.
 ///
-/// What memory has is returned at once. Other reads run on threads that may wait for the disk.
+/// `value(forKey:)` returns a value in memory at once. Other reads run on threads that may wait for the disk.
 ///
-/// At the top level of a `main.swift` the compiler takes the synchronous forms, with `await` or without: call the
-/// asynchronous ones in a function.
+/// At the top level of a `main.swift`, the compiler chooses the synchronous forms even with `await`. Call the
+/// asynchronous forms in a function.
 extension Cache {
-    /// Returns the value of a key; see the synchronous form.
+    /// Returns the value of a key; nil if there is none that may be served.
+    ///
+    /// A value in memory is returned at once. The read counts as access.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
         if let value = hit(key) { return value }
         return try await reading { () throws(CacheError) in try self.find(key) }
     }
 
-    /// Returns the entry of a key; see the synchronous form.
+    /// Returns the entry of a key: the value and everything that is stored with it.
+    ///
+    /// The entry is read from the disk, and the read counts as access unless the entry has expired. An expired entry
+    /// that is still stored is returned if `allowingExpired` is true.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) async throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -23,22 +32,39 @@ extension Cache {
         }
     }
 
-    /// Returns what is known of an entry; see the synchronous form.
+    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
+    ///
+    /// The read doesn't count as access.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
     public func metadata(forKey key: Key) async throws(CacheError) -> EntryMetadata? {
         try await reading { () throws(CacheError) in try self.metadata(forKey: key) }
     }
 
-    /// Returns the bytes that are stored with a value; see the synchronous form.
+    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
+    ///
+    /// The read doesn't count as access.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
     public func extendedData(forKey key: Key) async throws(CacheError) -> Data? {
         try await reading { () throws(CacheError) in try self.extendedData(forKey: key) }
     }
 
-    /// Returns whether a key has a value that may be served; see the synchronous form.
+    /// Returns whether a key has a value that may be served, without decoding the value.
+    ///
+    /// The look-up doesn't count as access.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
     public func contains(_ key: Key) async throws(CacheError) -> Bool {
         try await reading { () throws(CacheError) in try self.contains(key) }
     }
 
-    /// Returns the values of those keys that have one; see the synchronous form.
+    /// Returns the values of the given keys that have one, at one moment.
+    ///
+    /// Each value that is returned counts as accessed. A value that does not decode is left out, and an event reports
+    /// it.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
     public func values(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: Value] {
         let keys = Array(keys)
         return try await reading { () throws(CacheError) in try self.find(keys) }
@@ -48,7 +74,7 @@ extension Cache {
     func reading<R: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // In memory a read waits for the writer.
+        // A read of a store in memory waits for the writer, so it would hold one of the few threads.
         rows.store.path == nil ? try await offload(work) : try await Workers.run(work)
     }
 }

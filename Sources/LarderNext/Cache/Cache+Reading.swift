@@ -5,12 +5,13 @@ internal import Synchronization
 extension Cache {
     /// Returns the entry of a key: the value and everything that is stored with it.
     ///
-    /// It is read from the disk, and counts as access unless it has expired.
+    /// The entry is read from the disk, and the read counts as access unless the entry has expired.
     ///
     /// - Parameters:
     ///   - key: The key.
     ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
-    /// - Throws: As ``value(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`,
+    ///   `.reentrant`.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -40,7 +41,9 @@ extension Cache {
             isExpired: isExpired)
     }
 
-    /// Returns what is known of an entry, without reading its value; nil if there is none that may be served.
+    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
+    ///
+    /// The read doesn't count as access.
     ///
     /// - Parameter key: The key.
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
@@ -56,28 +59,29 @@ extension Cache {
 
     /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
     ///
-    /// It does not count as access.
+    /// The read doesn't count as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``metadata(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
         try liveFacts(key)?.meta.extendedData
     }
 
-    /// Returns whether a key has a value that may be served, as far as that is known without decoding it.
+    /// Returns whether a key has a value that may be served, without decoding the value.
     ///
-    /// It does not count as access.
+    /// The look-up doesn't count as access. A value that does not decode counts until its row is deleted.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``metadata(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try liveFacts(key) != nil }
 
-    /// Returns the values of those keys that have one, at one moment.
+    /// Returns the values of the given keys that have one, at one moment.
     ///
-    /// A value that does not decode is left out.
+    /// Each value that is returned counts as accessed. A value that does not decode is left out, and an event reports
+    /// it.
     ///
     /// - Parameter keys: The keys.
-    /// - Throws: As ``metadata(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
     /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
@@ -109,7 +113,7 @@ extension Cache {
 
     /// The number of entries that may be served.
     ///
-    /// It is known while nothing can have expired, or else the ages are read.
+    /// While no entry can have expired, the store usually knows the number. Otherwise the ages of all entries are read.
     public var count: Int {
         get throws(CacheError) {
             try Int(
@@ -120,28 +124,30 @@ extension Cache {
     /// A Boolean value that indicates whether no entry may be served.
     public var isEmpty: Bool { get throws(CacheError) { try count == 0 } }
 
-    /// The bytes of the payloads and extended data of all entries, including expired ones that are still stored.
+    /// The number of bytes of the payloads and extended data of all entries, including expired ones that are still
+    /// stored.
     public var sizeOnDisk: Int64 {
         get throws(CacheError) { try throwing("measure the cache") { () throws(StoreError) in try rows.totals() }.size }
     }
 
-    /// What has happened in this process since the cache was opened.
+    /// The counters of the cache since it was opened by this manager, or since ``resetStatistics()``.
     public var statistics: CacheStatistics {
         CacheStatistics(shared.copies.state.withLock { $0.counts.since($0.resetCounts) })
     }
 
-    /// Counts from zero.
+    /// Sets the counters of ``statistics`` to zero.
     public func resetStatistics() { shared.copies.state.withLock { $0.resetCounts = $0.counts } }
 }
 
 extension Cache {
-    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be served.
+    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
+    /// served.
     ///
-    /// It counts as access. The file is there until the key is written or removed, and who has it open by then goes on
-    /// reading the old bytes. It is read-only, and only the store may change or delete it.
+    /// The call counts as access. The file exists until the entry is replaced or deleted. A program that still has
+    /// it open then goes on reading the old bytes. The file is read-only, and only the store may change or delete it.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``metadata(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
         let stored = try stored(key)
         let now = rows.store.time.now()
@@ -154,7 +160,13 @@ extension Cache {
         }
     }
 
-    /// Returns the file of a key's payload, for a task; see the synchronous form.
+    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
+    /// served.
+    ///
+    /// The call counts as access. The file exists until the entry is replaced or deleted, and only the store may
+    /// change or delete it.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
         try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }

@@ -1,12 +1,14 @@
 internal import LarderStore
 
 extension Cache {
-    /// Removes the entries that a predicate chooses, each unless it was written since the predicate saw it.
+    /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
     ///
-    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache, and may throw; what it has chosen before
-    ///   is removed then.
+    /// Expired entries are left out. The reads don't count as access.
+    ///
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
+    ///   has chosen until then are removed.
     /// - Returns: The number of removed entries.
-    /// - Throws: What the predicate throws, or a ``CacheError``.
+    /// - Throws: The error of the predicate, or a ``CacheError``.
     @discardableResult
     public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
         try removeEntries(.removed, where: shouldRemove)
@@ -27,12 +29,15 @@ extension Cache {
         }
     }
 
-    /// Removes the entries that a predicate chooses by key and metadata; no value is read.
+    /// Removes the entries that a predicate chooses by key and metadata, without reading values.
     ///
-    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache, and may throw; what it has chosen before
-    ///   is removed then.
+    /// Expired entries are left out, and so are those that are written after the predicate was called. The reads don't
+    /// count as access.
+    ///
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
+    ///   has chosen until then are removed.
     /// - Returns: The number of removed entries.
-    /// - Throws: What the predicate throws, or a ``CacheError``.
+    /// - Throws: The error of the predicate, or a ``CacheError``.
     @discardableResult
     public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
         try removeEntries(.removed, whereMetadata: shouldRemove)
@@ -84,10 +89,11 @@ extension Cache {
         try throwing(action) { () throws(StoreError) in try rows.requireWritable() }
     }
 
-    /// Removes all expired entries, including those that are kept for later.
+    /// Removes all expired entries, including those that ``CacheOptions/keepsExpired`` keeps.
     ///
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func removeExpired() throws(CacheError) -> Int {
         try checkCurrent("remove expired entries")
@@ -102,25 +108,27 @@ extension Cache {
         }
     }
 
-    /// Removes expired entries, then the least recently used, until at most so many are left.
+    /// Removes expired entries, then the least recently used, until at most `count` entries are left.
     ///
-    /// Pinned entries stay. A negative number counts as 0.
+    /// Pinned entries stay.
     ///
-    /// - Parameter count: The number of entries.
+    /// - Parameter count: The number of entries; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int {
         try trim(to: Limits(count: Int64(Swift.max(0, count))))
     }
 
-    /// Removes expired entries, then the least recently used, until they come to at most so many bytes.
+    /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
     ///
-    /// Pinned entries stay. A negative number counts as 0.
+    /// Pinned entries stay.
     ///
-    /// - Parameter size: The bytes.
+    /// - Parameter size: The number of bytes, as ``sizeOnDisk`` counts them; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try trim(to: Limits(size: Swift.max(0, size))) }
 
@@ -133,12 +141,13 @@ extension Cache {
 
     /// Removes all entries, and returns when no byte of them is left in the files of the store.
     ///
-    /// No reader sees an entry from the first moment on, as with `removeAll()`. Then rows are deleted and overwritten, value
-    /// files deleted, recycled ones too, and the log is copied and cut. If another process or a long read holds the log, it
-    /// throws `.busy` after the busy timeout.
+    /// From the start on, no reader sees an entry. Then the rows are deleted and overwritten, the value files are
+    /// deleted, including recycled ones, and the log is copied and cut. If another process or a long read pins the log
+    /// until the busy timeout has passed, the call throws `.busy`.
     ///
-    /// - Parameter progress: Called with the number of entries at the start, and with the same at the end.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Parameter progress: Called with the number of entries at the start, and with the same number at the end.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
         let (copies, leftovers) = (shared.copies, Leftovers())
         try throwing("clear the cache") { () throws(StoreError) in
@@ -153,12 +162,13 @@ extension Cache {
 
     /// Removes all entries that have a tag, in one step, whether they have expired or not.
     ///
-    /// It takes time by the number of entries with the tag, not by the size of the cache. Tags are compared as Swift compares
-    /// strings.
+    /// The duration depends on the number of entries with the tag, not on the size of the cache. Tags are compared as
+    /// Swift compares strings.
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func removeAll(tagged tag: String) throws(CacheError) -> Int {
         try throwing("remove entries") { () throws(StoreError) in
@@ -168,7 +178,8 @@ extension Cache {
 
     /// Returns the entries that have a tag and have not expired, in no particular order.
     ///
-    /// An entry that does not decode is left out, and an event reports it.
+    /// Each entry that is returned counts as accessed. An entry that does not decode is left out, and an event reports
+    /// it.
     ///
     /// - Parameter tag: The tag.
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.

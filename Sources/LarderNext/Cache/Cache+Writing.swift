@@ -4,21 +4,22 @@ internal import LarderStore
 extension Cache {
     /// Writes the value of a key; nil removes it.
     ///
-    /// What is left out resets what the entry had: its own age, cost, extended data and tags. Its pin stays. If the call
-    /// throws, it has stored nothing. On a full disk it may have evicted entries before that; see
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that; see
     /// ``CacheOptions/onFullDisk``.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: What the value counts against the cost limit of the memory tier; the size of its payload if nil. It is
-    ///     stored: a value that comes back from the disk costs the same.
-    ///   - maxAge: An age of the entry's own, in place of the cache's.
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload. It
+    ///     is stored with the entry, so a value that is read from the disk later costs the same.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
     ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
-    ///   - tags: Words by which `removeAll(tagged:)` finds the entry.
-    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps a pin.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`, `.tooLarge`,
-    ///   `.encodingFailed`, `.invalidConfiguration`.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
+    ///     of an older entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -29,9 +30,11 @@ extension Cache {
         try run([write(value, forKey: key, attributes)], "set the value")
     }
 
-    /// Writes the value of a key for a task; see the synchronous form.
+    /// Writes the value of a key; nil removes it.
     ///
-    /// A task that is cancelled while the write waits throws `CancellationError`, and nothing has changed.
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays. If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has
+    /// changed.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -44,28 +47,40 @@ extension Cache {
 
     /// Writes values in one step: every reader sees all of them or none.
     ///
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    ///
     /// - Parameter values: The keys with their values.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
     public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
         let writes = try writes(values)
         if !writes.isEmpty { try run(writes, "set values") }
     }
 
-    /// Writes all values of a dictionary in one step.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
     ///
-    /// - Parameter values: The values.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    ///
+    /// - Parameter values: The values by key.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
     public func setValues(_ values: [Key: Value]) throws(CacheError) {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Writes values in one step, for a task; see the synchronous form.
+    /// Writes values in one step: every reader sees all of them or none.
+    ///
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
+    /// the write waits, the call throws `CancellationError` and nothing has changed.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws {
         let writes = try writes(values)
         if !writes.isEmpty { try await run(writes, "set values") }
     }
 
-    /// Writes all values of a dictionary in one step, for a task; see the synchronous form.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
+    ///
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
+    /// the write waits, the call throws `CancellationError` and nothing has changed.
     public func setValues(_ values: [Key: Value]) async throws {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
@@ -78,56 +93,71 @@ extension Cache {
 
     // MARK: Attributes
 
-    /// Stores other bytes with the value of a key, whose age goes on; nil removes them.
+    /// Replaces the bytes that are stored with the value of a key; nil removes them.
     ///
-    /// Nothing changes if the key has no value.
+    /// The entry keeps its age. If the key has no value that may be served, nothing changes.
     ///
     /// - Parameters:
     ///   - data: The bytes, or nil.
     ///   - key: The key.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
     public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
         _ = try change(key, .extendedData(data), "set the extended data")
     }
 
-    /// Stores other bytes with the value of a key, for a task; see the synchronous form.
+    /// Replaces the bytes that are stored with the value of a key; nil removes them.
+    ///
+    /// The entry keeps its age. If the key has no value that may be served, nothing changes. If the task is
+    /// cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
         _ = try await change(key, .extendedData(data), "set the extended data")
     }
 
-    /// Restarts the age of an entry without its value.
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
     ///
-    /// The entry counts as written now. Its value, cost, extended data, tags and pin stay.
+    /// Cost, extended data, tags and pin stay.
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - maxAge: Another age of the entry's own from now on; nil leaves the one that it has.
-    /// - Returns: A Boolean value that indicates whether there was an entry that has not expired.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    ///   - maxAge: A new maximum age for this entry; nil leaves the age that it has.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) throws(CacheError) -> Bool {
         try change(key, touching(maxAge), "touch the entry")
     }
 
-    /// Restarts the age of an entry without its value, for a task; see the synchronous form.
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
+    ///
+    /// Cost, extended data, tags and pin stay. If the task is cancelled while the write waits, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
         try await change(key, touching(maxAge), "touch the entry")
     }
 
-    /// Pins an entry or removes its pin, without its value.
+    /// Pins an entry or removes its pin, without reading or writing its value.
     ///
     /// - Parameters:
     ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
     ///   - key: The key.
-    /// - Returns: A Boolean value that indicates whether there was an entry.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
         try change(key, .pin(isPinned), "pin the entry")
     }
 
-    /// Pins an entry or removes its pin, for a task; see the synchronous form.
+    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
         try await change(key, .pin(isPinned), "pin the entry")
@@ -150,18 +180,23 @@ extension Cache {
 
     // MARK: Removing
 
-    /// Removes a key, and returns its value, if it had one that could be served.
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
+    ///
+    /// If the value does not decode, it is removed too, and an event reports it.
     ///
     /// - Parameter key: The key.
     /// - Returns: The value that the key had.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
     @discardableResult
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
         let (stored, leftovers) = (try stored(key), Leftovers())
         return value(of: try run(taking(key, stored, leftovers), "remove the value", stored).taken)
     }
 
-    /// Removes a key, and returns its value, for a task; see the synchronous form.
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
         let (stored, leftovers) = (try stored(key), Leftovers())
@@ -185,22 +220,26 @@ extension Cache {
     /// Removes a key without reading its value.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
     public func remove(_ key: Key) throws(CacheError) {
         let (stored, leftovers) = (try stored(key), Leftovers())
         _ = try run(removing([(key, stored)], leftovers), "remove the value", stored)
     }
 
-    /// Removes a key without reading its value, for a task; see the synchronous form.
+    /// Removes a key without reading its value.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func remove(_ key: Key) async throws {
         let (stored, leftovers) = (try stored(key), Leftovers())
         _ = try await run(removing([(key, stored)], leftovers), "remove the value", stored)
     }
 
-    /// Removes keys in one step; absent ones do not matter.
+    /// Removes keys in one step; absent keys are skipped.
     ///
     /// - Parameter keys: The keys.
-    /// - Throws: As ``setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
         let (keys, changes) = (try pairs(keys), TransactionChanges())
         changes.begin(in: shared.copies)
@@ -208,7 +247,9 @@ extension Cache {
         if !keys.isEmpty { _ = try run(removing(keys, changes.leftovers), "remove values") }
     }
 
-    /// Removes keys in one step, for a task; see the synchronous form.
+    /// Removes keys in one step; absent keys are skipped.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
         let (keys, changes) = (try pairs(keys), TransactionChanges())
         changes.begin(in: shared.copies)
@@ -222,19 +263,25 @@ extension Cache {
         return pairs
     }
 
-    /// Removes all entries, in one step.
+    /// Removes all entries in one step.
     ///
-    /// The handles of the cache stay good. The rows are deleted in the background.
+    /// The handles of the cache stay valid. The rows are deleted in the background.
     ///
     /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
         let leftovers = Leftovers()
         return Int(try run(clearing(leftovers), "remove everything").cleared?.count ?? 0)
     }
 
-    /// Removes all entries, in one step, for a task; see the synchronous form.
+    /// Removes all entries in one step.
+    ///
+    /// The rows are deleted in the background. If the task is cancelled while the write waits, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
     @discardableResult
     public func removeAll() async throws -> Int {
         let leftovers = Leftovers()

@@ -4,8 +4,8 @@ extension Cache: Sequence {
     /// An iteration over the entries of a cache, in the order of keys.
     ///
     /// It reads a page of rows at a time and holds no lock and no transaction between pages, so the loop may read, write and
-    /// remove. Each key comes at most once. Every entry that is there throughout comes; one that is added after the start may
-    /// not. Entries that have expired or do not decode are skipped. Iterating fills no memory and doesn't count as access.
+    /// remove. Each key comes at most once. Every entry that is there throughout comes; one that is added after the start
+    /// does not. Entries that have expired or do not decode are skipped. Iterating fills no memory and doesn't count as access.
     ///
     /// If a read fails, the iteration ends, and the failure goes to the log, the events and the statistics.
     public struct Iterator: IteratorProtocol, Sendable {
@@ -39,7 +39,7 @@ extension Cache: Sequence {
         return values
     }
 
-    /// Returns the values of all entries that may be served, for a task; see the synchronous form.
+    /// Returns the values of all entries that may be served, by key, at one moment, for a task.
     public func snapshot() async throws(CacheError) -> [Key: Value] {
         try await offload { () throws(CacheError) in try self.snapshot() }
     }

@@ -1,39 +1,70 @@
 public import Foundation
 internal import LarderStore
 
-/// The calls that may wait for the disk, for tasks: none of them blocks the caller's executor.
+/// The calls that may wait for the disk, for tasks.
+///
+/// None of them blocks the executor of the task.
 extension CacheManager {
-    /// Opens the store `<caches directory>/<name>.sqlite`; see ``init(name:configuration:)``.
+    /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
+    ///
+    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, or else `~/.cache`.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the store, without a slash or NUL.
+    ///   - configuration: The options of the store.
+    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
+    ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public static func open(
         name: String, configuration: Configuration = .init()
     ) async throws(CacheError) -> CacheManager {
         try await offload { () throws(CacheError) in try CacheManager(name: name, configuration: configuration) }
     }
 
-    /// Opens the store in a file; see ``init(url:configuration:)``.
+    /// Opens the store in a file, and creates it and its folder if they are missing.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - configuration: The options of the store.
+    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
+    ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public static func open(
         url: URL, configuration: Configuration = .init()
     ) async throws(CacheError) -> CacheManager {
         try await offload { () throws(CacheError) in try CacheManager(url: url, configuration: configuration) }
     }
 
-    /// Closes the store; see the synchronous form.
+    /// Closes the store: later calls throw ``CacheError/Code/closed``.
+    ///
+    /// Closing twice is harmless.
     public func close() async throws(CacheError) { try await offload { () throws(CacheError) in try self.close() } }
 
-    /// Writes when entries were last accessed; see the synchronous form.
+    /// Stores the times of the last accesses, except those within ``CacheOptions/accessGrain`` of the stored ones.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     public func flush() async throws(CacheError) { try await offload { () throws(CacheError) in try self.flush() } }
 
-    /// Returns what is known of each cache; see the synchronous form.
+    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`.
+    /// - Complexity: O(n) in the number of entries of all caches.
     public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
         try await offload { () throws(CacheError) in try self.cacheInfo() }
     }
 
-    /// Removes a cache; see the synchronous form.
+    /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
+    ///
+    /// If there is no cache of the name, nothing changes.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     public func removeCache(named name: String) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.removeCache(named: name) }
     }
 
-    /// Empties all caches in one step; see the synchronous form.
+    /// Removes all entries of all caches in one step.
+    ///
+    /// The handles stay valid. The rows are deleted in the background.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     public func removeAll() async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.removeAll() }
     }

@@ -4,19 +4,34 @@ internal import LarderStore
 extension CacheManager {
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
     ///
-    /// See the form with a codec.
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
+    /// longest `keepsExpired` of all opens holds.
+    ///
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
     ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
     }
 
-    /// Opens a cache.
+    /// Opens a cache with a codec.
     ///
-    /// If its entries were written under another version or with another codec, they are purged in one step, and older
-    /// handles show and write nothing any more. The handles on one cache share everything but the closures of their codecs
-    /// and the options `inlineLimit`, `accessGrain`, `undecodable`, `onFullDisk` and `fileName`; the maximum age and the
-    /// other options are those of the latest open.
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
+    /// longest `keepsExpired` of all opens holds.
     ///
     /// - Parameters:
     ///   - name: Any string but the empty one; compared as UTF-8 bytes.
@@ -25,9 +40,9 @@ extension CacheManager {
     ///   - options: The options of the cache.
     ///   - codec: The codec of the values.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in ``CacheOptions/keepsExpired``,
-    ///   ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`, `.closed`, `.storageFull`, `.busy`,
-    ///   `.reentrant`.
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
@@ -43,14 +58,20 @@ extension CacheManager {
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
 
-    /// Opens a cache with the default codec, for a task; see the synchronous form.
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    ///
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. The call doesn't block the executor of the task.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
     ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
     }
 
-    /// Opens a cache, for a task; see the synchronous form.
+    /// Opens a cache with a codec.
+    ///
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. The call doesn't block the executor of the task.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
@@ -74,10 +95,10 @@ extension CacheManager {
 
     // MARK: All caches
 
-    /// Returns what is known of each cache, by name.
+    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
     ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.reentrant`.
-    /// - Complexity: O(n) in the number of all entries of caches in which some can have expired.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Complexity: O(n) in the number of entries of all caches.
     public func cacheInfo() throws(CacheError) -> [CacheInfo] {
         try throwing("list the caches") { () throws(StoreError) in try store.caches() }.map { cache in
             CacheInfo(
@@ -86,25 +107,27 @@ extension CacheManager {
         }
     }
 
-    /// Removes a cache: its handles show and write nothing any more.
+    /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
     ///
-    /// - Parameter name: The name; an absent cache does not matter.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func removeCache(named name: String) throws(CacheError) {
         try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in try store.removeCache(named: name) }
         supersede(name, by: nil)
     }
 
-    /// Empties all caches in one step; their handles stay good.
+    /// Removes all entries of all caches in one step.
     ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    /// The handles stay valid. The rows are deleted in the background.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func removeAll() throws(CacheError) {
         try throwing("remove everything") { () throws(StoreError) in try store.removeAll() }
         for cache in allOpenCaches { cache.wasCleared() }
     }
 }
 
-/// The parameters of an opening, as the store has them.
+/// The parameters of an open, in the form that the store takes.
 private struct CacheOpening {
     let declaration: CacheDeclaration
     let accessGrain: Int64

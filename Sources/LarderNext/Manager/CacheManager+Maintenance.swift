@@ -3,50 +3,55 @@ internal import LarderStore
 
 /// The result of `maintain()`.
 public struct MaintenanceReport: Hashable, Sendable {
-    /// The entries that had expired.
+    /// The number of expired entries that were deleted.
     public let expired: Int
 
-    /// The entries that were over a limit.
+    /// The number of entries that were evicted to hold a limit.
     public let trimmed: Int
 
-    /// The rows of purged and cleared caches.
+    /// The number of deleted rows of purged, cleared and removed caches.
     public let reclaimed: Int
 
-    /// The files that no row named.
+    /// The number of deleted value files that no row named.
     public let orphans: Int
 
-    /// The bytes that the file of the database gave back.
+    /// The number of bytes by which the database file shrank.
     public let freedBytes: Int64
 }
 
 /// The result of `verify(repairing:progress:)`.
 public struct VerificationReport: Hashable, Sendable {
-    /// A Boolean value that indicates whether nothing is wrong.
+    /// A Boolean value that indicates whether no problem was found.
     public var isHealthy: Bool { problems.isEmpty }
 
-    /// What is wrong, a sentence for each problem.
+    /// The problems, a sentence for each.
+    ///
+    /// At most a hundred damaged entries are named.
     public let problems: [String]
 
-    /// The number of entries that were looked at.
+    /// The number of entries that were checked.
     public let entries: Int
 
-    /// The number of damaged entries that were deleted.
+    /// The number of damaged entries that were deleted; 0 if the database was replaced.
     public let repaired: Int
 
     /// The number of entries that could not be carried over from a damaged database; 0 if it was not replaced.
     public let lost: Int
 
-    /// The damaged database, which was set aside; nil if it was not replaced.
+    /// The damaged database, which was renamed; nil if it was not replaced.
     public let setAside: URL?
 }
 
 extension CacheManager {
-    /// Removes what has expired, is over a limit, retired or orphaned, and gives space back.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
     ///
-    /// It works in short transactions, so other writes have their turn, and returns when nothing of that kind is left that
-    /// was there at its start. It covers caches that nobody has open. By itself it happens when something is due.
+    /// When it returns, everything of that kind that was there at its start is deleted. Files that no row names are
+    /// deleted once they are an hour old. Caches that no program has open are included. Other writes run between its
+    /// short transactions.
     ///
-    /// - Throws: `.readOnly`, `.closed`, `.busy`, `.reentrant`.
+    /// When something is due, it is also deleted automatically; see ``CacheManager/Configuration/maintenanceInterval``.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     @discardableResult
     public func maintain() throws(CacheError) -> MaintenanceReport {
         let report = try throwing("be maintained") { () throws(StoreError) in try store.maintain() }
@@ -55,21 +60,27 @@ extension CacheManager {
             freedBytes: report.freedBytes)
     }
 
-    /// Does all upkeep, for a task; see the synchronous form.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
+    ///
+    /// When it returns, everything of that kind that was there at its start is deleted. Files that no row names are
+    /// deleted once they are an hour old. Other writes run between its short transactions.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     @discardableResult
     public func maintain() async throws(CacheError) -> MaintenanceReport {
         try await offload { () throws(CacheError) in try self.maintain() }
     }
 
-    /// Reads the whole store, and reports what is wrong with it.
+    /// Checks the whole store, and reports its problems.
     ///
-    /// Every page of the database is checked, every row, and every file with its checksum. Values are not decoded.
+    /// It checks every page of the database, every row, and every value file with its checksum. Values are not decoded.
     ///
     /// - Parameters:
-    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every entry that
-    ///     can be read goes into a new one, which takes its place; the original is set aside. Damaged entries are deleted.
-    ///   - progress: Called with the number of entries that were looked at.
-    /// - Throws: `.readOnly`, `.closed`, `.busy`, `.reentrant`, `.storageUnavailable`, `.storageFull`.
+    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every
+    ///     entry that can be read is copied to a new file, which takes its place, and the damaged file is renamed.
+    ///     Damaged entries are deleted.
+    ///   - progress: Called with the number of entries that were checked.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) throws(CacheError) -> VerificationReport {
@@ -85,18 +96,24 @@ extension CacheManager {
         }
     }
 
-    /// Reads the whole store, for a task; see the synchronous form.
+    /// Checks every page, row and value file of the store, and reports the problems.
+    ///
+    /// If `repairing` is true, damaged entries are deleted. The file of a damaged database is renamed, and a new one
+    /// with every entry that can be read takes its place. The progress is reported as the number of entries that were
+    /// checked.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) async throws(CacheError) -> VerificationReport {
         try await offload { () throws(CacheError) in try self.verify(repairing: repairing, progress: progress) }
     }
 
-    /// Removes the entries of all caches that have a tag, in one step.
+    /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     @discardableResult
     public func removeAll(tagged tag: String) throws(CacheError) -> Int {
         try throwing("remove entries") { () throws(StoreError) in
@@ -104,12 +121,13 @@ extension CacheManager {
         }
     }
 
-    /// Gives memory back now: `.warning` removes the less recently used half of every cache from memory, `.critical` all.
+    /// Releases memory now: at `.warning` at least half of what each cache keeps in memory, at `.critical` all.
     ///
-    /// What leaves memory stays on disk. Caches whose ``CacheOptions/clearsOnMemoryPressure`` is false keep what they have.
-    /// If the system reports its memory pressure, this happens by itself.
+    /// The least recently used entries leave memory first, and all stay on disk. Caches whose
+    /// ``CacheOptions/clearsOnMemoryPressure`` is false keep their entries in memory. If the system reports memory
+    /// pressure, this happens automatically.
     ///
-    /// - Parameter level: How much is given back.
+    /// - Parameter level: The level of the pressure.
     public func handleMemoryPressure(_ level: MemoryPressure) {
         for cache in allOpenCaches { cache.handleMemoryPressure(level) }
     }

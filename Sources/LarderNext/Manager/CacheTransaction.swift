@@ -7,24 +7,41 @@ public struct CacheTransaction: ~Copyable {
 
     init(_ scope: TransactionScope) { self.scope = scope }
 
-    /// Returns the value of a key as the transaction has left it so far.
+    /// Returns the value of a key with the changes of this transaction so far; nil if there is none that may be served.
+    ///
+    /// The read counts as access once the transaction is committed.
     ///
     /// - Parameters:
     ///   - key: The key.
     ///   - cache: A cache of the transaction's manager.
-    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.undecodable`, `.encodingFailed`.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.undecodable`, `.encodingFailed`, `.corrupt`,
+    ///   `.storageUnavailable`.
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
         try scope.check(cache)
         guard let (value, facts) = try scope.current(cache.stored(key), in: cache) else { return nil }
         let (now, hash) = (cache.rows.store.time.now(), cache.shared.copies.seed.hash(key))
-        // Until the commit the row may be undone.
+        // If the body throws, the revision that it has read may never be committed.
         scope.state.afterCommit { cache.noteAccess(to: key, hash, facts, at: now) }
         return value
     }
 
     /// Writes the value of a key; nil removes it.
     ///
-    /// The parameters are those of `Cache.setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)`.
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cache: A cache of the transaction's manager.
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
+    ///     of an older entry.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager or a maximum age from not-a-number,
+    ///   `.readOnly`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.corrupt`, `.tooLarge`, `.encodingFailed`.
     public func setValue<Key, Value>(
         _ value: Value?, forKey key: Key, in cache: Cache<Key, Value>, cost: Int? = nil, maxAge: MaxAge? = nil,
         extendedData: Data? = nil, tags: Set<String> = [], pinned: Bool? = nil
@@ -41,7 +58,8 @@ public struct CacheTransaction: ~Copyable {
     /// - Parameters:
     ///   - key: The key.
     ///   - cache: A cache of the transaction's manager.
-    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.superseded`, `.encodingFailed`.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.readOnly`, `.superseded`, `.storageFull`,
+    ///   `.storageUnavailable`, `.corrupt`, `.encodingFailed`.
     public func removeValue<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) {
         try scope.check(cache)
         try scope.remove(key, cache.stored(key), in: cache)
@@ -49,24 +67,33 @@ public struct CacheTransaction: ~Copyable {
 }
 
 extension CacheManager {
-    /// Does reads and writes of several keys in one step: all or nothing, in both tiers, also for other processes.
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
     ///
-    /// The body is called once, and holds the writer of the store. If it throws, nothing has changed. Other writes wait,
-    /// and reads of other threads see the state before. Plain reads inside the body see that state too, and a plain write to
-    /// the store throws ``CacheError/Code/reentrant``. A reader that needs several caches as of one moment uses a
-    /// transaction too.
+    /// The body is called once, and holds the writer of the store. If it throws, nothing has changed. Other writes
+    /// wait, and reads of other threads see the state before.
+    ///
+    /// Plain reads inside the body see the state before too. In a store in memory, they throw
+    /// ``CacheError/Code/reentrant`` unless the memory tier has the value. A plain write to the store inside the body
+    /// throws ``CacheError/Code/reentrant``.
+    ///
+    /// To read several caches as of one moment, use a transaction too.
     ///
     /// - Parameter body: The reads and writes.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws, or a ``CacheError``.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a ``CacheError``.
     @discardableResult
     public func transaction<R>(_ body: (borrowing CacheTransaction) throws -> R) throws -> R {
         try transacting("do the transaction") { try body(CacheTransaction($0)) }
     }
 
-    /// Does reads and writes of several keys in one step, for a task; see the synchronous form.
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
     ///
-    /// If the task is cancelled before the body has begun, the call throws `CancellationError`.
+    /// The body is called once, on a thread of the store, and holds its writer. If it throws, nothing has changed.
+    /// Other writes wait, and reads go on. If the task is cancelled before the body has begun, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
     @discardableResult
     public func transaction<R: Sendable>(
         _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
@@ -78,24 +105,34 @@ extension CacheManager {
 extension Cache {
     /// Changes the value of a key in one step.
     ///
-    /// The body is called once, and holds the writer of the store, so no thread and no process writes in the meantime. It
-    /// gets nil if there is no value that may be served, and setting nil removes the entry. If it throws, nothing changes.
-    /// The own age of the entry restarts; extended data, tags and pin stay, and the cost is reset. A plain write to the
-    /// store from inside the body throws ``CacheError/Code/reentrant``.
+    /// The body is called once, and holds the writer of the store, so no thread and no process writes in the meantime.
+    /// It gets nil if there is no value that may be served or if the value does not decode. Setting nil removes the
+    /// entry. If the body throws, nothing has changed.
+    ///
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value. A
+    /// plain write to the store inside the body throws ``CacheError/Code/reentrant``.
     ///
     /// - Parameters:
     ///   - key: The key.
     ///   - body: The change.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws, or a ``CacheError``.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a ``CacheError``.
     @discardableResult
     public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
         try manager.transacting("update the value") { try update(key, in: $0, body) }
     }
 
-    /// Changes the value of a key in one step, for a task; see the synchronous form.
+    /// Changes the value of a key in one step.
     ///
-    /// If the task is cancelled before the body has begun, the call throws `CancellationError`.
+    /// The body is called once, on a thread of the store, and holds its writer. It gets nil if there is no value that
+    /// may be served or if the value does not decode. Setting nil removes the entry. If the body throws, nothing has
+    /// changed. If the task is cancelled before the body has begun, the call throws `CancellationError` and nothing has
+    /// changed.
+    ///
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value.
+    ///
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
     @discardableResult
     public func update<R: Sendable>(
         _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R

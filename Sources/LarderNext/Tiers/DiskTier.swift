@@ -1,25 +1,33 @@
 internal import LarderStore
 
-/// The part of a cache that is on disk, which is all of it; see ``Cache/disk``.
+/// The disk tier of a cache, which holds all of its entries; see ``Cache/disk``.
 ///
-/// What is removed or trimmed here leaves both tiers. An iteration is in the order of keys and does not use memory.
+/// Entries that are removed or trimmed here leave both tiers. An iteration is in the order of keys and does not use
+/// memory.
 public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     private let cache: Cache<Key, Value>
 
     init(_ cache: Cache<Key, Value>) { self.cache = cache }
 
-    /// Returns the value of a key from the disk, of which memory keeps no copy; nil if there is none that may be served.
+    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served.
     ///
-    /// It counts as access.
+    /// The read counts as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``Cache/value(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`,
+    ///   `.reentrant`.
     public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
 
-    /// Returns the value of a key from the disk, for a task; see the synchronous form.
+    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served.
+    ///
+    /// The read counts as access.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
-    /// An iteration over the entries on disk, in the order of keys; as one over the cache.
+    /// An iteration over the entries on disk, in the order of keys.
+    ///
+    /// It is of the same type as an iteration over the cache.
     public typealias Iterator = Cache<Key, Value>.Iterator
 
     /// Starts an iteration, in the order of keys.
@@ -28,19 +36,21 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// The number of entries that may be served.
     public var count: Int { get throws(CacheError) { try cache.count } }
 
-    /// The bytes of the payloads and extended data of all entries, see ``Cache/sizeOnDisk``.
+    /// The number of bytes of the payloads and extended data of all entries; see ``Cache/sizeOnDisk``.
     public var size: Int64 { get throws(CacheError) { try cache.sizeOnDisk } }
 
-    /// Returns whether a key has a value that may be served; it does not count as access.
+    /// Returns whether a key has a value that may be served, without decoding the value.
+    ///
+    /// The look-up doesn't count as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: As ``Cache/metadata(forKey:)``.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
-    /// The limits of what is on disk.
+    /// The limits of the disk tier, as this manager has set them last.
     ///
-    /// A new value takes effect at once. If that fails, the failure goes to the log, the events and the statistics;
-    /// ``setLimits(_:)`` throws it.
+    /// A new value takes effect at once. If it cannot be set, the failure goes to the log, the events and the
+    /// statistics; ``setLimits(_:)`` throws it.
     public var limits: DiskLimits {
         get { cache.shared.current.disk }
         nonmutating set {
@@ -48,10 +58,13 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
         }
     }
 
-    /// Sets the limits of what is on disk: what is too much is evicted at once, least recently used first.
+    /// Sets the limits of the disk tier, and evicts at once the entries that exceed them.
+    ///
+    /// Expired entries are deleted first, then the least recently used.
     ///
     /// - Parameter limits: The new limits.
-    /// - Throws: `.invalidConfiguration` for negative limits, `.readOnly`, `.closed`, `.superseded`, `.busy`, `.reentrant`.
+    /// - Throws: `.invalidConfiguration` for negative limits, `.readOnly`, `.closed`, `.superseded`, `.storageFull`,
+    ///   `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func setLimits(_ limits: DiskLimits) throws(CacheError) {
         try limits.check(cacheNamed: cache.name)
         try cache.throwing("set the limits") { () throws(StoreError) in
@@ -60,26 +73,35 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
         cache.shared.change { $0.disk = limits }
     }
 
-    /// Removes expired entries, then the least recently used, until at most so many are left.
+    /// Removes expired entries, then the least recently used, until at most `count` entries are left.
     ///
-    /// - Parameter count: The number of entries.
+    /// Pinned entries stay.
+    ///
+    /// - Parameter count: The number of entries; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: As ``Cache/trim(toCount:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int { try cache.trim(toCount: count) }
 
-    /// Removes expired entries, then the least recently used, until they come to at most so many bytes.
+    /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
     ///
-    /// - Parameter size: The bytes.
+    /// Pinned entries stay.
+    ///
+    /// - Parameter size: The number of bytes, as ``Cache/sizeOnDisk`` counts them; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: As ``Cache/trim(toSize:)``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
 
-    /// Removes all entries, in one step.
+    /// Removes all entries in one step.
+    ///
+    /// The handles of the cache stay valid. The rows are deleted in the background.
     ///
     /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: As ``Cache/removeAll()``.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
 }
@@ -88,6 +110,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
 public typealias DiskCacheGenerator<Key: Codable & Hashable & Sendable, Value: Sendable> = DiskTier<Key, Value>.Iterator
 
 extension Cache {
-    /// The tier on disk.
+    /// The disk tier of the cache.
     public var disk: DiskTier<Key, Value> { DiskTier(self) }
 }
