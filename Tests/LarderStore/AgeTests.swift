@@ -52,7 +52,7 @@ struct AgeTests {
         let key = StoredKey.integer(1)
         let list = try rows.list(.written)
         let single = try [rows.row(key)?.facts, rows.facts(key), rows.rows([key]).first?.facts].compactMap { $0 }
-        let listed = try rows.rows(list, 0..<list.count).map(\.facts)
+        let listed = try rows.rows(list, 0..<list.count).rows.map(\.facts)
         let pages = try rows.facts().rows + rows.rows().rows.map(\.facts)
         let ends = (single + (listed + pages).filter { $0.key == key }).map(\.end)
         #expect(ends == Array(repeating: end, count: 6), sourceLocation: place)

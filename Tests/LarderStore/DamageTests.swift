@@ -272,7 +272,7 @@ private final class Use {
         case 2:
             for order in [RowOrder.written, .accessed, .size] {
                 guard let list = attempt("list", { try rows.list(order) }) else { continue }
-                check(attempt("listed rows") { try rows.rows(list, 0..<list.count) } ?? [], rows)
+                check(attempt("listed rows") { try rows.rows(list, 0..<list.count).rows } ?? [], rows)
             }
         default: _ = attempt("count") { try (rows.totals(), rows.count(at: 1_000_000)) }
         }

@@ -59,9 +59,9 @@ struct PageTests {
         var other = try place.otherConnection()
         try other.execute("INSERT INTO used (id, place, accessed_at) SELECT id, 9, 35 FROM entry WHERE key = 2")
         func list(_ order: RowOrder, isDescending: Bool = false) throws -> [Int64] {
-            let list = try rows.list(order, isDescending: isDescending)
+            let list = try rows.list(order, KeyRange(isDescending: isDescending))
             let halves = [0..<2, 2..<list.count]
-            return try halves.flatMap { try rows.rows(list, $0) }.map { row in
+            return try halves.flatMap { try rows.rows(list, $0).rows }.map { row in
                 if case .integer(let key) = row.facts.key { key } else { 0 }
             }
         }
@@ -75,12 +75,12 @@ struct PageTests {
         let rows = try store.open(.a)
         for key in 1...5 { try rows.put(Int64(key), "x") }
         let list = try rows.list(.written)
-        var found = try rows.rows(list, 0..<1).map(\.facts.key)
+        var found = try rows.rows(list, 0..<1).rows.map(\.facts.key)
         // SQLite gives the id of the last row to the first key.
         try rows.run(.remove([.integer(5), .integer(1)]))
         try rows.put(1, "again")
         try rows.put(3, "changed")
-        found += try rows.rows(list, 1..<5).map(\.facts.key)
+        found += try rows.rows(list, 1..<5).rows.map(\.facts.key)
         #expect(found == [.integer(1), .integer(2), .integer(3), .integer(4)])
     }
 
@@ -110,7 +110,7 @@ struct PageTests {
             let list = try rows.list(order)
             var found: [StoredKey] = []
             for start in stride(from: 0, to: list.count, by: 100) {
-                found += try rows.rows(list, start..<min(start + 100, list.count)).map(\.facts.key)
+                found += try rows.rows(list, start..<min(start + 100, list.count)).rows.map(\.facts.key)
             }
             #expect(Set(found).count == found.count && even.isSubset(of: found))
         }
@@ -139,6 +139,21 @@ struct PageTests {
             }
             #expect(found == Array(repeating: [0, 10, 20, 30].map(StoredKey.integer), count: 3))
         }
+    }
+
+    @Test(arguments: [1000, 300_000]) func `a page ends after a megabyte, in rows and files`(inlineLimit: Int) throws {
+        let place = try StorePlace()
+        let rows = try place.open().open(.a, inlineLimit: inlineLimit)
+        let text = String(repeating: "x", count: 290_000)
+        for key in 0..<10 { try rows.run(.put([EntryWrite(Int64(key), text)], if: .always)) }
+        let page = try rows.rows(limit: 256)
+        #expect(page.rows.map(\.facts.key) == (0..<4).map { StoredKey.integer($0) })
+        #expect(try rows.rows(after: page.next, limit: 256).rows.first?.facts.key == .integer(4))
+        let list = try rows.list(.written)
+        let listed = try rows.rows(list, 0..<10)
+        #expect(listed.rows.count == 4 && listed.end == 4)
+        #expect(try rows.rows(list, 4..<6).end == 6)
+        #expect(try rows.allRows().count == 10)
     }
 
     private func keys(_ rows: CacheRows, _ isDescending: Bool) throws -> [StoredKey] {

@@ -69,7 +69,7 @@ struct SharedFilesTests {
                 return found
             },
             { try rows.rows().rows },
-            { try rows.rows(rows.list(.written), 0..<2) },
+            { try rows.rows(rows.list(.written), 0..<2).rows },
         ]
         try put(0)
         let (isDone, count) = (Locked(false), Counter())

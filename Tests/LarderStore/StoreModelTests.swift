@@ -100,7 +100,7 @@ struct StoreModelTests {
         #expect(try rows.keys().rows == sorted, comment)
         #expect(try rows.rows(KeyRange(isDescending: true)).rows.map(\.facts.key) == sorted.reversed(), comment)
         let list = try rows.list(.size)
-        let bySize = try rows.rows(list, 0..<list.count)
+        let bySize = try rows.rows(list, 0..<list.count).rows
         #expect(bySize.map(\.facts.size) == model.values.map(\.size).sorted(), comment)
     }
 

@@ -130,7 +130,7 @@ struct ValueFilesTests {
         #expect(try rows.filePath(.integer(2)) == nil && rows.filePath(.integer(3)) == nil)
         for replacing in [rows, other] {
             try rows.put(1, big("a"))
-            let url = URL(fileURLWithPath: try #require(try rows.filePath(.integer(1))))
+            let url = URL(fileURLWithPath: try #require(try rows.filePath(.integer(1))?.path))
             let handle = try FileHandle(forReadingFrom: url)
             for text in ["b", "c", "d"] { try replacing.put(1, big(text)) }
             #expect(try handle.readToEnd() == Data(big("a").utf8))
@@ -232,7 +232,7 @@ struct ValueFilesTests {
         case .deleted: try FileManager.default.removeItem(at: file)
         }
         let (keys, list) = ([1, 2, 3].map { StoredKey.integer($0) }, try rows.list(.written))
-        for found in try [rows.rows(keys), rows.rows().rows, rows.rows(list, 0..<3)] {
+        for found in try [rows.rows(keys), rows.rows().rows, rows.rows(list, 0..<3).rows] {
             #expect(found.map(\.facts.key) == [.integer(1), .integer(3)])
             #expect(found.map(\.payload) == [Data(big("1").utf8), Data(big("3").utf8)])
         }

@@ -234,7 +234,7 @@ struct VerificationTests {
         case .row: return try keys.compactMap { try rows.row($0) }
         case .rows: return try rows.rows(keys)
         case .page: return try rows.rows().rows
-        case .list: return try rows.rows(rows.list(.written), 0..<3)
+        case .list: return try rows.rows(rows.list(.written), 0..<3).rows
         }
     }
 

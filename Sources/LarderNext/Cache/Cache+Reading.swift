@@ -36,9 +36,7 @@ extension Cache {
         } else {
             facts = noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
         }
-        return CacheEntry(
-            key: key, value: value, extendedData: facts.meta.extendedData, metadata: EntryMetadata(facts),
-            isExpired: isExpired)
+        return CacheEntry(key, value, facts, isExpired: isExpired)
     }
 
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
@@ -152,9 +150,7 @@ extension Cache {
         let stored = try stored(key)
         let now = rows.store.time.now()
         return try throwing("find the file", stored) { () throws(StoreError) in
-            guard let facts = try rows.facts(stored), facts.end >= now, let path = try rows.filePath(stored) else {
-                return nil
-            }
+            guard let (path, facts) = try rows.filePath(stored), facts.end >= now else { return nil }
             noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
             return URL(fileURLWithPath: path)
         }

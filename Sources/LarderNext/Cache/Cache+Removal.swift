@@ -23,7 +23,7 @@ extension Cache {
             try pages.nextRows(of: rows)
         } choose: { row in
             guard let (key, value) = decoded(row) else { return nil }
-            return try shouldRemove(CacheEntry(key, value, row)) ? row.facts : nil
+            return try shouldRemove(CacheEntry(key, value, row.facts)) ? row.facts : nil
         } end: {
             $0.facts.end
         }
@@ -185,17 +185,16 @@ extension Cache {
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
     public func entries(tagged tag: String) throws(CacheError) -> [CacheEntry<Key, Value>] {
         let tagged = try throwing("list the entries") { () throws(StoreError) in
-            try rows.keys(tagged: CBORText.normalized(tag))
+            try rows.rows(tagged: CBORText.normalized(tag))
         }
+        let now = rows.store.time.now()
         var entries: [CacheEntry<Key, Value>] = []
-        for stored in tagged {
-            do throws(CacheError) {
-                let key = try shared.keyCodec.key(stored, cache: name)
-                if let entry = try entry(forKey: key) { entries.append(entry) }
-            } catch {
-                if error.code != .undecodable { throw error }
-            }
+        for row in tagged where row.facts.end >= now {
+            guard let (key, value) = decoded(row) else { continue }
+            let facts = noteAccess(to: key, shared.copies.seed.hash(key), row.facts, at: now)
+            entries.append(CacheEntry(key, value, facts))
         }
+        shared.copies.count { [count = entries.count] in $0.diskHits += count }
         return entries
     }
 }

@@ -27,8 +27,8 @@ public struct EntryMetadata: Hashable, Sendable {
         size = Int(clamping: facts.size)
         writtenAt = SystemClock.date(of: facts.writtenAt)
         accessedAt = SystemClock.date(of: facts.accessedAt)
-        // An entry that is never served ends where it begins.
-        let end = max(facts.end, facts.writtenAt)
+        // The expiration of an entry with an age of 0 is its write.
+        let end = facts.end == facts.writtenAt - 1 ? facts.writtenAt : facts.end
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
         (isPinned, isFile) = (facts.meta.isPinned, facts.file != nil)
     }

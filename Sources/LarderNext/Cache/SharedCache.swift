@@ -30,12 +30,12 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     /// A Boolean value that indicates whether the cache's own age asks for no clock.
     @usableFromInline let isUnlimited = Atomic(false)
 
-    init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager) {
+    init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager, at now: Int64) {
         (self.rows, reporter) = (rows, manager.reporter)
         clock = manager.injectedClock
         copies = MemoryCopies(
             options.memory, name: rows.declaration.name, store: rows.store, isSystemTime: clock == nil,
-            accessGrain: rows.accessGrain)
+            accessGrain: rows.accessGrain, now: now)
         settings = Mutex(
             Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure))
         isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)

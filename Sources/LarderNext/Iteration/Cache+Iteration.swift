@@ -5,7 +5,7 @@ extension Cache: Sequence {
     ///
     /// It reads a page of rows at a time and holds no lock and no transaction between pages, so the loop may read, write and
     /// remove. Each key comes at most once. Every entry that is there throughout comes; one that is added after the start
-    /// does not. Entries that have expired or do not decode are skipped. Iterating fills no memory and doesn't count as access.
+    /// does not. An entry comes as it was when its page was read; what has expired then or does not decode is skipped. Iterating fills no memory and doesn't count as access.
     ///
     /// If a read fails, the iteration ends, and the failure goes to the log, the events and the statistics.
     public struct Iterator: IteratorProtocol, Sendable {

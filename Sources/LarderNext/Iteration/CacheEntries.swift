@@ -40,7 +40,7 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
             while rest > 0, let row = rows?.next() {
                 guard let (key, value) = cache.decoded(row) else { continue }
                 rest -= 1
-                return CacheEntry(key, value, row)
+                return CacheEntry(key, value, row.facts)
             }
             return nil
         }
@@ -82,7 +82,7 @@ extension Cache {
         do throws(CacheError) {
             let list = try throwing("list the entries") { () throws(StoreError) -> RowList? in
                 try rowOrder.map { order throws(StoreError) in
-                    try rows.list(order, isDescending: range.isDescending)
+                    try rows.list(order, range)
                 }
             }
             return rowIteration(RowPages(range, list, limit: limit, withAccess: true))

@@ -47,10 +47,10 @@ extension Cache {
 }
 
 extension CacheEntry {
-    /// The entry in a row.
-    init(_ key: Key, _ value: Value, _ row: StoredRow) {
+    /// The entry of a row.
+    init(_ key: Key, _ value: Value, _ facts: RowFacts, isExpired: Bool = false) {
         self.init(
-            key: key, value: value, extendedData: row.facts.meta.extendedData, metadata: EntryMetadata(row.facts),
-            isExpired: false)
+            key: key, value: value, extendedData: facts.meta.extendedData, metadata: EntryMetadata(facts),
+            isExpired: isExpired)
     }
 }

@@ -8,7 +8,7 @@ struct RowPages: Sendable {
     private var list: (rows: RowList, position: Int)?
     private var last: PagePosition?
     private(set) var isDone = false
-    /// The number of rows of the next page, which comes to about a megabyte.
+    /// The greatest number of rows of the next page.
     private var limit: Int
 
     @usableFromInline init() { self.init(withAccess: false) }
@@ -25,18 +25,14 @@ struct RowPages: Sendable {
 
     /// Reads the next page of rows.
     mutating func nextRows(of rows: CacheRows) throws(StoreError) -> [StoredRow] {
-        let page: [StoredRow]
-        if let (list, position) = list {
-            let end = min(list.count, position + limit)
-            page = try rows.rows(list, position..<end).filter { range.contains($0.facts.key) }
-            self.list = (list, end)
-            isDone = end == list.count
-        } else {
-            page = take(try rows.rows(range, after: last, limit: limit, withAccess: withAccess))
+        defer { limit = CacheRows.pageLimit }
+        guard let (list, position) = list else {
+            return take(try rows.rows(range, after: last, limit: limit, withAccess: withAccess))
         }
-        let size = page.reduce(1) { $0 + $1.payload.count } / max(1, page.count)
-        limit = max(1, min(CacheRows.pageLimit, (1 << 20) / (size + 1)))
-        return page
+        let page = try rows.rows(list, position..<min(list.count, position + limit))
+        self.list = (list, page.end)
+        isDone = page.end == list.count
+        return page.rows
     }
 
     /// Reads the next page of facts, without the payloads.

@@ -86,8 +86,9 @@ extension CacheManager {
         _ codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
         supersede(rows.declaration.name, by: rows.declaration.identity)
+        let now = rows.store.time.now()
         let (shared, isNew) = try shared(opening.declaration.identity) {
-            SharedCache<Key, Value>(rows, options, maxAge, self)
+            SharedCache<Key, Value>(rows, options, maxAge, self, at: now)
         }
         if !isNew { shared.declare(options, maxAge, accessGrain: opening.accessGrain) }
         return Cache(shared, rows, version, codec, options, self)

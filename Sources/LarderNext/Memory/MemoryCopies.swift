@@ -24,14 +24,14 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     let changes = ChangeHub<Key, Value>()
 
     init(
-        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64
+        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
         (self.seed, self.name, uses) = (seed, name, store.uses)
         state = Mutex(
             State(
                 limits, seed: seed, watch: store.watch, uses: store.uses, isSystemTime: isSystemTime,
-                accessGrain: accessGrain, now: store.time.now()))
+                accessGrain: accessGrain, now: now))
     }
 
     // MARK: Reading
@@ -136,7 +136,8 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             return copies.compactMap { state.remove($0.key, hash: $0.hash, revision: $0.revision) }
         }
         _ = consume nodes
-        observe(Leftovers()) { $0.noteRemoved(copies.map(\.key), &$1) }
+        // A later write may have been noted before, so the stream looks what there is.
+        observe(Leftovers()) { $0.noteUpdated(copies.map(\.key), &$1) }
     }
 
     package func storeWasReplaced() { cleared(Leftovers()) }

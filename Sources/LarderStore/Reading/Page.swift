@@ -12,20 +12,26 @@ package struct Page<Row: Sendable>: Sendable {
 package struct PagePosition: Hashable, Sendable {
     /// The last key of the page.
     let key: StoredKey
-    /// The highest id when the iteration began: newer entries are left out, so it ends though others are added ahead of it.
+    /// The highest id when the iteration began.
+    ///
+    /// Rows with higher ids are left out, so the iteration ends although entries are added ahead of it.
     let highestID: Int64
 }
+
+/// The bytes of payloads after which a page ends.
+let pageBytes: Int64 = 1 << 20
 
 extension Connection {
     /// Reads a page in the order of keys, and returns where the next one begins.
     ///
     /// - Parameters:
     ///   - statements: One for each `KeyRange.Start`.
-    ///   - withoutIDs: Those that are run instead where no row can be newer than the iteration.
+    ///   - withoutIDs: The statements without ids, for pages in which no row is newer than the iteration.
+    ///   - body: Takes a row, and returns the bytes of its payload.
     mutating func page(
         _ statements: [SQL], withoutIDs: [SQL]? = nil, keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange,
         after last: PagePosition?, _ limit: Int, in cache: Generation,
-        _ body: (StoredKey, borrowing Statement) -> Void
+        _ body: (StoredKey, borrowing Statement) -> Int64
     ) throws(SQLiteError) -> PagePosition? {
         let highestID = try number(.highestID) ?? .min
         let newest = last?.highestID ?? highestID
@@ -40,13 +46,13 @@ extension Connection {
             case .key(let key): try row.bind(key, at: 3)
             case .bytes(let bytes): try row.bind(textBytes: bytes, at: 3)
             }
-            var (count, next): (Int, StoredKey?) = (0, nil)
-            while try row.step() {
+            var (count, bytes, next): (Int, Int64, StoredKey?) = (0, 0, nil)
+            while next == nil, try row.step() {
                 let key = row.key(keyColumn)
                 guard range.contains(key) else { return nil }
-                if !mayBeNewer || row.int64(idColumn) <= newest { body(key, row) }
+                if !mayBeNewer || row.int64(idColumn) <= newest { bytes += body(key, row) }
                 count += 1
-                if count == limit { next = key }
+                if count == limit || bytes >= pageBytes { next = key }
             }
             // A damaged index could repeat keys without end.
             if let last, let next, !range.isBeyond(last.key, next) { throw SQLiteError.damagedOrder }

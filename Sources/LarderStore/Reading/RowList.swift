@@ -17,7 +17,7 @@ package struct RowList: Sendable {
 extension Connection {
     /// Lists the rows of a cache by a value, and rows with the same one by their ids.
     mutating func list(
-        _ order: RowOrder, isDescending: Bool, in cache: Generation, _ uses: Uses
+        _ order: RowOrder, _ range: KeyRange, in cache: Generation, _ uses: Uses
     ) throws(SQLiteError) -> RowList {
         var found: [(value: Int64, id: Int64, keyHash: Int)] = []
         // Accesses that are not stamped.
@@ -31,6 +31,7 @@ extension Connection {
                 if let last, !last.precedes(key) { disorder += 1 }
                 if disorder > 1000 { throw SQLiteError.damagedOrder }
                 last = key
+                if !range.contains(key) { continue }
                 var value = row.int64(2)
                 if order == .size, row.type(of: 3) != .null {
                     value += Int64(RowMeta(packed: row.data(3))?.extendedData?.count ?? 0)
@@ -39,27 +40,39 @@ extension Connection {
                 found.append((value, row.int64(0), key.hashValue))
             }
         }
-        found.sort { isDescending ? ($1.value, $1.id) < ($0.value, $0.id) : ($0.value, $0.id) < ($1.value, $1.id) }
+        found.sort {
+            range.isDescending ? ($1.value, $1.id) < ($0.value, $0.id) : ($0.value, $0.id) < ($1.value, $1.id)
+        }
         var list = RowList()
         list.places = found.map { ($0.id, $0.keyHash) }
         return list
     }
 
-    /// Returns the rows at places of a list that are still there.
+    /// Returns the rows at places of a list that are still there, and the place at which the next page begins.
     mutating func rows(
         _ list: RowList, _ places: Range<Int>, in cache: Generation, _ uses: Uses
-    ) throws(SQLiteError) -> [StoredRow] {
-        var rows: [StoredRow] = []
-        for place in list.places[places] {
-            try with(.listedRow) { row throws(SQLiteError) in
-                try row.bind(place.id, at: 1)
-                try row.bind(cache.id, at: 2)
-                guard try row.step() else { return }
-                let key = row.key(9)
-                if key.hashValue == place.keyHash { rows.append(row.storedRow(key, in: cache)) }
-            }
+    ) throws(SQLiteError) -> (rows: [StoredRow], end: Int) {
+        var (rows, bytes): ([StoredRow], Int64) = ([], 0)
+        for place in places {
+            if bytes >= pageBytes { return (rows, place) }
+            guard let row = try listedRow(list.places[place].id, in: cache, uses),
+                row.facts.key.hashValue == list.places[place].keyHash
+            else { continue }
+            bytes += row.facts.payloadSize
+            rows.append(row)
         }
-        for index in rows.indices { try addAccess(to: &rows[index].facts, uses, always: true) }
-        return rows
+        return (rows, places.upperBound)
+    }
+
+    /// Returns a row of a cache by its id, with its last access; nil if it is not there.
+    mutating func listedRow(_ id: Int64, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> StoredRow? {
+        let found = try with(.listedRow) { row throws(SQLiteError) in
+            try row.bind(id, at: 1)
+            try row.bind(cache.id, at: 2)
+            return try row.step() ? row.storedRow(row.key(9), in: cache) : nil
+        }
+        guard var found else { return nil }
+        try addAccess(to: &found.facts, uses, always: true)
+        return found
     }
 }

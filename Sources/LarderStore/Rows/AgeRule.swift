@@ -10,7 +10,8 @@ package enum AgeRule: Hashable, Sendable {
     /// Until a moment, whenever the entry was written.
     case until(Int64)
 
-    /// Returns the last moment at which an entry is served; `.max` if it never expires, `.min` if it is never served.
+    /// Returns the last moment at which an entry is served; `.max` if it never expires, a moment before the
+    /// write if its age is 0 or less.
     package func end(writtenAt: Int64, accessedAt: Int64) -> Int64 {
         switch self {
         case .unlimited: .max

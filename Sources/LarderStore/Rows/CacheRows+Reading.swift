@@ -30,14 +30,14 @@ extension CacheRows {
         }
     }
 
-    /// Returns the keys of the entries that have a tag, in no particular order.
-    package func keys(tagged tag: String) throws(StoreError) -> [StoredKey] {
-        try reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
-            var keys: [StoredKey] = []
+    /// Returns the entries that have a tag at one moment, in no particular order, without those that are damaged.
+    package func rows(tagged tag: String) throws(StoreError) -> [StoredRow] {
+        try rowsOfOneMoment { connection, cache throws(SQLiteError) in
+            var found: [StoredRow] = []
             for id in try connection.list(.taggedRows, text: tag, cache.id, row: { $0.int64(0) }) {
-                if let (facts, _) = try connection.facts(id) { keys.append(facts.key) }
+                if let row = try connection.listedRow(id, in: cache, store.uses) { found.append(row) }
             }
-            return keys
+            return found
         }
     }
 
@@ -59,7 +59,10 @@ extension CacheRows {
             repeat {
                 last = try connection.page(
                     SQL.rowPages, keyColumn: 9, KeyRange(), after: last, Self.pageLimit, in: cache
-                ) { found.append($1.storedRow($0, in: cache)) }
+                ) {
+                    found.append($1.storedRow($0, in: cache))
+                    return 0
+                }
             } while last != nil
             for index in found.indices { try connection.addAccess(to: &found[index].facts, store.uses) }
             return found
@@ -87,10 +90,11 @@ extension CacheRows {
         }
     }
 
-    /// Returns the path of an entry's value file; nil if there is no entry or its payload is in the row.
+    /// Returns the path of an entry's value file with the facts of the entry; nil if there is none or its payload is in the
+    /// row.
     ///
-    /// The file is never overwritten then: who has it open goes on reading the old bytes after the entry is replaced.
-    package func filePath(_ key: StoredKey) throws(StoreError) -> String? {
+    /// The file is never overwritten then: a program that has it open goes on reading the old bytes.
+    package func filePath(_ key: StoredKey) throws(StoreError) -> (path: String, facts: RowFacts)? {
         var facts = try facts(key)
         while let found = facts, let file = found.file {
             let path = try store.files?.handOut(file)
@@ -98,7 +102,7 @@ extension CacheRows {
             // The file of an older row may be gone.
             if facts?.file != file { continue }
             if path == nil { _ = discardDamaged(found) }
-            return path
+            return path.map { ($0, found) }
         }
         return nil
     }
@@ -147,13 +151,14 @@ extension CacheRows {
         var page = Page<StoredKey>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             var keys: [StoredKey] = []
-            keys.reserveCapacity(limit)
+            keys.reserveCapacity(min(limit, 4 * Self.pageLimit))
             page.next = try connection.page(
                 SQL.keyPagesWithIDs, withoutIDs: SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit,
                 in: cache
             ) {
                 key, _ in
                 keys.append(key)
+                return 0
             }
             page.rows = keys
         }
@@ -170,6 +175,7 @@ extension CacheRows {
             page.rows = []
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
                 page.rows.append($1.facts($0, by: cache.rule))
+                return 0
             }
             for index in page.rows.indices {
                 try connection.addAccess(to: &page.rows[index], store.uses, always: withAccess)
@@ -186,9 +192,10 @@ extension CacheRows {
         var page = Page<StoredRow>()
         try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
             var rows: [StoredRow] = []
-            rows.reserveCapacity(limit)
+            rows.reserveCapacity(min(limit, Self.pageLimit))
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
                 rows.append($1.storedRow($0, in: cache))
+                return rows[rows.count - 1].facts.payloadSize
             }
             for index in rows.indices where withAccess || rows[index].facts.slidingAge != nil {
                 try connection.addAccess(to: &rows[index].facts, store.uses, always: withAccess)
@@ -200,20 +207,20 @@ extension CacheRows {
     }
 
     /// Lists the entries in an order that no index has.
-    package func list(_ order: RowOrder, isDescending: Bool = false) throws(StoreError) -> RowList {
+    package func list(_ order: RowOrder, _ range: KeyRange = KeyRange()) throws(StoreError) -> RowList {
         try reading(RowList(), isSnapshot: true) { connection, cache throws(SQLiteError) in
-            try connection.list(order, isDescending: isDescending, in: cache, store.uses)
+            try connection.list(order, range, in: cache, store.uses)
         }
     }
 
-    /// Returns the entries at places of a list that are still there.
+    /// Returns the entries at places of a list that are still there, and the place at which the next page begins.
     ///
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
-    package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [StoredRow] {
-        try complete(
-            reading([], isSnapshot: true) { connection, cache throws(SQLiteError) in
-                try connection.rows(list, places, in: cache, store.uses)
-            })
+    package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> (rows: [StoredRow], end: Int) {
+        let page = try reading((rows: [], end: list.count), isSnapshot: true) { connection, cache throws(SQLiteError) in
+            try connection.rows(list, places, in: cache, store.uses)
+        }
+        return (try complete(page.rows), page.end)
     }
 
     // MARK: Counting

@@ -113,7 +113,13 @@ final class Upkeep: Sendable {
             try writer.database.files?.emptyPool()
             let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
-            try writer.read { if $0.logPages < 10 { $0.copyLog() } else { _ = try $0.emptyLog() } }
+            try writer.read {
+                if $0.logPages < 10 {
+                    $0.copyLog()
+                } else {
+                    _ = try $0.emptyLog(keeping: $0.isShortOfRoom ? Int(Ballast.size) : 0)
+                }
+            }
             report.freedBytes = max(0, size - (try writer.read { $0.connection.fileSize }))
         } else {
             try writer.read { if $0.logPages >= 100 { $0.copyLog() } }
@@ -138,7 +144,8 @@ final class Upkeep: Sendable {
             // The watch takes the commit for one of another store.
             try state.connection.vacuum()
         }
-        while try !writer.read({ try $0.emptyLog() }) { try deadline.pause() }
+        let end = Deadline(in: try writer.read { $0.busyTimeout })
+        while try !writer.read({ try $0.emptyLog() }) { try end.pause() }
     }
 
     /// Throws `.closed` once upkeep is stopped, which ends running chores.

@@ -9,9 +9,9 @@ package struct Access: Sendable {
     /// The place in the order of use.
     ///
     /// It is on the scale of ids: an entry that was never used stands at its own id.
-    let place: Int64
+    fileprivate(set) var place: Int64
     /// The milliseconds by which the stored access may lag.
-    let grain: Int64
+    fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
     var isReplacement = false
     fileprivate var isStamped = false
@@ -60,13 +60,14 @@ package final class Uses: Sendable {
     func note(_ access: Access) -> Bool {
         noted.withLock { noted in
             var access = access
-            if let old = noted[access.id], old.revision == access.revision {
-                access.moment = max(access.moment, old.moment)
-                if old.place > access.place {
-                    if old.moment < access.moment { noted[access.id]?.moment = access.moment }
+            if let old = noted[access.id] {
+                if old.revision == access.revision {
+                    (access.moment, access.place) = (max(access.moment, old.moment), max(access.place, old.place))
+                    access.grain = min(access.grain, old.grain)
+                    access.isReplacement = access.isReplacement || old.isReplacement
+                } else if old.place > access.place {
                     return false
                 }
-                access.isReplacement = access.isReplacement || old.isReplacement
             }
             if noted.count >= 4 * Self.capacity { noted = [:] }
             let isNew = noted.updateValue(access, forKey: access.id) == nil
@@ -104,7 +105,7 @@ package protocol CacheMemory: AnyObject, Sendable {
     ///
     /// It is called under the writer's lock, so it takes a leaf lock alone and calls nothing of the store.
     ///
-    /// - Parameter now: A moment that accesses from now on are given which ask for none.
+    /// - Parameter now: The moment of later accesses that read no clock.
     func takeAccesses(at now: Int64) -> [Access]
     /// Called after the file was opened again, outside all locks but for that of a running body.
     func storeWasReplaced()

@@ -76,7 +76,6 @@ extension WriterState {
         {
             return
         }
-        if limits.count == 0 || limits.size == 0 { lastWrittenID = nil }
         try removeExpired(of: caches, waiting)
         let isHeld = try evict(limits.excess(of: try self.totals(of: cache)), from: cache, waiting)
         if !isHeld && unheld[id] == nil { events.append(.limitUnmet(cache: cache?.cache.name)) }
@@ -94,15 +93,16 @@ extension WriterState {
     func trim(_ declaration: CacheDeclaration, to limits: Limits) throws -> Int {
         try lookUpGenerations()
         guard let cache = generation(of: declaration) else { throw StoreError.superseded }
-        let before = try count(of: cache).totals.count
+        let before = evictedCount
         guard limits.excess(of: try totals(of: cache)) != Totals() else { return 0 }
         (lastWrittenID, nextSweep) = (nil, .min)
-        try removeExpired(of: [cache], busyTimeout)
+        let expired = try removeExpired(of: [cache], busyTimeout)
         _ = try evict(limits.excess(of: try totals(of: cache), isExact: true), from: cache, busyTimeout)
-        return Int(before - (try count(of: cache).totals.count))
+        return expired + evictedCount - before
     }
 
-    /// Removes as many bytes as are missing on the disk, and gives their room back.
+    /// Removes expired and then least recently used rows of as many bytes as are missing on the disk, and gives their room
+    /// back.
     ///
     /// If another process keeps the room, the next look is a minute later.
     private func holdFreeSpace(_ waiting: Int64) throws {
@@ -110,6 +110,7 @@ extension WriterState {
         let free = try files.freeSpace()
         let missing = floor.subtractingSaturated(free)
         guard missing > 0 else { return }
+        try removeExpired(of: Array(generations.values), waiting)
         let pageSize: Int64 = 4096
         let rest = missing - Int64(try connection.freePages()) * pageSize
         if rest > 0 { _ = try evict(Totals(size: rest), from: nil, waiting, for: .space) }
@@ -119,16 +120,18 @@ extension WriterState {
         if try files.freeSpace() - free < missing / 2 { nextSpaceCheck = now.addingSaturated(60_000) }
     }
 
-    /// Removes expired rows among the first 100,000, at most once a second if there are none.
-    func removeExpired(of caches: [Generation], _ waiting: Int64) throws {
+    /// Removes expired rows among the first 100,000, at most once a second if there are none, and returns their number.
+    @discardableResult
+    func removeExpired(of caches: [Generation], _ waiting: Int64) throws -> Int {
         guard !isAhead(nextSweep, 1000),
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
-        else { return }
+        else { return 0 }
         var (sweep, count) = (Sweep(now: now), 0)
         for _ in 0..<10 where sweep.next != nil {
             count += try transaction(until: Deadline(in: waiting)) { try $0.sweepBatch(&sweep) }
         }
         if count == 0 { nextSweep = now.addingSaturated(1000) }
+        return count
     }
 
     /// Removes the least recently used rows of a cache, or of all, and returns false if fewer could go.
@@ -141,6 +144,8 @@ extension WriterState {
         _ excess: Totals, from cache: Generation?, _ waiting: Int64, for shortage: RemovedRow.Shortage? = nil,
         stamps: Bool = true
     ) throws -> Bool {
+        // With a limit of 0 no row may stay.
+        let kept = cache?.limits.count == 0 ? nil : lastWrittenID
         var (rest, victims, areLast, chosenIn) = (excess, ArraySlice<Int64>(), false, epoch)
         while rest.count > 0 || rest.size > 0 {
             if victims.isEmpty && areLast { return false }
@@ -157,7 +162,7 @@ extension WriterState {
                     guard let (facts, generation) = try connection.facts(id) else { continue }
                     // The last written row is kept, and counted as removed.
                     let shortage = shortage ?? (rest.count > 0 ? .count : .size)
-                    if id != lastWrittenID { try remove(facts, from: generation, .evicted(by: shortage)) }
+                    if id != kept { try remove(facts, from: generation, .evicted(by: shortage)) }
                     rest += Totals(count: -1, size: -facts.size)
                 }
             }

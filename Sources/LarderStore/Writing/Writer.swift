@@ -313,13 +313,15 @@ final class Writer: Sendable {
     func close(at now: Int64) throws(StoreError) {
         try lock.refuseOwner()
         queue.withLock { $0.isClosed = true }
+        var aftermath = Aftermath()
         let finished = try lock.withLock { state in
             let drained = drain(state)
             state?.close(at: now)
-            database.files?.discard(state?.takeDiscardedFiles() ?? [])
+            aftermath = state?.takeAftermath() ?? aftermath
             state = nil
             return drained + drain(nil)
         }
+        finish(aftermath, waits: true)
         for request in finished { request.resume() }
     }
 }

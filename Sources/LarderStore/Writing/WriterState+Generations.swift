@@ -19,7 +19,7 @@ extension WriterState {
             } else {
                 if let old = generations[declaration.exactName] {
                     try retire(old)
-                    purged.append((old.cache.name, old.cache.version))
+                    pendingEvents.append(.purged(cache: old.cache.name, version: old.cache.version))
                 }
                 try declare(Generation(id: 0, cache: declaration))
             }

@@ -45,7 +45,7 @@ extension WriterState {
             outcome.taken = try row(key, in: generation)
             try remove(key, in: generation, &outcome)
             if outcome.taken == nil && !outcome.rows.isEmpty {
-                events.append(.damagedEntry(cache: generation.cache.name, key: key))
+                pendingEvents.append(.damagedEntry(cache: generation.cache.name, key: key))
             }
         case .change(let key, let change, let moment):
             try self.change(key, change, at: moment, in: generation, &outcome)
@@ -180,8 +180,6 @@ extension WriterState {
         try delete(facts, from: generation)
         counts[generation]?.totals += Totals(count: -1, size: -facts.size)
         guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
-        // A copy in memory must not be served after a call has removed its row.
-        if cause == .removed { switchesGeneration = true }
         removedRows[cache.identity, default: []].append(
             RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
         if case .evicted = cause { evictedCount += 1 }
@@ -263,13 +261,7 @@ extension WriterState {
         }
         try insertTags(meta.tags, in: cache.id, id: old.id, revision)
         movedUses.append((old.id, old.revision, revision))
-        switch change {
-        case .touch: noteUse(old.id, revision, at: writtenAt)
-        case .extendedData:
-            let accessedAt = max(old.accessedAt, uses.lastAccess(old.id, old.revision) ?? .min)
-            noteUse(old.id, revision, at: max(writtenAt, accessedAt))
-        case .pin: break
-        }
+        if case .pin = change {} else { noteUse(old.id, revision, at: writtenAt) }
         lastWrittenID = old.id
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { unheld = [:] }

@@ -25,8 +25,8 @@ package final class WriterState {
     var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
     var (displacedFiles, writtenFiles) = ([String](), [String]())
-    /// The version under which the open transaction has found a cache, by the name of the cache, if another one was opened.
-    var purged: [(cache: String, version: String)] = []
+    /// What is reported once the open transaction is committed.
+    var pendingEvents: [StoreEvent] = []
     /// What is to be done outside the lock.
     private var aftermath = Aftermath()
 
@@ -108,7 +108,7 @@ package final class WriterState {
             changesAtBegin = connection.totalChanges
             pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
             switchesGeneration = false
-            (displacedFiles, writtenFiles, removedRows, applies, purged) = ([], [], [:], [], [])
+            (displacedFiles, writtenFiles, removedRows, applies, pendingEvents) = ([], [], [:], [], [])
             (writtenUses, movedUses) = ([], [])
             try lookUpGenerations()
         } catch {
@@ -150,7 +150,7 @@ package final class WriterState {
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
         aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
         noteUses()
-        events += purged.map { .purged(cache: $0.cache, version: $0.version) }
+        events += pendingEvents
         // The log has begun again.
         if connection.logPages < logPages { copyPages = copyInterval }
         logPages = connection.logPages
@@ -278,10 +278,12 @@ package final class WriterState {
     }
 
     /// Copies the log and begins it again, and returns false if another process keeps frames in it.
-    func emptyLog() throws(SQLiteError) -> Bool {
+    ///
+    /// - Parameter bytes: The bytes that the file of the log keeps.
+    func emptyLog(keeping bytes: Int = 0) throws(SQLiteError) -> Bool {
         guard guardian != nil else { return true }
         copyLog()
-        do { try connection.shrinkLog() } catch { if error.code != .busy { throw error } }
+        do { try connection.shrinkLog(to: bytes) } catch { if error.code != .busy { throw error } }
         (logPages, copyPages) = (connection.logPages, copyInterval)
         return logPages < 10
     }

@@ -65,6 +65,24 @@ struct LimitTests {
         #expect(Array(cache.keys).count == limit)
     }
 
+    @Test func `a limit of 0 in one cache takes nothing that was just written in another`() throws {
+        let manager = try place.manager()
+        func cache(_ name: String, _ limit: Int) throws -> Cache<Int, Data> {
+            try manager.cache(
+                named: name, version: "1", maxAge: .hours(1), options: CacheOptions(disk: DiskLimits(countLimit: limit))
+            )
+        }
+        let (none, one) = (try cache("none", 0), try cache("one", 1))
+        try one.setValue(bytes(1), forKey: 0, pinned: true)
+        for key in 1..<20 {
+            try manager.transaction { transaction in
+                try transaction.setValue(bytes(1), forKey: key, in: none)
+                try transaction.setValue(bytes(1), forKey: key, in: one)
+            }
+            #expect(try none.count == 0 && Array(one.keys) == [0, key])
+        }
+    }
+
     @Test func `updates on many threads that exceed a limit end`() throws {
         let manager = try place.manager()
         let cache = try cache(manager, DiskLimits(countLimit: 20))

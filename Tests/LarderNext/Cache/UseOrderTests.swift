@@ -44,4 +44,29 @@ struct UseOrderTests {
         #expect(cache[0] != nil && cache[9] != nil && cache[1] == nil)
         #expect(try cache.extendedData(forKey: 0)?.count == 200)
     }
+
+    @Test func `an access that extended data follow moves a sliding end for later openings too`() throws {
+        do {
+            let manager = try place.manager()
+            let cache = try cache(manager, "a", .seconds(3600).sinceLastAccess)
+            cache[1] = Self.value
+            place.time.advance(by: .seconds(3000))
+            #expect(cache[1] != nil)
+            place.time.advance(by: .seconds(1))
+            try cache.setExtendedData(Data([1]), forKey: 1)
+            try manager.close()
+        }
+        place.time.advance(by: .seconds(3000))
+        #expect(try cache(place.manager(), "a", .seconds(3600).sinceLastAccess)[1] != nil)
+    }
+
+    @Test func `what is written again after memory was emptied was used last`() throws {
+        let cache = try cache(place.manager(), "a", .unlimited, CacheOptions(disk: DiskLimits(countLimit: 5)))
+        for key in 0..<5 { cache[key] = Self.value }
+        #expect(cache[0] != nil)
+        cache.memory.removeAll()
+        cache[0] = Self.value
+        cache[9] = Self.value
+        #expect(Array(cache.keys) == [0, 2, 3, 4, 9])
+    }
 }
