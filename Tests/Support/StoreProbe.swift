@@ -44,17 +44,8 @@ package struct StoreProbe: Sendable {
         return Int(counter.stamp().changes)
     }
 
-    /// Returns whether a cache is in use, or has something left to write down.
-    package func isOpen(_ name: String) throws -> Bool { try manager.store().live[name] != nil }
-
     /// Copies the log into the main file.
     package func copyLog() throws { try manager.store().checkpoint() }
-
-    /// Deletes the rows of retired generations on this thread, and waits for others that delete some.
-    package func deleteRetired() throws {
-        let store = try manager.writableStore()
-        try store.reclaimer.finish(store)
-    }
 
     /// Returns what rows and files say differently of large values, a sentence each.
     ///

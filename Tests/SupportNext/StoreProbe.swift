@@ -36,9 +36,6 @@ package struct StoreProbe: Sendable {
     /// Copies the log into the main file.
     package func copyLog() throws { try manager.maintain() }
 
-    /// Deletes the rows of retired generations.
-    package func deleteRetired() throws { try manager.maintain() }
-
     /// Returns what rows and files say differently of large values, a sentence each.
     ///
     /// - Parameter isSwept: A Boolean value that indicates whether what no row names counts too.

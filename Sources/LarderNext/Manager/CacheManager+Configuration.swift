@@ -93,9 +93,9 @@ extension CacheManager {
 
         /// The minimum number of bytes that stay free on the disk of the store; nil, the default, for no minimum.
         ///
-        /// The store checks the free space after each write and in each maintenance. If less is free, it evicts the
-        /// least recently used entries of all caches, except pinned ones. If that frees too little, the next check
-        /// after a write comes a minute later.
+        /// The store checks the free space after each write and in each maintenance. If less is free, it
+        /// deletes expired entries of all caches first, then the least recently used. Pinned entries stay. If that
+        /// frees too little, the next check after a write comes a minute later.
         public var freeSpaceFloor: Int64?
 
         #if canImport(Darwin)

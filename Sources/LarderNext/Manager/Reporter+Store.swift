@@ -18,7 +18,7 @@ extension Reporter {
         case .limitUnmet(let cache):
             let owner = cache.map { "The cache \"\($0)\"" } ?? "The store"
             let text =
-                "\(owner) is over its limits on disk, and what is left is pinned. Unpin entries or raise the limits."
+                "\(owner) exceeds its limits on disk, and what is left is pinned. Unpin entries or raise the limits."
             report(CacheEvent(.limitReached, cacheName: cache, message: text), .warning)
         case .upkeepFailed(let error):
             let text = "Upkeep of the store failed, and is tried again. \(error.message)"

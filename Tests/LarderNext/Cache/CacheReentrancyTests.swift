@@ -107,4 +107,25 @@ struct CacheReentrancyTests {
         #expect(before > 10 && inner[1] != nil)
         try manager.close()
     }
+
+    @Test func `a clock may ask the manager while a cache is opened`() throws {
+        let home = Locked<CacheManager?>(nil)
+        let (calls, time) = (Counter(), place.time)
+        let manager = try StorePlace().manager { configuration in
+            configuration.clock = {
+                calls.increment()
+                home.value?.handleMemoryPressure(.warning)
+                return time.now
+            }
+        }
+        home.change { $0 = manager }
+        defer { home.change { $0 = nil } }
+        let before = calls.value
+        let thread = SideThread {
+            let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+            cache[1] = 1
+            return cache[1]
+        }
+        #expect(try thread.value() == 1 && calls.value > before)
+    }
 }

@@ -140,7 +140,7 @@ struct CacheReopeningTests {
         ended.take()
     }
 
-    @Test func `a value that an opening lets go of may open a cache in its deinit`() throws {
+    @Test func `a value that an opening releases may open a cache in its deinit`() throws {
         let manager = try place.manager()
         let codec = ValueCodec<Ending>(identifier: "ending", encode: { _ in Data([1]) }, decode: { _ in Ending({}) })
         @Sendable func endings(_ version: CacheVersion) throws -> Cache<Int, Ending> {

@@ -18,7 +18,7 @@ struct CacheVersionTests {
 
     /// Lets everything in the background come to its end.
     private func settle(_ manager: CacheManager? = nil) throws {
-        try StoreProbe(manager ?? self.manager).deleteRetired()
+        try (manager ?? self.manager).maintain()
     }
 
     private func allRows(_ manager: CacheManager? = nil) throws -> Int {

@@ -19,7 +19,8 @@ struct EvictionTests {
     }
 
     // case 309
-    @Test func `the limit of the whole store takes the least used of a cache that nobody has open`() throws {
+    @Test func `the limit of the store evicts the least recently used entries of a cache that nobody has open`() throws
+    {
         let manager = try place.manager { $0.sizeLimit = 100_000 }
         do {
             let forgotten = try cache(manager, "forgotten")

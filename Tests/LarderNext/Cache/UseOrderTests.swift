@@ -48,7 +48,8 @@ struct UseOrderTests {
     @Test func `an access that extended data follow moves a sliding end for later openings too`() throws {
         do {
             let manager = try place.manager()
-            let cache = try cache(manager, "a", .seconds(3600).sinceLastAccess)
+            let cache = try cache(
+                manager, "a", .seconds(3600).sinceLastAccess, CacheOptions(memory: .disabled))
             cache[1] = Self.value
             place.time.advance(by: .seconds(3000))
             #expect(cache[1] != nil)

@@ -124,29 +124,23 @@ struct IterationTests {
         let bench = try Workbench(kind)
         let cache = try bench.numbers()
         try cache.setValues((0..<1500).map { ($0, "\($0)") })
-        var seen = 0
         var next = 10_000
-        for _ in cache {
-            seen += 1
-            guard seen <= 100_000 else {
-                Issue.record("it follows its own insertions")
-                break
+        func count(_ entries: some Sequence) -> Int {
+            var seen = 0
+            for _ in entries {
+                seen += 1
+                guard seen <= 100_000 else {
+                    Issue.record("it follows its own insertions")
+                    break
+                }
+                cache[next] = "more"
+                next += 1
             }
-            cache[next] = "more"
-            next += 1
+            return seen
         }
-        #expect(seen == 1500)
-        seen = 0
-        for _ in cache.entries(orderedBy: .written) {
-            seen += 1
-            guard seen <= 100_000 else {
-                Issue.record("it follows its own insertions")
-                break
-            }
-            cache[next] = "more"
-            next += 1
-        }
-        #expect(seen == 3000)
+        #expect(count(cache) == 1500)
+        #expect(count(cache.keys) == 3000)
+        #expect(count(cache.entries(orderedBy: .written)) == 6000)
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -69,6 +69,38 @@ struct ObservedKindsTests {
         #expect(try await batch(cache) { try await cache.trim(toSize: 0) } == change(removed: [5]))
     }
 
+    /// A key whose decoding does something once.
+    private struct HookedKey: Codable, Hashable, Sendable {
+        let number: Int
+        static let hook = Locked<(@Sendable () -> Void)?>(nil)
+
+        init(_ number: Int) { self.number = number }
+
+        init(from decoder: any Decoder) throws {
+            number = try decoder.singleValueContainer().decode(Int.self)
+            Self.hook.change { $0.take() }?()
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(number)
+        }
+    }
+
+    @Test func `a key that is set again right after its eviction is not removed`() async throws {
+        let cache: Cache<HookedKey, String> = try await bench.manager.cache(
+            named: "hooked", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+        for number in 1...2 { cache[HookedKey(number)] = "old" }
+        var stream = cache.changes().makeAsyncIterator()
+        // The stream learns of an eviction after the commit, and decodes its key first.
+        HookedKey.hook.change { $0 = { cache[HookedKey(1)] = "new" } }
+        #expect(try await cache.trim(toCount: 1) == 1)
+        #expect(HookedKey.hook.value == nil)
+        bench.time.advance(by: .milliseconds(100))
+        let changes = await stream.next()
+        #expect(changes?.updated == [HookedKey(1): "new"] && changes?.removed == [])
+    }
+
     @Test func `the limit of the whole store is told of too`() async throws {
         var configuration = bench.time.configuration
         configuration.sizeLimit = 1000
