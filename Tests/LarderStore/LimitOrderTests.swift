@@ -227,6 +227,7 @@ struct LimitOrderTests {
         init(_ interrupt: @escaping @Sendable () -> Void) { self.interrupt = interrupt }
 
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
+        func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] {
@@ -288,5 +289,6 @@ final class MemoryProbe: CacheMemory {
         }
     }
 
+    func overtakeLoads(of keys: [StoredKey]?) {}
     func takeActivity() -> [Int64: Int64] { [:] }
 }

@@ -12,6 +12,7 @@ struct TagTests {
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
+        func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
     }
 

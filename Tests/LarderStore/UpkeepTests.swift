@@ -28,6 +28,7 @@ struct UpkeepTests {
             }
         }
 
+        func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] {
             onTaking()
             return gains.change { all in

@@ -12,10 +12,7 @@ extension Cache {
         let now = rows.store.time.now()
         let (look, ticket) = look(key, hash, now)
         switch look {
-        case .hit(let value): return value
-        case .slid(let value, let row):
-            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
-            return value
+        case .hit, .slid: return served(look, at: now)
         case .expired: return missed()
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
@@ -44,6 +41,23 @@ extension Cache {
         return value
     }
 
+    /// Returns the value of a key if memory may serve it.
+    func glance(_ key: Key) -> Value? {
+        if let value = hit(key) { return value }
+        let now = rows.store.time.now()
+        return served(look(key, shared.copies.seed.hash(key), now).0, at: now)
+    }
+
+    private func served(_ look: CopiesState<Key, Value>.Look, at now: Int64) -> Value? {
+        switch look {
+        case .hit(let value): return value
+        case .slid(let value, let row):
+            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
+            return value
+        case .expired, .unsure, .absent: return nil
+        }
+    }
+
     /// Looks a key up in memory.
     ///
     /// The epoch is that of the moment before, so what a later read finds is at least as new.
@@ -56,7 +70,7 @@ extension Cache {
     }
 
     /// Offers a value that was read to memory, and notes the access.
-    private func take(
+    func take(
         _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: OfferTicket
     ) {
         var facts = row.facts

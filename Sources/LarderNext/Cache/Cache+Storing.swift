@@ -2,18 +2,18 @@ internal import Foundation
 internal import LarderStore
 internal import Synchronization
 
+/// The attributes of an entry that is written.
+struct EntryAttributes: Sendable {
+    var cost: Int?
+    var maxAge: MaxAge?
+    var extendedData: Data?
+    var tags: Set<String> = []
+    /// Nil keeps the pin of an older entry.
+    var isPinned: Bool?
+}
+
 /// The write path: encode, then one request of the store, which brings memory up to date after its commit.
 extension Cache {
-    /// What the attributes of a written entry are.
-    struct Attributes: Sendable {
-        var cost: Int?
-        var maxAge: MaxAge?
-        var extendedData: Data?
-        var tags: Set<String> = []
-        /// Nil keeps the pin of an older entry.
-        var isPinned: Bool?
-    }
-
     /// A value on its way to a row and to memory.
     struct Write: Sendable {
         let entry: EntryWrite
@@ -21,7 +21,9 @@ extension Cache {
     }
 
     /// Encodes a value.
-    func write(_ value: Value, forKey key: Key, _ attributes: Attributes = Attributes()) throws(CacheError) -> Write {
+    func write(_ value: Value, forKey key: Key, _ attributes: EntryAttributes = EntryAttributes()) throws(CacheError)
+        -> Write
+    {
         let stored = try stored(key)
         var meta = RowMeta()
         let now = rows.store.time.now()

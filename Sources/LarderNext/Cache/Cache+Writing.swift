@@ -25,7 +25,7 @@ extension Cache {
         tags: Set<String> = [], pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try remove(key) }
-        let attributes = Attributes(
+        let attributes = EntryAttributes(
             cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
         try run([write(value, forKey: key, attributes)], "set the value")
     }
@@ -40,7 +40,7 @@ extension Cache {
         tags: Set<String> = [], pinned: Bool? = nil
     ) async throws {
         guard let value else { return try await remove(key) }
-        let attributes = Attributes(
+        let attributes = EntryAttributes(
             cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
         try await run([write(value, forKey: key, attributes)], "set the value")
     }
@@ -257,7 +257,7 @@ extension Cache {
         if !keys.isEmpty { _ = try await run(removing(keys, changes.leftovers), "remove values") }
     }
 
-    private func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
+    func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
         var pairs: [(Key, StoredKey)] = []
         for key in keys { pairs.append((key, try stored(key))) }
         return pairs

@@ -122,7 +122,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
             error: error)
     }
 
-    private func storedName(of key: Key) -> String? {
+    func storedName(of key: Key) -> String? {
         do throws(CacheError) { return try stored(key).name } catch { return nil }
     }
 

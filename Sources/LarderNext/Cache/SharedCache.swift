@@ -105,10 +105,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         _ = consume old
     }
 
-    func wasCleared() {
-        let leftovers = Leftovers()
-        copies.cleared(leftovers)
-    }
+    func wasCleared() { copies.cleared(Leftovers()) }
+
+    func wasClosed() { copies.cleared(Leftovers(), isClosed: true) }
 
     func endStreams() { copies.changes.finish(for: streamOwner) }
 }
@@ -118,6 +117,8 @@ protocol OpenCache: AnyObject, Sendable {
     func handleMemoryPressure(_ level: MemoryPressure)
     /// Called after the cache was cleared, removed or opened under another version.
     func wasCleared()
+    /// Called after the store was closed.
+    func wasClosed()
     /// Ends the streams of changes once what is pending was taken.
     func endStreams()
 }

@@ -101,7 +101,7 @@ public final class CacheManager: Sendable {
         try throwing("be closed") { () throws(StoreError) in try store.close() }
         for cache in allOpenCaches {
             cache.endStreams()
-            cache.wasCleared()
+            cache.wasClosed()
         }
         reporter.hub.finish()
     }

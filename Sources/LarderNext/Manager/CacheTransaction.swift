@@ -48,7 +48,7 @@ public struct CacheTransaction: ~Copyable {
     ) throws(CacheError) {
         guard let value else { return try removeValue(forKey: key, in: cache) }
         try scope.check(cache)
-        let attributes = Cache<Key, Value>.Attributes(
+        let attributes = EntryAttributes(
             cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
         try scope.put(cache.write(value, forKey: key, attributes), in: cache)
     }

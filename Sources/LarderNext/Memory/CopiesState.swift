@@ -103,7 +103,15 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         let age = memory.ages[Int(index)]
         let end = max(copy.end, now.addingSaturated(age))
         memory.table.withValue(at: index) { $0.end = end }
-        return .slid(copy.value, CopiedRow(id: rest.id, revision: rest.revision, end: end, slidingAge: age))
+        return .slid(
+            copy.value, CopiedRow(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
+    }
+
+    /// Returns the end of a copy, and the time from its write or last access to it.
+    func age(of key: Key, hash: UInt64) -> (end: Int64, length: Int64)? {
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return nil }
+        return (memory.table.value(at: index).end, Int(index) < memory.ages.count ? memory.ages[Int(index)] : 0)
     }
 
     /// Returns the values of keys, in their order, if memory may serve all of them.
@@ -257,10 +265,10 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Takes over when a copy expires.
     private mutating func setAge(_ row: CopiedRow, at index: UInt32) {
         memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
-        if row.slidingAge != nil, Int(index) >= memory.ages.count {
+        if row.age > 0, Int(index) >= memory.ages.count {
             Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
         }
-        if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.slidingAge ?? 0 }
+        if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.age }
     }
 
     // MARK: Accesses

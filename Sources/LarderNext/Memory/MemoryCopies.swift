@@ -22,12 +22,14 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     private let name: String
     private let keyCodec = KeyCodec<Key>()
     let changes = ChangeHub<Key, Value>()
+    let loads: Loads<Key, CacheEntry<Key, Value>>
 
     init(
         _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
         (self.seed, self.name, uses) = (seed, name, store.uses)
+        loads = Loads(name, store.loadCount)
         state = Mutex(
             State(
                 limits, seed: seed, watch: store.watch, uses: store.uses, isSystemTime: isSystemTime,
@@ -53,7 +55,12 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     // MARK: Changes, in the order of commits
 
     /// Takes in what a request has written, unless its condition did not hold.
-    func wrote(_ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers) {
+    ///
+    /// - Parameter load: The load whose result it is.
+    func wrote(
+        _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers, by load: Int? = nil
+    ) {
+        loads.overtake(outcome.rows.map(\.key), by: load)
         var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
             for (copy, row) in zip(copies, outcome.rows) {
@@ -74,7 +81,11 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     }
 
     /// Takes in that keys were removed, whether they had rows or not.
-    func removed(_ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers) {
+    func removed(
+        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers,
+        by load: Int? = nil
+    ) {
+        loads.overtake(keys.map(\.stored), by: load)
         let nodes = state.withLock { state in
             state.counts.removals += outcome.rows.count
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
@@ -102,13 +113,17 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Takes in that the row of a key has other attributes.
     func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ leftovers: Leftovers) {
+        loads.overtake(outcome.rows.map(\.key))
         guard let row = outcome.rows.first.flatMap(CopiedRow.init) else { return }
         let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
         if let node { leftovers.add(node) }
     }
 
     /// Takes in that everything was removed.
-    func cleared(_ leftovers: Leftovers) {
+    ///
+    /// - Parameter isClosed: A Boolean value that indicates whether the store was closed, and nothing is removed but from memory.
+    func cleared(_ leftovers: Leftovers, isClosed: Bool = false) {
+        if !isClosed { loads.overtake(nil) }
         leftovers.add(state.withLock { $0.removeAll() })
         observe(leftovers) { $0.noteReset(&$1) }
     }
@@ -146,6 +161,8 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Notes the accesses that memory has served, for reads that show when entries were accessed.
     func noteAccesses() { uses.note(servedByMemory: takeAccesses(at: .min)) }
+
+    package func overtakeLoads(of keys: [StoredKey]?) { loads.overtake(keys) }
 
     package func takeActivity() -> [Int64: Int64] {
         state.withLock { state in

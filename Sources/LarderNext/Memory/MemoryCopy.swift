@@ -25,19 +25,25 @@ struct CopiedRow: Sendable {
     @usableFromInline let revision: Int64
     @usableFromInline let end: Int64
     @usableFromInline let slidingAge: Int64?
+    /// The milliseconds from the write or the last access to the end; 0 if there is no end.
+    let age: Int64
 
-    init(id: Int64, revision: Int64, end: Int64, slidingAge: Int64?) {
+    init(id: Int64, revision: Int64, end: Int64, slidingAge: Int64?, writtenAt: Int64) {
         (self.id, self.revision, self.end, self.slidingAge) = (id, revision, end, slidingAge)
+        age = slidingAge ?? (end == .max ? 0 : max(0, end.subtractingSaturated(writtenAt)))
     }
 
     init(_ facts: RowFacts) {
-        (id, revision, end, slidingAge) = (facts.id, facts.revision, facts.end, facts.slidingAge)
+        self.init(
+            id: facts.id, revision: facts.revision, end: facts.end, slidingAge: facts.slidingAge,
+            writtenAt: facts.writtenAt)
     }
 
     /// The row that a request has written; nil if it was removed.
     init?(_ row: Outcome.RowChange) {
         guard let revision = row.revision else { return nil }
-        (id, self.revision, end, slidingAge) = (row.id, revision, row.end, row.slidingAge)
+        self.init(
+            id: row.id, revision: revision, end: row.end, slidingAge: row.slidingAge, writtenAt: row.writtenAt)
     }
 }
 

@@ -44,6 +44,7 @@ package final class Store: Sendable {
     /// The accesses of this process that are not stamped yet.
     package let uses: Uses
     let memories: Memories
+    package var loadCount: LoadCount { memories.loadCount }
     let upkeep: Upkeep
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
@@ -64,7 +65,13 @@ package final class Store: Sendable {
 
     /// Opens the store at a path, and creates it and its folder if they are missing.
     package static func open(_ path: String, _ options: Options = Options()) throws(StoreError) -> Store {
-        Store(path: path, try StoreFile(path: path, options: options).open(), options)
+        let version = SQLiteLibrary.version
+        if version < SQLiteLibrary.oldest {
+            throw StoreError(
+                .storageUnavailable,
+                "The SQLite of this system is too old (\(version)). Version 3.37 or later is needed.")
+        }
+        return Store(path: path, try StoreFile(path: path, options: options).open(), options)
     }
 
     /// Opens a store in memory, for this object alone.

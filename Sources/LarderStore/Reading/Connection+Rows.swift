@@ -153,7 +153,7 @@ extension Statement {
         RowFacts(
             key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
             expiresAt: number(3),
-            payloadSize: int64(4), file: type(of: 5) == .null ? nil : text(5),
+            payloadSize: size(4), file: type(of: 5) == .null ? nil : text(5),
             meta: RowMeta(packed: meta) ?? RowMeta(), rule: rule)
     }
 
@@ -170,6 +170,9 @@ extension Statement {
         let payload = data(8)
         return StoredRow(facts: facts, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
     }
+
+    /// A size, which no checksum covers: of a damaged row it is within what can be added up.
+    func size(_ column: Int32) -> Int64 { min(max(int64(column), 0), 1 << 40) }
 
     func number(_ column: Int32) -> Int64? { type(of: column) == .null ? nil : int64(column) }
 

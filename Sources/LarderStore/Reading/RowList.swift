@@ -32,7 +32,7 @@ extension Connection {
                 if disorder > 1000 { throw SQLiteError.damagedOrder }
                 last = key
                 if !range.contains(key) { continue }
-                var value = row.int64(2)
+                var value = order == .size ? row.size(2) : row.int64(2)
                 if order == .size, row.type(of: 3) != .null {
                     value += Int64(RowMeta(packed: row.data(3))?.extendedData?.count ?? 0)
                 }

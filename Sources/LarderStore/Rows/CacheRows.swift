@@ -51,6 +51,18 @@ package final class CacheRows: Sendable {
         return try await files.onQueue { try self.discardingUnwritten(written.files, result) }
     }
 
+    /// Returns the facts of an entry that is to be written in place of an old one.
+    ///
+    /// - Parameter rule: The rule of the cache.
+    package func facts(of entry: EntryWrite, _ rule: AgeRule, _ old: RowFacts?) -> RowFacts {
+        var meta = entry.meta
+        if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
+        return RowFacts(
+            key: entry.key, id: 0, revision: 0, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt,
+            payloadSize: Int64(entry.payloadSize),
+            file: store.files != nil && entry.payloadSize > inlineLimit ? "" : nil, meta: meta, rule: rule)
+    }
+
     /// Notes a read that memory could not serve.
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
         noteAccess(id: facts.id, revision: facts.revision, slidingAge: facts.slidingAge, at: moment)

@@ -45,6 +45,15 @@ package struct RowFacts: Sendable {
         return moment.addingSaturated(expiresAt.subtractingSaturated(writtenAt))
     }
 
+    /// Returns the facts as they are once the age of the entry begins again.
+    ///
+    /// - Parameter rule: The rule of the cache.
+    package func renewed(at now: Int64, _ rule: AgeRule) -> RowFacts {
+        RowFacts(
+            key: key, id: id, revision: revision, writtenAt: now, expiresAt: ownEnd(ifWrittenAt: now),
+            payloadSize: payloadSize, file: file, meta: meta, rule: rule)
+    }
+
     /// The bytes that count against limits: payload and extended data.
     package var size: Int64 { payloadSize + Int64(meta.extendedData?.count ?? 0) }
 }

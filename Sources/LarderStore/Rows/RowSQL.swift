@@ -57,7 +57,7 @@ extension SQL {
     /// The rows without attributes: totals, first own end, first write, and first access of the others.
     static let countPlainRows = SQL(
         """
-        SELECT count(*), sum(coalesce(size, length(payload))), min(expires_at),
+        SELECT count(*), sum(min(max(coalesce(size, length(payload)), 0), 1 << 40)), min(expires_at),
             min(CASE WHEN expires_at IS NULL THEN written_at END),
             min(CASE WHEN expires_at IS NULL THEN max(written_at, coalesce(accessed_at, written_at)) END)
         FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 AND meta IS NULL
@@ -111,7 +111,8 @@ extension SQL {
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     static let insertStore = SQL("INSERT INTO store (id, library_version, opened_at) VALUES (1, '', 0)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
-    static let sizeOfFiles = SQL("SELECT sum(size) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
+    static let sizeOfFiles = SQL(
+        "SELECT sum(min(max(size, 0), 1 << 40)) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
     static let setCapped = SQL("UPDATE store SET is_capped = ?1")
     static let setStoreLimits = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2")
 

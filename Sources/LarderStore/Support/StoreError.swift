@@ -36,7 +36,7 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     static let full = StoreError(.storageFull, "The disk is full. Free some of it.")
     static let readOnly = StoreError(
         .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")
-    static let closed = StoreError(.closed, "The store was closed.")
+    package static let closed = StoreError(.closed, "The store was closed.")
     static let superseded = StoreError(
         .superseded, "The cache was opened under another version, or removed. Open it again.")
     static let reentrant = StoreError(

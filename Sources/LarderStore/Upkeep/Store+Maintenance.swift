@@ -141,6 +141,9 @@ extension CacheRows {
         }
     }
 
+    /// A Boolean value that indicates whether this thread runs the body of a transaction.
+    package var isInBody: Bool { store.writer.isOwned }
+
     /// Throws unless the cache can be written to.
     package func requireWritable() throws(StoreError) {
         if store.isReadOnly { throw .readOnly }

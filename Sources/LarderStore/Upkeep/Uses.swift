@@ -111,6 +111,22 @@ package protocol CacheMemory: AnyObject, Sendable {
     func storeWasReplaced()
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
+    /// Called under the writer's lock for a write or a removal of keys: loads that run for them are not to store their
+    /// results.
+    ///
+    /// It takes a leaf lock alone.
+    ///
+    /// - Parameter keys: The keys; nil for all.
+    func overtakeLoads(of keys: [StoredKey]?)
+}
+
+/// The number of memory tiers of a store that a write may concern: loads run, or keys are known to be absent.
+package final class LoadCount: Sendable {
+    private let number = Atomic(0)
+
+    package var isZero: Bool { number.load(ordering: .sequentiallyConsistent) == 0 }
+
+    package func change(by difference: Int) { number.add(difference, ordering: .sequentiallyConsistent) }
 }
 
 /// A row that the store removed by age, limit or tag.
@@ -136,6 +152,7 @@ package struct RemovedRow: Sendable {
 /// The memories in front of the caches of a store, by their caches.
 final class Memories: Sendable {
     private let byCache = Mutex<[CacheIdentity: [any CacheMemory]]>([:])
+    let loadCount = LoadCount()
 
     func attach(_ memory: any CacheMemory, to cache: CacheIdentity) {
         byCache.withLock { $0[cache, default: []].append(memory) }

@@ -1,6 +1,14 @@
 internal import LarderSQLite
 
 extension WriterState {
+    /// Notes the uses of the transaction that was committed.
+    func noteUses() {
+        for use in movedUses { uses.move(use.id, from: use.old, to: use.new) }
+        var isFull = false
+        for use in writtenUses { isFull = uses.note(use) || isFull }
+        if isFull && hasLimits { upkeep?.ask(at: now, from: now) }
+    }
+
     /// Writes the accesses to `used` that reads have noted and that memory has.
     ///
     /// - Parameter isExact: A Boolean value that indicates whether each counts. If not, only those do whose stored access is

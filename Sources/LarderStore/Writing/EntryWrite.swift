@@ -50,7 +50,8 @@ package enum PutCondition: Sendable {
     case always
     case absent
     case unchanged(id: Int64, revision: Int64)
-    /// The closure returns true. It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock.
+    /// The closure returns true. It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock. It is
+    /// called again if the transaction is.
     case check(@Sendable () -> Bool)
 }
 
@@ -60,16 +61,30 @@ package enum AttributeChange: Sendable {
     case pin(Bool)
     /// Restarts the age at a moment, with another age of the entry's own; nil leaves the one that it has.
     case touch(at: Int64, ownAge: AgeRule?)
+    /// Restarts the age of a row at a moment, whether it has expired or not, unless it was written since.
+    case renew(RowFacts, at: Int64)
 }
 
 /// The changes that a request can make to the rows of one cache.
 package enum RowOperation: Sendable {
     case put([EntryWrite], if: PutCondition)
-    case remove([StoredKey])
+    /// - Parameter if: Asked in the transaction, as ``PutCondition/check(_:)``.
+    case remove([StoredKey], if: (@Sendable () -> Bool)? = nil)
     case take(StoredKey)
     /// Changes an entry, unless it has expired at the moment.
     case change(StoredKey, AttributeChange, at: Int64 = .min)
     case clear
+
+    /// The keys that the operation writes or removes, unless a load stores its result with it; nil for all.
+    var overtakingKeys: [StoredKey]? {
+        switch self {
+        case .clear: nil
+        case .put(_, if: .check), .remove(_, if: .some), .change(_, .renew, _): []
+        case .put(let entries, _): entries.map(\.key)
+        case .remove(let keys, _): keys
+        case .take(let key), .change(let key, _, _): [key]
+        }
+    }
 
     /// The value files that were written for the operation.
     var files: [String] {

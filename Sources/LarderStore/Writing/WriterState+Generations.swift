@@ -42,7 +42,11 @@ extension WriterState {
     }
 
     /// Clears all caches.
-    func clearAll() throws(SQLiteError) { for generation in generations.values { _ = try clear(generation) } }
+    func clearAll() throws(SQLiteError) {
+        let cleared = generations.values.flatMap { memories[$0.cache.identity] }
+        for generation in generations.values { _ = try clear(generation) }
+        afterCommit { for memory in cleared { memory.overtakeLoads(of: nil) } }
+    }
 
     /// Removes a cache: its handles are superseded.
     func removeCache(named name: String) throws(SQLiteError) {

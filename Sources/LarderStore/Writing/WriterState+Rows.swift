@@ -7,7 +7,16 @@ extension WriterState {
     /// Refuses a superseded handle before it changes anything.
     func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws -> Outcome {
         guard let generation = generation(of: declaration) else { throw StoreError.superseded }
+        overtakeLoads(of: operation.overtakingKeys, in: declaration.identity)
         return try request { try perform(operation, in: generation) }
+    }
+
+    /// Keeps loads that run for keys from storing their results; nil for all keys.
+    func overtakeLoads(of keys: [StoredKey]?, in cache: CacheIdentity) {
+        if memories.loadCount.isZero || keys?.isEmpty == true { return }
+        let memories = memories[cache]
+        for memory in memories { memory.overtakeLoads(of: keys) }
+        releaseLater(memories)
     }
 
     /// Does an operation for the body of a transaction.
@@ -39,7 +48,8 @@ extension WriterState {
             if isCapped && size > Ballast.size { throw StoreError.full }
             outcome.rows.reserveCapacity(entries.count)
             for entry in entries { try put(entry, in: generation, &outcome) }
-        case .remove(let keys):
+        case .remove(let keys, let condition):
+            if condition?() == false { return outcome }
             for key in keys { try remove(key, in: generation, &outcome) }
         case .take(let key):
             outcome.taken = try row(key, in: generation)
@@ -160,8 +170,11 @@ extension WriterState {
     ) throws(SQLiteError) {
         // The files of a store that was moved are not at the path.
         try database.requirePlace()
-        guard let cache = generation(of: declaration) else { return }
-        _ = try remove(facts, ifUnchangedIn: cache, cause)
+        guard let cache = generation(of: declaration), try remove(facts, ifUnchangedIn: cache, cause),
+            let file = facts.file
+        else { return }
+        // A damaged row may name the file of a sound one.
+        if try connection.number(.namesFile, text: file) != nil { displacedFiles.removeAll { $0 == file } }
     }
 
     /// Removes a row unless it was written since, and returns whether it was there.
@@ -227,8 +240,12 @@ extension WriterState {
         _ outcome: inout Outcome
     ) throws {
         guard let (old, checksum) = try connection.find(key, in: cache, uses) else { return }
-        // An entry that has expired stays so.
-        if old.end < moment { return }
+        if case .renew(let row, _) = change {
+            if old.id != row.id || old.revision != row.revision { return }
+        } else if old.end < moment {
+            // An entry that has expired stays so.
+            return
+        }
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
         case .extendedData(let data):
@@ -244,6 +261,9 @@ extension WriterState {
                 expiresAt = old.ownEnd(ifWrittenAt: moment)
             }
             writtenAt = moment
+        case .renew(_, let moment):
+            now = moment
+            (writtenAt, expiresAt) = (moment, old.ownEnd(ifWrittenAt: moment))
         }
         let packed = meta.packed
         let revision = newRevision()

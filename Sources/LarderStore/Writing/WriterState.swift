@@ -148,6 +148,9 @@ package final class WriterState {
         aftermath.files += displacedFiles
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
+        for (cache, rows) in removedRows {
+            overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
+        }
         aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
         noteUses()
         events += pendingEvents
@@ -155,14 +158,6 @@ package final class WriterState {
         if connection.logPages < logPages { copyPages = copyInterval }
         logPages = connection.logPages
         return epoch
-    }
-
-    /// Notes the uses of the transaction that was committed.
-    private func noteUses() {
-        for use in movedUses { uses.move(use.id, from: use.old, to: use.new) }
-        var isFull = false
-        for use in writtenUses { isFull = uses.note(use) || isFull }
-        if isFull && hasLimits { upkeep?.ask(at: now, from: now) }
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -329,7 +324,8 @@ package final class WriterState {
         storeLimits = limits
         try noteCap(isCapped)
         noteLimits()
-        uses.raise(to: max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits))
+        // A damaged place leaves room for later ones.
+        uses.raise(to: min(max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits), .max / 2))
         epoch = now
     }
 

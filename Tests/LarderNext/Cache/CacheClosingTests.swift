@@ -88,11 +88,20 @@ struct CacheClosingTests {
         let manager = try manager()
         let cache = try cache(manager)
         #expect(try { try cache.values(forKeys: []) }().isEmpty)
+        #expect(try { try cache.values(forKeys: []) { _ in [:] } }().isEmpty)
         #expect(try await cache.values(forKeys: []).isEmpty)
+        #expect(try await cache.values(forKeys: []) { _ in [:] }.isEmpty)
         try await manager.close()
         expectError(.closed) { try cache.values(forKeys: []) }
+        expectError(.closed) { try cache.values(forKeys: []) { _ in [:] } }
         let error = await #expect(throws: CacheError.self) { try await cache.values(forKeys: []) }
         #expect(error?.code == .closed)
+        let other = await #expect(throws: CacheError.self) { try await cache.values(forKeys: []) { _ in [:] } }
+        #expect(other?.code == .closed)
+        let third = await #expect(throws: CacheError.self) {
+            try await cache.values(forKeys: []) { _ async throws in [:] }
+        }
+        #expect(third?.code == .closed)
     }
 
     /// Writes that wait for the end of a transaction while everybody else lets go of the store.

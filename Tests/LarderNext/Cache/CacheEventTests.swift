@@ -18,6 +18,18 @@ struct CacheEventTests {
         #expect(failed.key == "42" && failed.cacheName == "a")
     }
 
+    @Test func `a refresh that failed is told with its key`() async throws {
+        struct Stop: Error {}
+        let cache: Cache<String, Int> = try await manager.cache(named: "a", version: "1", maxAge: .seconds(10))
+        cache["old"] = 1
+        place.time.set(place.time.now + 11)
+        let events = manager.events
+        let generator = cache.generator(GenerationPolicy(staleOnError: .seconds(60))) { _ in throw Stop() }
+        #expect(try await generator("old") == 1)
+        let failed = try #require(await events.first { $0.kind == .refreshFailed })
+        #expect(failed.key == "old" && failed.cacheName == "a")
+    }
+
     enum Look: CaseIterable { case fileURL, removeValue, value }
 
     // case 73

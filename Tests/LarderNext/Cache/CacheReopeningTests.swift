@@ -16,7 +16,7 @@ struct CacheReopeningTests {
     enum Loss: CaseIterable { case moved, damaged }
 
     enum Form: CaseIterable {
-        case set, setMany, remove, take, removeMany, extended, clear, update, updateOther, transaction
+        case set, setMany, remove, take, removeMany, extended, clear, generated, update, updateOther, transaction
     }
 
     /// Ways of writing that meet any damage at all.
@@ -49,6 +49,7 @@ struct CacheReopeningTests {
         case .removeMany: try cache.removeValues(forKeys: [1, 2])
         case .extended: try cache.setExtendedData(Data([1]), forKey: 1)
         case .clear: try cache.removeAll()
+        case .generated: _ = try cache.value(forKey: 5000) { _ in "new" }
         case .update: try cache.update(1) { $0 = "new" }
         case .updateOther:
             try cache.update(1) { _ = $0 }

@@ -52,6 +52,9 @@ struct FileFaultTests {
         expectError(.busy) { try cache.update(1) { $0 = new } }
         expectError(.busy) { try manager.transaction { try $0.setValue(new, forKey: 1, in: cache) } }
         expectError(.busy) { try cache.remove(1) }
+        // A load gives its value to its caller, and an event says that it is not stored.
+        #expect(try cache.value(forKey: 2) { _ in new } == new)
+        #expect(try cache.value(forKey: 2) == nil)
         #expect(try cache.value(forKey: 1) == bytes(2000, 1))
         #expect(try files(manager) == before)
         try intruder.execute("ROLLBACK")

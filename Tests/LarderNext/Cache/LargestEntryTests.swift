@@ -31,6 +31,8 @@ struct LargestEntryTests {
         }
         #expect(many?.code == .tooLarge)
         try expectRefusals(manager, cache, value)
+        #expect(try await cache.value(forKey: 50) { _ in value } == value)
+        #expect(try await !cache.contains(50))
         let left = try await cache.snapshot()
         #expect(left.count == count && left.values.allSatisfy { $0.count == 900 })
         #expect(try place.spilledFiles().isEmpty)
@@ -46,6 +48,7 @@ struct LargestEntryTests {
         let failures = cache.statistics.failures
         cache[3] = value
         #expect(cache.statistics.failures == failures + 1)
+        #expect(try cache.value(forKey: 60) { _ in value } == value)
     }
 
     @Test func `an entry that a later limit makes too large can be changed, and leaves by eviction`() throws {

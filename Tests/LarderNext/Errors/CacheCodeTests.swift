@@ -56,6 +56,7 @@ struct CacheCodeTests {
         expectError(.corrupt) { try cache.values(forKeys: 0..<500) }
         expectError(.corrupt) { try cache.snapshot() }
         expectError(.corrupt) { try cache.sizeOnDisk }
+        expectError(.corrupt) { try cache.value(forKey: 250) { _ in Data() } }
         expectError(.corrupt) { try cache.removeValue(forKey: 250) }
         #expect(cache[250] == nil)
         #expect(cache.statistics.failures == 1)

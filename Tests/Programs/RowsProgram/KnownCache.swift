@@ -15,6 +15,7 @@ final class Removals: CacheMemory {
     }
     func storeWasReplaced() {}
     func takeAccesses(at now: Int64) -> [Access] { [] }
+    func overtakeLoads(of keys: [StoredKey]?) {}
     func takeActivity() -> [Int64: Int64] { [:] }
 }
 

@@ -55,6 +55,25 @@ struct ObservedKindsTests {
         #expect(try await cache.extendedData(forKey: 1) == Data([1]))
     }
 
+    @Test func `loaded values are reported, whichever form loads them`() async throws {
+        let cache = try await filled()
+        bench.time.set(bench.time.now + 61)
+        let changes = try await batch(cache) {
+            _ = try await cache.values(forKeys: [1, 10, 11]) { [10: "\($0.count)", 1: "again"] }
+            _ = try await cache.value(forKey: 12) { _ in "twelve" }
+            _ = try await cache.entry(forKey: 13) { _, _ in .value("thirteen") }
+            _ = try await cache.value(forKey: 14) { _, _ in .value("fourteen") }
+            // The age of an entry restarts, which is no change of its value.
+            _ = try await cache.entry(forKey: 2) { _, _ in .notModified }
+            // What is left of an entry without a value is removed.
+            _ = try await cache.value(forKey: 3) { _, _ in .none(for: .hours(1)) }
+            let value = cache.generator { "loaded \($0)" }
+            _ = try await value(15)
+        }
+        let updated = [1: "again", 10: "3", 12: "twelve", 13: "thirteen", 14: "fourteen", 15: "loaded 15"]
+        #expect(changes == change(updated: updated, removed: [3]))
+    }
+
     @Test func `what a decider, an age or a limit takes away is removed`() async throws {
         let cache = try await filled()
         let decided = try await batch(cache) {

@@ -85,7 +85,8 @@ struct ObservedThreadsTests {
                 if one != two { try transaction.removeValue(forKey: two, in: cache) }
             }
         case 260..<270: try cache.removeAll { $0.key % 10 == one % 10 }
-        case 270..<280: _ = try cache.removeValue(forKey: one)
+        case 270..<275: _ = try cache.removeValue(forKey: one)
+        case 275..<280: _ = try cache.value(forKey: one) { _ in text }
         case 280..<290: try cache.trim(toSize: 100)
         case 290..<297: try cache.manager.maintain()
         case 297: try cache.removeAll()

@@ -1,0 +1,163 @@
+internal import LarderStore
+internal import Synchronization
+
+/// A cache and a closure that loads what is missing in it, as one callable value; see `Cache.generator(_:_:)`.
+///
+/// ```swift
+/// let article = articles.generator { id in try await api.article(id) }
+/// let first = try await article(1)
+/// ```
+public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    fileprivate let load: @Sendable (Key) async throws -> Value
+
+    /// Returns the value of a key: the stored one, a stale one as the policy allows, or one that is loaded now.
+    ///
+    /// - Throws: What the closure throws, `CancellationError`, or a ``CacheError`` as `value(forKey:generate:)`.
+    public func callAsFunction(_ key: Key) async throws -> Value { try await load(key) }
+}
+
+extension Cache {
+    /// Returns a callable value that reads this cache and loads what is missing.
+    ///
+    /// Sweeps leave what it may still serve stale: all generators of a cache, and ``CacheOptions/keepsExpired``, name the
+    /// longest time together. `removeExpired()`, trims and limits make no such exception.
+    public func generator(
+        _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) -> ValueGenerator<Key, Value> {
+        let loader = PolicyLoader(self, policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
+        return ValueGenerator { try await loader.cache.one($0, loader.value($0)) }
+    }
+
+    /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
+    ///
+    /// Together with ``GenerationPolicy/staleFor`` that makes conditional requests in the background: keep an ETag as extended
+    /// data, send it, and return ``Generated/notModified`` if the server has nothing newer.
+    ///
+    /// - Parameters:
+    ///   - policy: The treatment of expired values.
+    ///   - generate: Gets the key and its entry, which may have expired; nil if there is none. If it returns
+    ///     ``Generated/none(for:)``, callers get nil.
+    public func generator(
+        _ policy: GenerationPolicy = .init(),
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> {
+        let loader = PolicyLoader(self, policy, acceptsAbsence: true, generate)
+        return ValueGenerator { try await loader.value($0) }
+    }
+}
+
+/// Loads the values of a cache as a policy says.
+private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    typealias Entry = CacheEntry<Key, Value>
+
+    let cache: Cache<Key, Value>
+    private let policy: GenerationPolicy
+    /// A Boolean value that indicates whether callers take it for an answer that there is no value.
+    private let acceptsAbsence: Bool
+    private let generate: @Sendable (Key, Entry?) async throws -> Generated<Value>
+
+    init(
+        _ cache: Cache<Key, Value>, _ policy: GenerationPolicy, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, Entry?) async throws -> Generated<Value>
+    ) {
+        (self.cache, self.policy, self.acceptsAbsence, self.generate) = (cache, policy, acceptsAbsence, generate)
+        if policy.longestStale == 0 || cache.rows.store.isReadOnly { return }
+        do throws(StoreError) { try cache.rows.keepExpired(policy.longestStale) } catch {
+            cache.report(CacheError(error, "keep expired entries", cache: cache.name), .writeFailed)
+        }
+    }
+
+    func value(_ key: Key) async throws -> Value? {
+        try policy.check(cache.name)
+        // Without a policy only the load reads the disk.
+        var live = cache.glance(key)
+        if live == nil && !policy.isPlain { live = try await stored(key) }
+        if let live {
+            if policy.refreshAhead != nil { await refreshIfDue(key) }
+            return live
+        }
+        if let entry = await expired(key, within: policy.staleFor) {
+            refresh(key)
+            return entry.value
+        }
+        do {
+            return try await cache.loadedEntry(key, acceptsAbsence: acceptsAbsence, generate)?.value
+        } catch {
+            let isOwnFault = (error as? CacheError)?.code == .recursiveGeneration || Task.isCancelled
+            guard !isOwnFault, let entry = await expired(key, within: policy.staleOnError) else { throw error }
+            reportFailedRefresh(key, error)
+            return entry.value
+        }
+    }
+
+    /// Returns the value that is stored; nil if there is none that may be served, or it does not decode.
+    private func stored(_ key: Key) async throws(CacheError) -> Value? {
+        do throws(CacheError) { return try await cache.value(forKey: key) } catch {
+            if error.code == .undecodable { return nil }
+            throw error
+        }
+    }
+
+    /// Returns the entry of a key if it has expired less than a time ago; nil if it cannot be read.
+    private func expired(_ key: Key, within time: Duration) async -> Entry? {
+        if time <= .zero { return nil }
+        do throws(CacheError) {
+            let entry = try await cache.entry(forKey: key, allowingExpired: true)
+            guard let entry, let end = entry.metadata.expiresAt else { return entry }
+            let last = SystemClock.milliseconds(of: end).addingSaturated(GenerationPolicy.milliseconds(time))
+            return cache.rows.store.time.now() <= last ? entry : nil
+        } catch {
+            return nil
+        }
+    }
+
+    private func refreshIfDue(_ key: Key) async {
+        let copies = cache.shared.copies
+        let hash = copies.seed.hash(key)
+        if let (end, age) = copies.state.withLock({ $0.age(of: key, hash: hash) }) {
+            if isDue(end, age) { refresh(key) }
+            return
+        }
+        do {
+            let stored = try cache.stored(key)
+            let facts = try await cache.reading { () throws(StoreError) in try cache.rows.facts(stored) }
+            if let facts, isDue(facts) { refresh(key) }
+        } catch {
+            // The value can be served.
+        }
+    }
+
+    private func isDue(_ facts: RowFacts) -> Bool { isDue(facts.end, CopiedRow(facts).age) }
+
+    /// Returns whether the share of an age has passed after which an entry is refreshed.
+    private func isDue(_ end: Int64, _ age: Int64) -> Bool {
+        guard let share = policy.refreshAhead, end != .max else { return false }
+        let left = Double(end) - Double(cache.rows.store.time.now())
+        return Double(age) - left >= Double(age) * share
+    }
+
+    /// Begins to load a value in the background, unless a load of the key runs.
+    private func refresh(_ key: Key) {
+        let tickets: (own: Loads<Key, Entry>.Ticket?, others: [Loads<Key, Entry>.Ticket])
+        do throws(CacheError) {
+            tickets = try cache.loads.join([(key, try cache.stored(key))], isSynchronous: false)
+        } catch {
+            // This code is a part of the load.
+            return
+        }
+        for ticket in tickets.others { cache.loads.leave(ticket) }
+        guard let own = tickets.own else { return }
+        cache.loads.run(own) {
+            await cache.lead(own, isDue: isDue) {
+                [key: try await generate(key, $0.old[own.keys[0].stored]?.entry)]
+            }
+            do { try cache.loads.take(own) } catch { reportFailedRefresh(key, error) }
+        }
+    }
+
+    private func reportFailedRefresh(_ key: Key, _ error: any Error) {
+        let message = "The value for key \(key) of cache \"\(cache.name)\" could not be refreshed: \(error)"
+        let event = CacheEvent(.refreshFailed, cacheName: cache.name, key: cache.storedName(of: key), message: message)
+        cache.manager.reporter.report(event, .error, error: error as? CacheError)
+    }
+}
