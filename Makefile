@@ -51,16 +51,17 @@ lint:
 build:
 	swift build --build-tests
 
+# Those of the tool and the house rules.
 tests:
 	@.ci/tests
 
-## Work on it: make next              builds and tests the public module over LarderStore, which is to take the place of the present one
+## Work on it: make next              builds the public module over LarderStore, which is to take the place of the present one, and runs all other tests
 next: setup
 	@LARDER_NEXT=1 .ci/tests --scratch-path .build/next
 
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
 release: setup strace
-	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
+	@LARDER_NEXT=1 LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
 # Their output is compared with the files in Examples/Expected. README alone has to be enough for a program.
 examples: setup
@@ -70,20 +71,19 @@ examples: setup
 ## Work on it: make sanitize          all tests under the thread and the address sanitizer
 sanitize: sanitize-thread sanitize-address
 
-# The house rules read sources: a sanitizer finds nothing there.
 sanitize-thread: setup
-	@LARDER_TSAN=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread -- --skip HouseRulesTests
+	@LARDER_NEXT=1 LARDER_TSAN=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread
 
 # Without fake stacks, which take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
+	@LARDER_NEXT=1 ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address
 
 ## Work on it: make torture           kills processes, cuts the power, flips bits, fills disks, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup strace
 	@for round in $$(seq $(ROUNDS)); do \
 		echo "round $$round of $(ROUNDS)"; \
-		LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter DurabilityTests; \
+		LARDER_NEXT=1 LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests --scratch-path .build/next -- --filter DurabilityTests; \
 	done
 
 ## Measure it: make bench             the benchmarks with their yardsticks. OPTIONS="--quick --only NAME --json FILE"

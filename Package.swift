@@ -36,16 +36,8 @@ let package = Package(
         .executableTarget(
             name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
-            name: "larder-test-store", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
-            path: "Tests/Programs/StoreProgram"),
-        .executableTarget(
-            name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
-            path: "Tests/Programs/CacheProgram"),
-        .executableTarget(
             name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
             path: "Tests/Programs/RowsProgram"),
-        // What another process does with a store, as it is told.
-        .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(
@@ -54,19 +46,6 @@ let package = Package(
             name: "LarderStoreTests",
             dependencies: ["LarderStore", "LarderSQLite", "LarderTestSupport", "larder-test-rows"],
             path: "Tests/LarderStore"),
-        .testTarget(
-            name: "LarderTests",
-            dependencies: [
-                "Larder", "LarderSQLite", "LarderMigrations", "LarderTestSupport", "larder-test-keys",
-                "larder-test-store", "larder-test-cache", "larder-test-peer",
-            ],
-            path: "Tests/Larder"),
-        .testTarget(
-            name: "DurabilityTests",
-            dependencies: [
-                "Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-store", "larder-test-cache",
-                "larder-test-peer", "larder-test-rows",
-            ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
@@ -95,19 +74,15 @@ if Context.environment["LARDER_BENCH"] == "1" {
             path: "Tests/Benchmarks/Store"))
 }
 
-/// Set by `make quick`: the only test target of the build.
-if let tests = Context.environment["LARDER_TESTS"] {
-    precondition(package.targets.contains { $0.name == tests }, "There is no test target \(tests).")
-    package.targets.removeAll { $0.type == .test && $0.name != tests }
-}
-
 /// Set to 1 for a build of the public module over `LarderStore`, which is to take the place of the present one.
 ///
-/// It has a scratch path of its own. The sources that both have in common are compiled as they are.
+/// It has a scratch path of its own, and runs all tests but those of the tool and the house rules. The sources that both
+/// have in common are compiled as they are.
+let testsOfBoth = ["LarderSQLiteTests", "LarderCBORTests", "LarderStoreTests"]
 if Context.environment["LARDER_NEXT"] == "1" {
     let unchanged = ["LarderStore", "LarderCSQLite", "LarderSQLite", "LarderCBOR"]
     package.products = [.library(name: "Larder", targets: ["Larder"])]
-    package.targets.removeAll { !unchanged.contains($0.name) }
+    package.targets.removeAll { !unchanged.contains($0.name) && !testsOfBoth.contains($0.name) }
     let coding = [
         "CBOR", "DataTransform", "ValueCodec", "ValueCodec+BuiltIn", "ValueCodec+PropertyList", "ValueFormat",
     ]
@@ -119,20 +94,7 @@ if Context.environment["LARDER_NEXT"] == "1" {
         + ["Cache/Cached", "Manager/CacheInfo", "Manager/CachesFolder", "Manager/CacheManager+Version"].map {
             "Larder/\($0).swift"
         } + coding.map { "Larder/Coding/\($0).swift" }
-    let support =
-        ["SupportNext"]
-        + [
-            "CacheManager+SteadyEvents", "ChildProcess", "Concurrently", "Counter", "Data+Hexadecimal", "Locked",
-            "LongTests", "ManualTime", "MemoryGroup", "Namespaces", "OneProcessor", "OpenFiles", "Patience",
-            "Releasing", "Seed",
-            "SideThread", "Speaking", "TemporaryFolder", "ThreadSanitizer", "Told", "URL+Tampering", "Waiting+Task",
-            "Waiting",
-        ].map { "Support/\($0).swift" }
-    let suites =
-        ["LarderNext", "Larder/ThreadSanitizer.swift"]
-        + ["CacheInvariants", "ExpectError", "ExpectNothingHeld", "Generators/CacheSupport"].map {
-            "Larder/Cache/\($0).swift"
-        }
+    let support = ["SupportNext", "Support"]
     /// The files of a folder that are not among the sources, of which the package manager would warn.
     func others(than sources: [String], in folder: String) -> [String] {
         let path = Context.packageDirectory + "/" + folder
@@ -153,11 +115,37 @@ if Context.environment["LARDER_NEXT"] == "1" {
         .executableTarget(
             name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
         .executableTarget(name: "larder-test-model", dependencies: ["Larder"], path: "Tests/Programs/ModelProgram"),
+        .executableTarget(
+            name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
+            path: "Tests/Programs/CacheProgram"),
+        // What another process does with a store, as it is told.
+        .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
+        .executableTarget(
+            name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
+            path: "Tests/Programs/RowsProgram"),
+        .executableTarget(
+            name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
+        .testTarget(
+            name: "DurabilityTests",
+            dependencies: [
+                "Larder", "LarderStore", "LarderTestSupport", "larder-test-cache", "larder-test-peer",
+                "larder-test-rows",
+            ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys"],
-            path: "Tests", exclude: others(than: suites, in: "Tests"), sources: suites),
+            dependencies: [
+                "Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys", "larder-test-cache",
+                "larder-test-peer",
+            ], path: "Tests/LarderNext"),
     ]
+} else {
+    package.targets.removeAll { testsOfBoth.contains($0.name) }
+}
+
+/// Set by `make quick`: the only test target of the build.
+if let tests = Context.environment["LARDER_TESTS"] {
+    precondition(package.targets.contains { $0.name == tests }, "There is no test target \(tests).")
+    package.targets.removeAll { $0.type == .test && $0.name != tests }
 }
 
 for target in package.targets where target.type != .system {

@@ -4,80 +4,92 @@ import LarderTestSupport
 import Testing
 
 /// Two processes that are killed while they write to one store.
+///
+/// Each changes keys of its own, by which its acknowledged steps are known, and keys that both change.
 struct KilledSharingTests {
-    private static let rounds = 16
+    private static let rounds = LongTests.areEnabled ? 16 : 2
 
     // case 70, 124, 233, 273
-    @Test(.enabled(if: LongTests.areEnabled, "a long test"))
-    func `whatever moment two processes die at, each has what it acknowledged and the store is whole`() throws {
+    @Test func `whatever moment two processes die at, each has what it acknowledged, and the store is whole`() throws {
         var random = Seeded()
-        let seed = random.seed
-        print("killed sharing: SEED=\(seed)")
+        print("killed sharing: SEED=\(random.seed)")
         let folder = try TemporaryFolder()
-        let url = folder("store.sqlite")
-        var states = [MixedWork.State(), MixedWork.State()]
-        var count = 0
-        var total = 0
+        var run = Run(url: folder("store.sqlite"))
         for round in 0..<Self.rounds {
-            let place: Comment = "seed \(seed), round \(round)"
-            var counted = 0...0
-            func settle(_ worker: Worker, _ manager: CacheManager) throws {
-                #expect(worker.failures == [], place)
-                total += worker.acknowledged
-                counted = counted.lowerBound + worker.counted...counted.upperBound + worker.mayHaveCounted
-                let found = try MixedCaches.state(of: manager, place: worker.place)
-                let isKnown = worker.advance(&states[worker.place], to: found)
-                try #require(isKnown, "\(place), process \(worker.place), after its step \(worker.acknowledged)")
-            }
-            func start(_ place: Int) throws -> Worker { try Worker(url, place, seed: random.next()) }
+            run.place = "seed \(random.seed), round \(round)"
+            var (first, second) = (try run.start(round % 2, &random), try run.start(1 - round % 2, &random))
+            first.work(lines: .random(in: 1...12, using: &random))
+            second.work(lines: .random(in: 1...3, using: &random))
+            first.kill(after: .random(in: 0..<400, using: &random))
+            // The leftovers of the killed process do not hold up the other one.
+            let during = try CacheManager(url: run.url, configuration: .patient)
+            try run.settle(first, during)
+            second.work(lines: 2)
+            try during.close()
+            first = try run.start(first.place, &random)
+            first.work(lines: .random(in: 0...4, using: &random))
+            second.kill(after: .random(in: 0..<400, using: &random))
+            first.kill(after: .random(in: 0..<40, using: &random))
 
-            var (first, second) = (try start(round % 2), try start(1 - round % 2))
-            first.work(lines: Int.random(in: 1...12, using: &random))
-            second.work(lines: Int.random(in: 1...3, using: &random))
-            first.kill(after: Int.random(in: 0..<400, using: &random))
-            // The other one works on: what the dead one has left does not hold it up.
-            do {
-                let manager = try CacheManager(url: url, configuration: .patient)
-                try settle(first, manager)
-                second.work(lines: 2)
-                try manager.close()
-            }
-            // And beside one that has just come.
-            first = try start(first.place)
-            first.work(lines: Int.random(in: 0...4, using: &random))
-            second.kill(after: Int.random(in: 0..<400, using: &random))
-            first.kill(after: Int.random(in: 0..<40, using: &random))
-
-            let manager = try CacheManager(url: url, configuration: .patient)
-            for worker in [first, second] { try settle(worker, manager) }
-            let caches = try ContendedCaches(manager, version: nil)
-            #expect(try (count + counted.lowerBound...count + counted.upperBound).contains(caches.count), place)
-            count = try caches.count
-            #expect(try caches.strangeTexts() == [], place)
-            let report = try manager.verify()
-            #expect(report.isHealthy, "\(place): \(report.problems)")
-            try manager.maintain()
-            #expect(try manager.fileProblems(isSwept: true) == [], place)
-            #expect(
-                try manager.cacheInfo().first { $0.name == "contended texts" }?.count ?? 0 <= ContendedCaches.countLimit
-            )
-            // Their limit is what maintenance has looked after.
-            withExtendedLifetime(caches) {}
+            let manager = try CacheManager(url: run.url, configuration: .later)
+            for worker in [first, second] { try run.settle(worker, manager) }
+            try run.check(manager)
             try manager.close()
         }
-        #expect(try !folder.names.contains { $0.contains("corrupt") }, "seed \(seed)")
-        // Each of the three of a round was killed at work, or its work was checked for nothing.
-        #expect(total > 5 * Self.rounds, "seed \(seed)")
+        #expect(try folder.salvagedNames == [], "seed \(random.seed)")
+        // A round waits for four steps at least.
+        #expect(run.acknowledged > 3 * Self.rounds, "seed \(random.seed)")
     }
 }
 
-/// One of several processes at work, and what it has acknowledged.
+/// What the store of several processes may have.
+private struct Run {
+    let url: URL
+    var place = ""
+    private(set) var acknowledged = 0
+    private var states = [MixedWork.State(), MixedWork.State()]
+    /// What all processes have counted up to in one entry.
+    private var count = 0
+    /// The least and the most that they have counted since.
+    private var counted = 0...0
+
+    init(url: URL) { self.url = url }
+
+    func start(_ place: Int, _ random: inout Seeded) throws -> Worker { try Worker(url, place, seed: random.next()) }
+
+    /// Compares the own keys of a killed process with its acknowledged steps, and one step more.
+    mutating func settle(_ worker: Worker, _ manager: CacheManager) throws {
+        #expect(worker.failures == [], "\(place)")
+        acknowledged += worker.acknowledged
+        counted =
+            counted.lowerBound + worker.counts(worker.acknowledged)...counted.upperBound
+            + worker.counts(worker.acknowledged + 1)
+        let found = try MixedCaches.state(of: manager, place: worker.place)
+        let isKnown = worker.advance(&states[worker.place], to: found)
+        try #require(isKnown, "\(place), process \(worker.place), after its step \(worker.acknowledged)")
+    }
+
+    /// Checks the keys that all processes change, and the whole store.
+    mutating func check(_ manager: CacheManager) throws {
+        let caches = try ContendedCaches(manager, version: nil)
+        let found = try caches.count
+        #expect((count + counted.lowerBound...count + counted.upperBound).contains(found), "\(place)")
+        (count, counted) = (found, 0...0)
+        #expect(try caches.strangeTexts() == [], "\(place)")
+        #expect(try manager.verify().problems == [], "\(place)")
+        #expect(try StoreProbe(manager).fileProblems(isSwept: true) == [], "\(place)")
+        let limited = try #require(try manager.cacheInfo().first { $0.name == "contended texts" })
+        #expect(limited.count <= ContendedCaches.countLimit, "\(place)")
+    }
+}
+
+/// One of several processes, and what it has acknowledged.
 private struct Worker {
     let place: Int
-    let seed: UInt64
+    private let seed: UInt64
     private let child: ChildProcess
     private(set) var acknowledged = 0
-    /// What it said besides.
+    /// All else that it has printed.
     private(set) var failures: [String] = []
 
     init(_ url: URL, _ place: Int, seed: UInt64) throws {
@@ -92,30 +104,25 @@ private struct Worker {
 
     /// Lets it work until it has acknowledged so many steps more.
     mutating func work(lines: Int) {
-        for _ in 0..<lines {
-            if let line = child.line() { take(line) }
-        }
+        for _ in 0..<lines { if let line = child.line() { take(line) } }
     }
 
-    /// Kills it, somewhere in what follows.
+    /// Kills it at some moment in the steps that follow.
     mutating func kill(after turns: Int) {
         for _ in 0..<turns { sched_yield() }
         child.kill()
         while let line = child.line() { take(line) }
     }
 
-    /// How often it has counted in what it has acknowledged, and how often it may have.
-    var counted: Int { steps(acknowledged) }
-    var mayHaveCounted: Int { steps(acknowledged + 1) }
-
-    private func steps(_ count: Int) -> Int {
+    /// Returns how often it has counted in so many steps.
+    func counts(_ steps: Int) -> Int {
         var work = ContendedWork(seed: seed &+ 1)
-        return (0..<count).count { _ in if case .count = work.next() { true } else { false } }
+        return (0..<steps).count { _ in if case .count = work.next() { true } else { false } }
     }
 
-    /// Moves a state on by what it has acknowledged, and by one step more if that is what was found.
+    /// Advances a state by the acknowledged steps, and by one step more if that was found.
     ///
-    /// - Returns: Whether what was found is one of the two.
+    /// - Returns: A Boolean value that indicates whether one of the two states was found.
     func advance(_ state: inout MixedWork.State, to found: MixedWork.State) -> Bool {
         var work = MixedWork(seed: seed, place: place)
         for _ in 0..<acknowledged { state = state.after(work.next()) }

@@ -45,6 +45,16 @@ extension Connection {
     }
 }
 
+extension Connection {
+    /// Returns the one number that a query gives.
+    mutating func number(_ sql: SQL) throws(SQLiteError) -> Int64 {
+        try with(sql) { (statement) throws(SQLiteError) in
+            _ = try statement.step()
+            return statement.int64(0)
+        }
+    }
+}
+
 extension SQL {
     fileprivate static let count = SQL("SELECT count(*) FROM t")
 }
