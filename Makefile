@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test next quick compare check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -26,20 +26,15 @@ demo: setup
 
 ## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples. 15 minutes at most
 test: setup
-	@.ci/parts lint build tests next examples
+	@.ci/parts lint build tests examples
 
 ## Work on it: make quick SUITE=NAME  builds one test target and runs the tests that match NAME, for example CacheTests
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## Work on it: make compare           runs the same random operations in both builds, and compares what they answer
-ROUNDS_COMPARED ?= 20
-compare: setup
-	@.ci/compare-builds $(ROUNDS_COMPARED)
-
-## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, compare, torture, fuzz, interop, bench-quick
+## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, bench-quick
 check: setup
-	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address compare torture fuzz interop bench-quick
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
 
 ## Work on it: make format            formats every source
 format:
@@ -51,17 +46,12 @@ lint:
 build:
 	swift build --build-tests
 
-# Those of the tool and the house rules.
 tests:
 	@.ci/tests
 
-## Work on it: make next              builds the public module over LarderStore, which is to take the place of the present one, and runs all other tests
-next: setup
-	@LARDER_NEXT=1 .ci/tests --scratch-path .build/next
-
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
 release: setup strace
-	@LARDER_NEXT=1 LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
+	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
 
 # Their output is compared with the files in Examples/Expected. README alone has to be enough for a program.
 examples: setup
@@ -71,19 +61,20 @@ examples: setup
 ## Work on it: make sanitize          all tests under the thread and the address sanitizer
 sanitize: sanitize-thread sanitize-address
 
+# The house rules read sources: a sanitizer finds nothing there.
 sanitize-thread: setup
-	@LARDER_NEXT=1 LARDER_TSAN=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread
+	@LARDER_TSAN=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize thread --scratch-path .build/sanitize-thread -- --skip HouseRulesTests
 
 # Without fake stacks, which take several times the stack that the tests of depth measure.
 sanitize-address: setup
-	@LARDER_NEXT=1 ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address
+	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
 
 ## Work on it: make torture           kills processes, cuts the power, flips bits, fills disks, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup strace
 	@for round in $$(seq $(ROUNDS)); do \
 		echo "round $$round of $(ROUNDS)"; \
-		LARDER_NEXT=1 LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests --scratch-path .build/next -- --filter DurabilityTests; \
+		LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter DurabilityTests; \
 	done
 
 ## Measure it: make bench             the benchmarks with their yardsticks. OPTIONS="--quick --only NAME --json FILE"

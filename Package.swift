@@ -1,5 +1,4 @@
 // swift-tools-version: 6.1
-import Foundation
 import PackageDescription
 
 let package = Package(
@@ -20,11 +19,11 @@ let package = Package(
             name: "LarderMigrations",
             path: "Migrations",
             resources: [.embedInCode("0001_initial.sql")]),
+        // The store without types: bytes in, bytes out.
+        .target(name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"]),
         // A codec for any program; it knows nothing of the rest.
         .target(name: "LarderCBOR"),
-        // The store without types, which takes the place of the present one step by step.
-        .target(name: "LarderStore", dependencies: ["LarderSQLite"]),
-        .target(name: "Larder", dependencies: ["LarderCBOR", "LarderCSQLite", "LarderSQLite", "LarderMigrations"]),
+        .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(
@@ -32,12 +31,16 @@ let package = Package(
         // Programs that tests and scripts run: another process, another language.
         .executableTarget(
             name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
-        .executableTarget(name: "larder-test-model", dependencies: ["Larder"], path: "Tests/Programs/ModelProgram"),
         .executableTarget(
             name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
         .executableTarget(
+            name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
+            path: "Tests/Programs/CacheProgram"),
+        .executableTarget(
             name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
             path: "Tests/Programs/RowsProgram"),
+        // What another process does with a store, as it is told.
+        .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(
@@ -46,6 +49,18 @@ let package = Package(
             name: "LarderStoreTests",
             dependencies: ["LarderStore", "LarderSQLite", "LarderTestSupport", "larder-test-rows"],
             path: "Tests/LarderStore"),
+        .testTarget(
+            name: "LarderTests",
+            dependencies: [
+                "Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys", "larder-test-cache",
+                "larder-test-peer",
+            ], path: "Tests/Larder"),
+        .testTarget(
+            name: "DurabilityTests",
+            dependencies: [
+                "Larder", "LarderStore", "LarderTestSupport", "larder-test-cache", "larder-test-peer",
+                "larder-test-rows",
+            ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
@@ -72,74 +87,6 @@ if Context.environment["LARDER_BENCH"] == "1" {
         .executableTarget(
             name: "larder-bench-store", dependencies: ["LarderStore", "LarderSQLite", "LarderCSQLite"],
             path: "Tests/Benchmarks/Store"))
-}
-
-/// Set to 1 for a build of the public module over `LarderStore`, which is to take the place of the present one.
-///
-/// It has a scratch path of its own, and runs all tests but those of the tool and the house rules. The sources that both
-/// have in common are compiled as they are.
-let testsOfBoth = ["LarderSQLiteTests", "LarderCBORTests", "LarderStoreTests"]
-if Context.environment["LARDER_NEXT"] == "1" {
-    let unchanged = ["LarderStore", "LarderCSQLite", "LarderSQLite", "LarderCBOR"]
-    package.products = [.library(name: "Larder", targets: ["Larder"])]
-    package.targets.removeAll { !unchanged.contains($0.name) && !testsOfBoth.contains($0.name) }
-    let coding = [
-        "CBOR", "DataTransform", "ValueCodec", "ValueCodec+BuiltIn", "ValueCodec+PropertyList", "ValueFormat",
-    ]
-    let library =
-        ["LarderNext"]
-        + ["Memory", "Snapshots", "Errors", "Inspection", "Observation", "Support", "Cache/CacheOptions.swift"].map {
-            "Larder/" + $0
-        }
-        + ["Cache/Cached", "Manager/CacheInfo", "Manager/CachesFolder", "Manager/CacheManager+Version"].map {
-            "Larder/\($0).swift"
-        } + coding.map { "Larder/Coding/\($0).swift" }
-    let support = ["SupportNext", "Support"]
-    /// The files of a folder that are not among the sources, of which the package manager would warn.
-    func others(than sources: [String], in folder: String) -> [String] {
-        let path = Context.packageDirectory + "/" + folder
-        let files = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
-        return files.filter { file in
-            var isFolder: ObjCBool = false
-            _ = FileManager.default.fileExists(atPath: path + "/" + file, isDirectory: &isFolder)
-            return !isFolder.boolValue && !sources.contains { file == $0 || file.hasPrefix($0 + "/") }
-        }
-    }
-    package.targets += [
-        .target(
-            name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"], path: "Sources",
-            exclude: others(than: library, in: "Sources") + ["Larder/Memory/EntryRest.swift"], sources: library),
-        .target(
-            name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests",
-            exclude: others(than: support, in: "Tests"), sources: support),
-        .executableTarget(
-            name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
-        .executableTarget(name: "larder-test-model", dependencies: ["Larder"], path: "Tests/Programs/ModelProgram"),
-        .executableTarget(
-            name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
-            path: "Tests/Programs/CacheProgram"),
-        // What another process does with a store, as it is told.
-        .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
-        .executableTarget(
-            name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
-            path: "Tests/Programs/RowsProgram"),
-        .executableTarget(
-            name: "larder-test-cbor", dependencies: ["Larder", "LarderTestSupport"], path: "Tests/Programs/CBOREcho"),
-        .testTarget(
-            name: "DurabilityTests",
-            dependencies: [
-                "Larder", "LarderStore", "LarderTestSupport", "larder-test-cache", "larder-test-peer",
-                "larder-test-rows",
-            ], path: "Tests/Durability"),
-        .testTarget(
-            name: "LarderTests",
-            dependencies: [
-                "Larder", "LarderSQLite", "LarderStore", "LarderTestSupport", "larder-test-keys", "larder-test-cache",
-                "larder-test-peer",
-            ], path: "Tests/LarderNext"),
-    ]
-} else {
-    package.targets.removeAll { testsOfBoth.contains($0.name) }
 }
 
 /// Set by `make quick`: the only test target of the build.

@@ -83,12 +83,7 @@ static inline sqlite3_int64 larder_file_size(sqlite3_file *file) {
     return file != 0 && file->pMethods->xFileSize(file, &size) == SQLITE_OK ? size : -1;
 }
 
-// Reads and writes of a file through its VFS, at a place of the caller's choice. A read behind the end gives zeros.
-static inline int larder_read_at(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
-    if (file == 0) return SQLITE_IOERR_READ;
-    int code = file->pMethods->xRead(file, bytes, count, offset);
-    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
-}
+// Writes to a file through its VFS, at a place of the caller's choice.
 static inline int larder_write_at(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
     return file == 0 ? SQLITE_IOERR_WRITE : file->pMethods->xWrite(file, bytes, count, offset);
 }

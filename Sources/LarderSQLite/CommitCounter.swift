@@ -66,9 +66,6 @@ package final class CommitCounter: Sendable {
 struct LogState: Sendable, Equatable {
     let frames: UInt32
     let moved: UInt32
-
-    /// Whether a reader that begins now needs nothing from the log, and so lets a writer start it anew.
-    var isMoved: Bool { moved == frames }
 }
 
 /// The state of the log at one moment: equal stamps, equal contents.

@@ -16,9 +16,6 @@ extension Connection {
     package mutating func guardCheckpoint(of other: inout Connection) throws(SQLiteError) -> Bool {
         try other.checkpoint(guardedBy: &self)?.isComplete ?? false
     }
-
-    /// The row id of the last row that was inserted.
-    package var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 }
 
 extension SQL {

@@ -89,7 +89,7 @@ extension Connection {
             try checkFile(zeros.withUnsafeBytes { larder_write_at(log, $0.baseAddress, Int32(count), offset) })
         }
         // The header first: frames without it are never read, frames with a hole in them might be.
-        try write(LogFile.headerSize, at: 0)
+        try write(32, at: 0)
         try checkFile(larder_sync(log))
         var rest = larder_file_size(log)
         if rest > Int64(bytes) {

@@ -21,19 +21,8 @@ extension Connection {
         larder_reserve_main(handle, Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
     }
 
-    /// Gives the log's file blocks of its own for so many bytes; false if they are not to be had.
-    ///
-    /// What stands behind the last frame of the log is not read. Only who has the write lock makes the log longer, so it
-    /// must be held.
-    package func reserveLog(bytes: Int) -> Bool {
-        larder_reserve(larder_log_file(handle), Int64(bytes)) == SQLITE_OK
-    }
-
     /// How long the main file is.
     package var fileSize: Int64 { max(0, larder_file_size(larder_main_file(handle))) }
-
-    /// How long the log's file is, whatever of it is in use.
-    package var logFileSize: Int { max(0, Int(larder_file_size(larder_log_file(handle)))) }
 }
 
 extension SQL {

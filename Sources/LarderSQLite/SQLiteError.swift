@@ -53,11 +53,9 @@ extension SQLiteError {
         package static let corrupt = Code(rawValue: SQLITE_CORRUPT)
         package static let full = Code(rawValue: SQLITE_FULL)
         package static let cannotOpen = Code(rawValue: SQLITE_CANTOPEN)
-        package static let lockingProtocol = Code(rawValue: SQLITE_PROTOCOL)
         package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
         package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
         package static let misuse = Code(rawValue: SQLITE_MISUSE)
-        package static let authorization = Code(rawValue: SQLITE_AUTH)
         package static let notADatabase = Code(rawValue: SQLITE_NOTADB)
 
         /// The file was moved or deleted under the connection.
@@ -101,9 +99,6 @@ extension SQLiteError {
 extension SQLiteError {
     /// Whether the volume has no room left, or its user may have no more of it.
     package var isAboutRoom: Bool { .full ~= code || systemCode == ENOSPC || systemCode == EDQUOT }
-
-    /// Whether the file that was to be opened does not exist.
-    var isAboutMissingFile: Bool { .cannotOpen ~= code && systemCode == ENOENT }
 
     /// Our own: there is no room for what is about to be committed.
     package static let noRoom = SQLiteError(code: .full, message: "the main file cannot grow")

@@ -33,13 +33,6 @@ extension Statement {
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// The text, or nil if its bytes are not UTF-8.
-    package func exactText(_ column: Int32) -> String? {
-        guard let start = sqlite3_column_text(handle, column) else { return nil }
-        let count = Int(sqlite3_column_bytes(handle, column))
-        return String(validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
-    }
-
     /// Lends the bytes of a blob or a text where SQLite has them: valid until the next step.
     @inlinable
     package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R

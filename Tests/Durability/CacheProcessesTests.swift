@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Sub-caches of one file in several processes.
+/// Caches of one file in several processes.
 struct CacheProcessesTests {
     private let folder: TemporaryFolder
     private let manager: CacheManager

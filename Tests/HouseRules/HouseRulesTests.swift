@@ -48,11 +48,10 @@ struct HouseRulesTests {
 
     // MARK: - Who knows what
 
-    @Test func `only the SQLite layer knows C, but for one call of the file system`() throws {
-        let caller = "Sources/Larder/Support/FileSystem+Folder.swift"
-        try expect(#"import LarderCSQLite"#, onlyIn: ["Sources/LarderSQLite/", caller], of: sources)
+    @Test func `only the SQLite layer knows C`() throws {
+        try expect(#"import LarderCSQLite"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
         try expect(#"\bsqlite3_[a-z]"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
-        try expect(#"import LarderMigrations"#, onlyIn: ["Sources/Larder/Schema/"], of: sources)
+        try expect(#"import LarderMigrations"#, onlyIn: ["Sources/LarderStore/Opening/"], of: sources)
     }
 
     @Test func `the SQLite layer knows nothing of the library, and the command only its public face`() throws {
@@ -62,93 +61,30 @@ struct HouseRulesTests {
         #expect(SourceTree.places(codec, try Regex(#"import Larder(SQLite|CSQLite|Migrations)?\b(?!TSan)"#)) == [])
         let store = sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }
         #expect(
-            SourceTree.places(store, try Regex(#"import (Larder|LarderCBOR|LarderCSQLite|LarderMigrations)\b"#)) == [])
+            SourceTree.places(store, try Regex(#"import (Larder|LarderCBOR|LarderCSQLite)\b"#)) == [])
         let command = sources.filter { $0.path.hasPrefix("Sources/LarderCLI/") }
         #expect(SourceTree.places(command, try Regex(#"import Larder(SQLite|Migrations)\b"#)) == [])
     }
 
-    /// The folders of the library from the ground up, each with those whose types it may name.
-    ///
-    /// `Cache` and `Manager` are one room: the public faces.
-    private static let floors: [(folder: String, mayUse: Set<String>)] = [
-        ("Support", []),
-        ("Errors", ["Support"]),
-        ("Schema", ["Support", "Errors"]),
-        ("Memory", ["Support", "Errors"]),
-        ("Entries", ["Support", "Errors"]),
-        ("Blobs", ["Support", "Errors"]),
-        ("Coding", ["Entries", "Support", "Errors"]),
-        ("Loads", ["Support", "Errors"]),
-        ("Observation", ["Support", "Errors"]),
-        ("Inspection", ["Memory", "Support", "Errors"]),
-        ("Snapshots", ["Memory", "Coding", "Entries", "Support", "Errors"]),
-        ("Store", ["Memory", "Entries", "Blobs", "Schema", "Support", "Errors"]),
-        (
-            "Cache",
-            [
-                "Manager", "Store", "Loads", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
-                "Support", "Errors",
-            ]
-        ),
-        (
-            "Manager",
-            [
-                "Cache", "Store", "Loads", "Observation", "Inspection", "Memory", "Coding", "Entries", "Blobs",
-                "Schema", "Support", "Errors",
-            ]
-        ),
-    ]
-
-    @Test func `every folder of the library has a floor, and no two floors stand on each other`() {
-        let folders = Set(
-            sources.filter { $0.path.hasPrefix("Sources/Larder/") }.map { $0.path.split(separator: "/")[2] })
-        #expect(folders.subtracting(Self.floors.map { $0.folder[...] }).filter { !$0.hasSuffix(".swift") } == [])
-        var below: Set<String> = []
-        for (folder, mayUse) in Self.floors {
-            let allowed = folder == "Cache" ? below.union(["Manager"]) : below
-            #expect(mayUse.isSubset(of: allowed), "\(folder)")
-            below.insert(folder)
+    @Test func `the library and the store have the folders of their design`() {
+        func folders(of module: String) -> Set<Substring> {
+            let files = sources.filter { $0.path.hasPrefix("Sources/\(module)/") }
+            return Set(files.map { $0.path.split(separator: "/")[2] })
         }
-    }
-
-    @Test func `knowledge flows one way between the folders of the library`() throws {
-        // A dot is no boundary by the rules of Unicode: `Type.member` would be one word.
-        func name(_ type: Substring) throws -> Regex<AnyRegexOutput> {
-            try Regex(#"\b\#(type)\b"#).wordBoundaryKind(.simple)
-        }
-        #expect("RowLedger.member".contains(try name("RowLedger")))
-        for (folder, mayUse) in Self.floors {
-            let own = sources.filter { $0.path.hasPrefix("Sources/Larder/\(folder)/") }
-            for other in sources where other.path.hasPrefix("Sources/Larder/") {
-                let home = String(other.path.split(separator: "/")[2])
-                guard home != folder, !mayUse.contains(home) else { continue }
-                for type in declaredTypes(of: other) {
-                    #expect(SourceTree.places(own, try name(type)) == [], "\(type) of \(home)")
-                }
-            }
-        }
-    }
-
-    /// The types that a file declares at its top level.
-    private func declaredTypes(of file: SourceTree.File) -> [Substring] {
-        let declaration = /^(?:public |package |private )?(?:final )?(?:struct|class|enum|protocol|actor) ([A-Z]\w+)/
-        return file.code.compactMap { $0.prefixMatch(of: declaration)?.output.1 }
-    }
-
-    @Test func `the store without types has the folders of its design`() {
-        let folders = Set(
-            sources.filter { $0.path.hasPrefix("Sources/LarderStore/") }.map { $0.path.split(separator: "/")[2] })
-        #expect(folders == ["Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Support"])
+        #expect(
+            folders(of: "Larder") == [
+                "Manager", "Cache", "Memory", "Loading", "Iteration", "Observation", "Coding", "Support",
+            ])
+        #expect(
+            folders(of: "LarderStore") == ["Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Support"])
     }
 
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
-        let queries = "Sources/Larder/Entries/Queries"
+        let queries = "Sources/LarderStore/Rows/RowSQL.swift"
         try expect(
             #""\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|PRAGMA|BEGIN|COMMIT) "#,
-            onlyIn: ["Sources/LarderSQLite/", queries, "Sources/LarderStore/Rows/RowSQL.swift"], of: sources)
-        try expect(
-            #"\bSQL\($"#, onlyIn: ["Sources/Larder/Schema/", queries, "Sources/LarderStore/Rows/RowSQL.swift"],
-            of: sources)
+            onlyIn: ["Sources/LarderSQLite/", queries], of: sources)
+        try expect(#"\bSQL\($"#, onlyIn: [queries], of: sources)
         try expect(#"PRAGMA"#, onlyIn: ["Sources/LarderSQLite/"], of: sources)
     }
 
@@ -156,9 +92,8 @@ struct HouseRulesTests {
         try expect(
             #"\b(FileManager|FileHandle|open\(path|lstat\(|unlink(at)?\(|rename(at)?\(|opendir\(|openat\(|flock\()"#,
             onlyIn: [
-                "Sources/Larder/Support/File", "Sources/Larder/Manager/CachesFolder.swift",
-                "Sources/Larder/Manager/Opening/FileProtection.swift",
-                "Sources/Larder/Snapshots/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
+                "Sources/Larder/Support/FileProtection.swift", "Sources/Larder/Manager/CachesFolder.swift",
+                "Sources/Larder/Memory/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
                 "Sources/LarderStore/Support/FileSystem.swift", "Sources/LarderStore/Support/LockFile.swift",
                 "Sources/LarderStore/Support/FileSystem+Files.swift",
             ],
@@ -166,9 +101,8 @@ struct HouseRulesTests {
         try expect(
             #"\bFileSystem\."#,
             onlyIn: [
-                "Sources/Larder/Support/File", "Sources/Larder/Blobs/", "Sources/Larder/Manager/Opening/",
-                "Sources/Larder/Support/BuildStamp.swift", "Sources/LarderStore/Support/LockFile.swift",
-                "Sources/LarderStore/Opening/", "Sources/LarderStore/Files/",
+                "Sources/LarderStore/Support/LockFile.swift", "Sources/LarderStore/Opening/",
+                "Sources/LarderStore/Files/",
                 "Sources/LarderStore/Support/FileSystem.swift",
             ], of: sources)
     }
@@ -217,7 +151,7 @@ struct HouseRulesTests {
             atPath: SourceTree.root.appendingPathComponent("Sources").path)
         #expect(
             Set(folders) == [
-                "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder", "LarderNext", "LarderCLI",
+                "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder", "LarderCLI",
             ])
     }
 }

@@ -188,10 +188,10 @@ struct VerificationTests {
         let place = try sample.write()
         let store = try open(place)
         let caches = try DamagedStore.open(store)
-        do {
-            guard let main = try RawFile(path: place.path, isWritable: true) else { throw CocoaError(.fileNoSuchFile) }
-            try main.write([UInt8](repeating: 0x5A, count: StorePages.size), at: 0)
-        }
+        // Open to the end: the locks of the process go with the first descriptor of the file that is closed.
+        let main = try FileHandle(forWritingTo: URL(fileURLWithPath: place.path))
+        defer { withExtendedLifetime(main) {} }
+        try main.write(contentsOf: Data(repeating: 0x5A, count: StorePages.size))
         #expect(try store.verify().problems.count == 1 && events.all.isEmpty)
         #expect(try store.verify(repairing: true).salvage?.kept == 0)
         #expect(try DamagedStore.check(caches).missing == Set(DamagedStore.entries))

@@ -1,114 +1,169 @@
 public import Foundation
+internal import LarderStore
 internal import Synchronization
 
 extension Cache {
-    /// Reads the value of a key with everything that is stored beside it.
+    /// Returns the entry of a key: the value and everything that is stored with it.
+    ///
+    /// The entry is read from the disk, and the read counts as access unless the entry has expired.
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - allowingExpired: Whether an entry that is over is given too, as long as no sweep has met it.
+    ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`,
+    ///   `.reentrant`.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
-        guard let (row, facts, stored) = try filledRow(forKey: key, evenIfOver: allowingExpired) else {
-            ledger.count { $0.misses += 1 }
-            return nil
-        }
-        let now = terms.now()
-        let isExpired = facts.isExpired(terms.rule, now: now)
-        if isExpired && !allowingExpired {
-            ledger.noteMiss(stored, expired: facts.revision)
-            return nil
-        }
+        let stored = try stored(key)
+        let now = rows.store.time.now()
+        let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
+        guard let row = found else { return missed() }
+        let isExpired = row.facts.end < now
+        if isExpired && !allowingExpired { return missed() }
         let value: Value
         do throws(CacheError) {
-            value = try core.decode(row, stored, terms)
-            ledger.count { $0.diskHits += 1 }
+            value = try decode(row)
         } catch {
-            ledger.count { $0.misses += 1 }
-            let finding = core.failed(
-                stored, revision: facts.revision, isInFile: row.facts.file != nil, error, terms)
-            if case .failure(let error) = finding { throw error }
-            return nil
+            shared.copies.count { $0.misses += 1 }
+            throw error
         }
-        if !isExpired { core.noteUse(of: key, stored, facts, at: now) }
-        let metadata = EntryMetadata(facts, rule: terms.rule, accessedAt: isExpired ? facts.accessedAt : now)
-        return CacheEntry(
-            key: key, value: value, extendedData: row.extended, metadata: metadata, isExpired: isExpired)
+        shared.copies.count { $0.diskHits += 1 }
+        var facts = row.facts
+        if isExpired {
+            // Another write may have come in between.
+            if let now = try factsWithAccess(stored), now.revision == facts.revision { facts = now }
+        } else {
+            facts = noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
+        }
+        return CacheEntry(key, value, facts, isExpired: isExpired)
     }
 
-    /// What is known of a key's entry, without decoding its value; nil if there is no usable value.
+    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
+    ///
+    /// The read doesn't count as access.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func metadata(forKey key: Key) throws(CacheError) -> EntryMetadata? {
-        guard let facts = try liveFacts(forKey: key) else { return nil }
-        return EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt)
-    }
-
-    /// The bytes that were stored beside a key's value; nil if there are none, or no usable value.
-    ///
-    /// As with metadata, it does not count as a use.
-    public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
-        guard let (row, facts, _) = try row(forKey: key) else { return nil }
-        return facts.isExpired(terms.rule, now: terms.now()) ? nil : row.extended
-    }
-
-    /// Whether `value(forKey:)` would give a value, as far as is known without decoding it.
-    ///
-    /// It does not count as a use.
-    public func contains(_ key: Key) throws(CacheError) -> Bool {
-        try liveFacts(forKey: key) != nil
-    }
-
-    /// The values of those keys that have one, as of one moment.
-    public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] {
-        _ = try manager.store()
-        return try core.findMany(Array(keys), terms)
-    }
-
-    /// The file of a key's payload, where that has outgrown its row; nil if it has not, or there is no usable value.
-    ///
-    /// Asking for it counts as a use.
-    /// The file is there until the key is written or removed, and whoever has it open by then goes on reading the old
-    /// bytes. It is read-only, and nobody but the store may change or delete it. Where no manager of the process may
-    /// write, the store cannot note that the URL was handed out: the file may be overwritten once its key is written.
-    public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
-        _ = try manager.store()
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let now = terms.now()
-        let found = try ledger.fileURL(stored, terms.age, accessedAt: core.accessed(key, now: now)) { revision in
-            _ = core.failed(stored, revision: revision, isInFile: true, core.damaged(stored), terms)
+        let stored = try stored(key)
+        guard var facts = try factsWithAccess(stored), facts.end >= rows.store.time.now() else { return nil }
+        let hash = shared.copies.seed.hash(key)
+        if let moment = shared.copies.state.withLock({ $0.accessedAt(key, hash: hash) }) {
+            facts.note(accessAt: moment)
         }
-        guard let (url, facts) = found else { return nil }
-        core.noteUse(of: key, stored, facts, at: now)
-        return url
+        return EntryMetadata(facts)
     }
 
-    // MARK: - What they need
-
-    private func liveFacts(forKey key: Key) throws(CacheError) -> EntryFacts? {
-        _ = try manager.store()
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let accessedAt = core.accessed(key, now: terms.now())
-        guard let facts = try ledger.facts(stored, terms.age, accessedAt: accessedAt) else { return nil }
-        return facts.isExpired(terms.rule, now: terms.now()) ? nil : facts
+    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
+    ///
+    /// The read doesn't count as access.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
+        try liveFacts(key)?.meta.extendedData
     }
 
-    /// The row of a key, with its payload in hand unless it is over and not wanted then.
-    private func filledRow(
-        forKey key: Key, evenIfOver: Bool
-    ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts, stored: StoredKey)? {
-        guard let found = try row(forKey: key) else { return nil }
-        if !evenIfOver, found.facts.isExpired(terms.rule, now: terms.now()) { return found }
-        guard let (row, facts) = try ledger.filled(found.stored, found.row, found.facts, terms.age) else { return nil }
-        return (row, facts, found.stored)
+    /// Returns whether a key has a value that may be served, without decoding the value.
+    ///
+    /// The look-up doesn't count as access. A value that does not decode counts until its row is deleted.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func contains(_ key: Key) throws(CacheError) -> Bool { try liveFacts(key) != nil }
+
+    /// Returns the values of the given keys that have one, at one moment.
+    ///
+    /// Each value that is returned counts as accessed. A value that does not decode is left out, and an event reports
+    /// it.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
+
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
+    @discardableResult
+    func noteAccess(
+        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: OfferTicket? = nil
+    ) -> RowFacts {
+        var facts = facts
+        facts.note(accessAt: now)
+        let row = CopiedRow(facts)
+        let isNoted = shared.copies.state.withLock {
+            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
+        }
+        if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+        return facts
     }
 
-    private func row(
-        forKey key: Key
-    ) throws(CacheError) -> (row: EntryRow, facts: EntryFacts, stored: StoredKey)? {
-        _ = try manager.store()
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let accessedAt = core.accessed(key, now: terms.now())
-        guard let (row, facts) = try ledger.row(stored, terms.age, accessedAt: accessedAt) else { return nil }
-        return (row, facts, stored)
+    private func liveFacts(_ key: Key) throws(CacheError) -> RowFacts? {
+        let stored = try stored(key)
+        let facts = try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored) }
+        return facts.flatMap { $0.end >= rows.store.time.now() ? $0 : nil }
+    }
+
+    private func factsWithAccess(_ stored: StoredKey) throws(CacheError) -> RowFacts? {
+        try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored, withAccess: true) }
+    }
+
+    // MARK: Counting
+
+    /// The number of entries that may be served.
+    ///
+    /// While no entry can have expired, the store usually knows the number. Otherwise the ages of all entries are read.
+    public var count: Int {
+        get throws(CacheError) {
+            try Int(
+                throwing("count the entries") { () throws(StoreError) in try rows.count(at: rows.store.time.now()) })
+        }
+    }
+
+    /// A Boolean value that indicates whether no entry may be served.
+    public var isEmpty: Bool { get throws(CacheError) { try count == 0 } }
+
+    /// The number of bytes of the payloads and extended data of all entries, including expired ones that are still
+    /// stored.
+    public var sizeOnDisk: Int64 {
+        get throws(CacheError) { try throwing("measure the cache") { () throws(StoreError) in try rows.totals() }.size }
+    }
+
+    /// The counters of the cache since it was opened by this manager, or since ``resetStatistics()``.
+    public var statistics: CacheStatistics {
+        CacheStatistics(shared.copies.state.withLock { $0.counts.since($0.resetCounts) })
+    }
+
+    /// Sets the counters of ``statistics`` to zero.
+    public func resetStatistics() { shared.copies.state.withLock { $0.resetCounts = $0.counts } }
+}
+
+extension Cache {
+    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
+    /// served.
+    ///
+    /// The call counts as access. The file exists until the entry is replaced or deleted. A program that still has
+    /// it open then goes on reading the old bytes. The file is read-only, and only the store may change or delete it.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
+        let stored = try stored(key)
+        let now = rows.store.time.now()
+        return try throwing("find the file", stored) { () throws(StoreError) in
+            guard let (path, facts) = try rows.filePath(stored), facts.end >= now else { return nil }
+            noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
+            return URL(fileURLWithPath: path)
+        }
+    }
+
+    /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
+    /// served.
+    ///
+    /// The call counts as access. The file exists until the entry is replaced or deleted, and only the store may
+    /// change or delete it.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
+        try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }
 }

@@ -1,117 +1,200 @@
-internal import LarderSQLite
+internal import LarderStore
 
 extension Cache {
-    /// Deletes every entry, in one step; the rows are reclaimed in the background.
+    /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
     ///
-    /// Handles stay good. No value that was read before is served again.
+    /// Expired entries are left out. The reads don't count as access.
     ///
-    /// - Returns: The number of entries that there were, expired ones included.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
-    /// - Complexity: O(1), and O(n) over an index for the count.
-    @discardableResult
-    public func removeAll() throws(CacheError) -> Int {
-        try checkWritable("remove everything")
-        return try ledger.clear()
-    }
-
-    /// Deletes every entry, and returns when no byte of them is left in the files of the store.
-    ///
-    /// No reader sees an entry from the first moment on, as with `removeAll()`. Then rows are deleted and their bytes
-    /// overwritten, value files deleted, recycled ones too, and the log is copied and cut. If another process or a long read
-    /// pins the log, its old frames stay until the log can be cut.
-    ///
-    /// - Parameter progress: Called after each batch with the number of rows that are deleted; for an empty cache called once.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
-    public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
-        try checkWritable("remove everything")
-        let store = try manager.writableStore()
-        let (count, own) = try ledger.readMoment { (c, id) throws(SQLiteError) in (try c.countAll(id), id) } ?? (0, 0)
-        var (deleted, reported) = (0, -1)
-        try ledger.run(WriteRequest(.clear, to: ledger))
-        try store.reclaimer.finish(store) { removed, generation in
-            // What others have cleared is deleted with it.
-            guard generation == own, reported < count else { return }
-            deleted += removed
-            reported = Swift.min(deleted, count)
-            progress?(CacheProgress(completed: reported, total: count))
-        }
-        try store.eraseDeleted()
-        if reported < count { progress?(CacheProgress(completed: count, total: count)) }
-    }
-
-    /// Removes the entries that a closure picks, each unless it was written since the closure saw it.
-    ///
-    /// The closure is called while nothing is held, may use the cache, and may throw: what it had picked before is
-    /// removed then, slice by slice.
-    ///
-    /// - Returns: How many went.
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
+    ///   has chosen until then are removed.
+    /// - Returns: The number of removed entries.
+    /// - Throws: The error of the predicate, or a ``CacheError``.
     @discardableResult
     public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
-        try checkCurrent("remove entries")
-        return try removeEntries(.call, where: shouldRemove)
+        try removeEntries(.removed, where: shouldRemove)
     }
 
-    /// Removes the entries that a closure picks by their key and metadata; no value is read.
+    func removeEntries(
+        _ cause: RemovedRow.Cause, where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool,
+        while goesOn: () -> Bool = { true }
+    ) throws -> Int {
+        var pages = RowPages(withAccess: true)
+        return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
+            try pages.nextRows(of: rows)
+        } choose: { row in
+            guard let (key, value) = decoded(row) else { return nil }
+            return try shouldRemove(CacheEntry(key, value, row.facts)) ? row.facts : nil
+        } end: {
+            $0.facts.end
+        }
+    }
+
+    /// Removes the entries that a predicate chooses by key and metadata, without reading values.
     ///
-    /// It works as `removeAll(where:)` does.
+    /// Expired entries are left out, and so are those that are written after the predicate was called. The reads don't
+    /// count as access.
     ///
-    /// - Returns: How many went.
+    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
+    ///   has chosen until then are removed.
+    /// - Returns: The number of removed entries.
+    /// - Throws: The error of the predicate, or a ``CacheError``.
     @discardableResult
     public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
+        try removeEntries(.removed, whereMetadata: shouldRemove)
+    }
+
+    func removeEntries(
+        _ cause: RemovedRow.Cause, whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool,
+        while goesOn: () -> Bool = { true }
+    ) throws -> Int {
+        var pages = RowPages(withAccess: true)
+        return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
+            try pages.nextFacts(of: rows)
+        } choose: { facts in
+            guard let key = key(of: facts) else { return nil }
+            return try shouldRemove(key, EntryMetadata(facts)) ? facts : nil
+        } end: {
+            $0.end
+        }
+    }
+
+    private func removeChosen<Row>(
+        _ cause: RemovedRow.Cause, while goesOn: () -> Bool, nextPage: () throws(StoreError) -> [Row],
+        choose: (Row) throws -> RowFacts?,
+        end: (Row) -> Int64
+    ) throws -> Int {
         try checkCurrent("remove entries")
-        return try removeEntries(.call, whereMetadata: shouldRemove)
-    }
-
-    // MARK: - What they share with deciders
-
-    func removeEntries(
-        _ cause: RemovalCause, where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool,
-        while goesOn: () -> Bool = { true }
-    ) throws -> Int {
-        var pass = RowPass()
-        return try removeRows(cause, while: goesOn) { () throws(CacheError) in
-            try pass.nextRows(of: ledger)
-        } victim: { row in
-            guard let entry = core.passed(row, terms, now: terms.now()), try shouldRemove(entry) else { return nil }
-            return RowVictim(row.key, row.row.facts)
-        }
-    }
-
-    func removeEntries(
-        _ cause: RemovalCause, whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool,
-        while goesOn: () -> Bool = { true }
-    ) throws -> Int {
-        var pass = RowPass()
-        return try removeRows(cause, while: goesOn) { () throws(CacheError) in
-            try pass.nextFacts(of: ledger)
-        } victim: { row in
-            guard let (key, facts) = core.passed(row.key, row.facts, terms, now: terms.now()) else { return nil }
-            let metadata = EntryMetadata(facts, rule: terms.rule, accessedAt: facts.accessedAt)
-            return try shouldRemove(key, metadata) ? RowVictim(row.key, row.facts) : nil
-        }
-    }
-
-    private func removeRows<Row>(
-        _ cause: RemovalCause, while goesOn: () -> Bool, nextPage: () throws(CacheError) -> [Row],
-        victim: (Row) throws -> RowVictim?
-    ) throws -> Int {
+        shared.copies.noteAccesses()
         var count = 0
         while goesOn() {
-            let page = try nextPage()
-            if page.isEmpty { break }
-            var victims: [RowVictim] = []
-            var thrown: (any Error)?
-            for row in page {
+            let page = try throwing("remove entries", nil, nextPage)
+            let now = rows.store.time.now()
+            var (chosen, failure): ([RowFacts], (any Error)?) = ([], nil)
+            for row in page where end(row) >= now {
                 do {
-                    if let victim = try victim(row) { victims.append(victim) }
+                    if let facts = try choose(row) { chosen.append(facts) }
                 } catch {
-                    thrown = error
+                    failure = error
                     break
                 }
             }
-            count += try ledger.remove(victims, cause).count
-            if let thrown { throw thrown }
+            count += try throwing("remove entries") { () throws(StoreError) in try rows.remove(chosen, cause) }
+            if let failure { throw failure }
         }
         return count
+    }
+
+    /// Throws `.superseded` for calls that may find nothing to write.
+    private func checkCurrent(_ action: String) throws(CacheError) {
+        try throwing(action) { () throws(StoreError) in try rows.requireWritable() }
+    }
+
+    /// Removes all expired entries, including those that ``CacheOptions/keepsExpired`` keeps.
+    ///
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    @discardableResult
+    public func removeExpired() throws(CacheError) -> Int {
+        try checkCurrent("remove expired entries")
+        return try throwing("remove expired entries") { () throws(StoreError) in
+            let now = rows.store.time.now()
+            guard try rows.mayHaveExpired(at: now) else { return 0 }
+            var (pages, count) = (RowPages(), 0)
+            while !pages.isDone {
+                count += try rows.remove(try pages.nextFacts(of: rows).filter { $0.end < now }, .expired)
+            }
+            return count
+        }
+    }
+
+    /// Removes expired entries, then the least recently used, until at most `count` entries are left.
+    ///
+    /// Pinned entries stay.
+    ///
+    /// - Parameter count: The number of entries; a negative number counts as 0.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    @discardableResult
+    public func trim(toCount count: Int) throws(CacheError) -> Int {
+        try trim(to: Limits(count: Int64(Swift.max(0, count))))
+    }
+
+    /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
+    ///
+    /// Pinned entries stay.
+    ///
+    /// - Parameter size: The number of bytes, as ``sizeOnDisk`` counts them; a negative number counts as 0.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    @discardableResult
+    public func trim(toSize size: Int64) throws(CacheError) -> Int { try trim(to: Limits(size: Swift.max(0, size))) }
+
+    private func trim(to limits: Limits) throws(CacheError) -> Int {
+        try throwing("trim the cache") { () throws(StoreError) in
+            try rows.requireWritable()
+            return try rows.trim(to: limits)
+        }
+    }
+
+    /// Removes all entries, and returns when no byte of them is left in the files of the store.
+    ///
+    /// From the start on, no reader sees an entry. Then the rows are deleted and overwritten, the value files are
+    /// deleted, including recycled ones, and the log is copied and cut. If another process or a long read pins the log
+    /// until the busy timeout has passed, the call throws `.busy`.
+    ///
+    /// - Parameter progress: Called with the number of entries at the start, and with the same number at the end.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
+        let (copies, leftovers) = (shared.copies, Leftovers())
+        try throwing("clear the cache") { () throws(StoreError) in
+            let total = Int(try rows.totals().count)
+            if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
+            try rows.erase { _ in copies.cleared(leftovers) }
+            progress?(CacheProgress(completed: total, total: total))
+        }
+    }
+
+    // MARK: Tags
+
+    /// Removes all entries that have a tag, in one step, whether they have expired or not.
+    ///
+    /// The duration depends on the number of entries with the tag, not on the size of the cache. Tags are compared as
+    /// Swift compares strings.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    @discardableResult
+    public func removeAll(tagged tag: String) throws(CacheError) -> Int {
+        try throwing("remove entries") { () throws(StoreError) in
+            try rows.removeAll(tagged: CBORText.normalized(tag))
+        }
+    }
+
+    /// Returns the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// Each entry that is returned counts as accessed. An entry that does not decode is left out, and an event reports
+    /// it.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    public func entries(tagged tag: String) throws(CacheError) -> [CacheEntry<Key, Value>] {
+        let tagged = try throwing("list the entries") { () throws(StoreError) in
+            try rows.rows(tagged: CBORText.normalized(tag))
+        }
+        let now = rows.store.time.now()
+        var entries: [CacheEntry<Key, Value>] = []
+        for row in tagged where row.facts.end >= now {
+            guard let (key, value) = decoded(row) else { continue }
+            let facts = noteAccess(to: key, shared.copies.seed.hash(key), row.facts, at: now)
+            entries.append(CacheEntry(key, value, facts))
+        }
+        shared.copies.count { [count = entries.count] in $0.diskHits += count }
+        return entries
     }
 }

@@ -1,174 +1,295 @@
 public import Foundation
+internal import LarderStore
 
 extension Cache {
-    /// Writes the value of a key, in both tiers; nil removes it.
+    /// Writes the value of a key; nil removes it.
     ///
-    /// An argument that is left out resets what the entry had: its own age, cost, extended data and tags. Its pin
-    /// stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that, see
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays. If the call throws, it has stored nothing. On a full disk it may have evicted entries before that; see
     /// ``CacheOptions/onFullDisk``.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: What it counts against the cost limit of the memory tier; the size of its payload if nil. It is stored:
-    ///     a value that comes back from disk costs the same.
-    ///   - maxAge: An age of this entry's own, in place of the sub-cache's.
-    ///   - extendedData: Bytes to store beside the value. What was there goes if nil; empty is not nil.
-    ///   - tags: Words by which `removeAll(tagged:)` finds the entry.
-    ///   - pinned: Whether limits and trims leave the entry on disk; nil keeps a pin that is there.
-    @inlinable
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload. It
+    ///     is stored with the entry, so a value that is read from the disk later costs the same.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
+    ///     of an older entry.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try remove(key) }
-        try checkWritable("set a value")
-        var write = try core.prepare(
-            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, terms)
-        if !tags.isEmpty { write.content.row.setTags(tags) }
-        try core.put(write)
+        let attributes = EntryAttributes(
+            cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
+        try run([write(value, forKey: key, attributes)], "set the value")
     }
 
-    /// Writes many values in one step: every reader sees all of them or none; so does the disk.
+    /// Writes the value of a key; nil removes it.
+    ///
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays. If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has
+    /// changed.
+    public func setValue(
+        _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
+        tags: Set<String> = [], pinned: Bool? = nil
+    ) async throws {
+        guard let value else { return try await remove(key) }
+        let attributes = EntryAttributes(
+            cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
+        try await run([write(value, forKey: key, attributes)], "set the value")
+    }
+
+    /// Writes values in one step: every reader sees all of them or none.
+    ///
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    ///
+    /// - Parameter values: The keys with their values.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
     public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
-        try checkWritable("set values")
-        var writes = try encoded(values)
-        if writes.isEmpty { return }
-        try core.spill(&writes, terms)
-        try core.run(writes)
+        let writes = try writes(values)
+        if !writes.isEmpty { try run(writes, "set values") }
     }
 
-    /// Writes every value of a dictionary in one step.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
+    ///
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
+    ///
+    /// - Parameter values: The values by key.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
     public func setValues(_ values: [Key: Value]) throws(CacheError) {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Puts other bytes beside the value of a key, whose age goes on; nil takes them away.
+    /// Writes values in one step: every reader sees all of them or none.
     ///
-    /// Nothing changes if the key has no value.
-    public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
-        try checkWritable("set extended data")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        try ledger.run(core.changeRequest(key, stored, terms, overtakesLoads: true) { $0.extended = data })
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
+    /// the write waits, the call throws `CancellationError` and nothing has changed.
+    public func setValues(_ values: some Sequence<(Key, Value)>) async throws {
+        let writes = try writes(values)
+        if !writes.isEmpty { try await run(writes, "set values") }
     }
 
-    /// Restarts the age of an entry without its value.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
     ///
-    /// The entry counts as written now. Its value, cost, extended data, tags and pin stay.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - maxAge: An age of the entry's own from now on; nil leaves the one that it has.
-    /// - Returns: Whether there was an entry.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`, `.invalidConfiguration`.
-    @discardableResult
-    public func touch(_ key: Key, maxAge: MaxAge? = nil) throws(CacheError) -> Bool {
-        try checkWritable("touch an entry")
-        if let maxAge { try core.check(maxAge) }
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let (now, age) = (terms.now(), maxAge.map { StoredAge($0.rule) })
-        let request = core.changeRequest(key, stored, terms, isWrite: true) { columns in
-            columns.writtenAt = now
-            if let age { columns.age = age }
-        }
-        try ledger.run(request)
-        guard request.outcome.isChange else { return false }
-        // It may end sooner than before. Without an age of its own it ends later.
-        if let age { ledger.noteEnd(writtenAt: now, age: age) }
-        return true
+    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
+    /// the write waits, the call throws `CancellationError` and nothing has changed.
+    public func setValues(_ values: [Key: Value]) async throws {
+        try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Pins an entry or takes its pin away, without its value.
-    ///
-    /// - Parameters:
-    ///   - isPinned: Whether limits and trims leave the entry on disk.
-    ///   - key: The key.
-    /// - Returns: Whether there was an entry.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.busy`, `.reentrant`.
-    @discardableResult
-    public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
-        try checkWritable("pin an entry")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let request = core.changeRequest(key, stored, terms) { $0.isPinned = isPinned }
-        try ledger.run(request)
-        return request.outcome.isChange
-    }
-
-    /// Removes a key, and gives back the value that it had, if that was usable.
-    ///
-    /// If the value's file cannot be read the call throws, and the key is removed all the same.
-    @discardableResult
-    public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
-        try checkWritable("remove a value")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        let request = core.takeRequest(key, stored, terms)
-        try ledger.runKeeping(request)
-        // Read first: nobody else gives the file up.
-        defer { ledger.settle(request) }
-        return try taken(request.outcome.row, stored)
-    }
-
-    /// Removes a key without reading its value.
-    public func remove(_ key: Key) throws(CacheError) {
-        try checkWritable("remove a value")
-        let stored = try core.keyCodec.stored(key, cache: name)
-        try ledger.run(core.removeRequest([(key, stored)]))
-    }
-
-    /// Removes many keys in one step; those that are not there do not matter.
-    ///
-    /// On a full volume it takes as many steps as it has to.
-    public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
-        try checkWritable("remove values")
-        let stored = try self.stored(keys)
-        try remove(stored, by: stored.count)
-    }
-
-    func remove(_ keys: [(key: Key, stored: StoredKey)], by count: Int) throws(CacheError) {
-        try inSlices(keys, of: count) { (slice) throws(CacheError) in
-            try ledger.run(core.removeRequest(slice))
-        }
-    }
-
-    // MARK: - What both forms need
-
-    @usableFromInline
-    func checkWritable(_ action: String) throws(CacheError) {
-        let store = try manager.writableStore()
-        try store.inside.refuseCurrent(action)
-    }
-
-    /// Throws where another version was opened, or the sub-cache was removed, as far as anybody has committed by now.
-    ///
-    /// For calls that may find nothing to write, which would else pass for done.
-    func checkCurrent(_ action: String) throws(CacheError) {
-        try checkWritable(action)
-        if try !ledger.isCurrent() { throw ledger.supersededError }
-    }
-
-    func encoded(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [PreparedWrite<Key, Value>] {
-        var writes: [PreparedWrite<Key, Value>] = []
-        writes.reserveCapacity(values.underestimatedCount)
-        for (key, value) in values { writes.append(try core.encoded(value, forKey: key, terms)) }
+    private func writes(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [Write] {
+        var writes: [Write] = []
+        for (key, value) in values { writes.append(try write(value, forKey: key)) }
         return writes
     }
 
-    func stored(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
-        var stored: [(Key, StoredKey)] = []
-        for key in keys { stored.append((key, try core.keyCodec.stored(key, cache: name))) }
-        return stored
+    // MARK: Attributes
+
+    /// Replaces the bytes that are stored with the value of a key; nil removes them.
+    ///
+    /// The entry keeps its age. If the key has no value that may be served, nothing changes.
+    ///
+    /// - Parameters:
+    ///   - data: The bytes, or nil.
+    ///   - key: The key.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
+        _ = try change(key, .extendedData(data), "set the extended data")
     }
 
-    /// The value of a row that was just removed.
-    func taken(_ row: EntryRow?, _ stored: StoredKey) throws(CacheError) -> Value? {
-        guard let row = try row.map({ (row) throws(CacheError) in try ledger.filledLast(row) }) else { return nil }
+    /// Replaces the bytes that are stored with the value of a key; nil removes them.
+    ///
+    /// The entry keeps its age. If the key has no value that may be served, nothing changes. If the task is
+    /// cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
+        _ = try await change(key, .extendedData(data), "set the extended data")
+    }
+
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
+    ///
+    /// Cost, extended data, tags and pin stay.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - maxAge: A new maximum age for this entry; nil leaves the age that it has.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
+    @discardableResult
+    public func touch(_ key: Key, maxAge: MaxAge? = nil) throws(CacheError) -> Bool {
+        try change(key, touching(maxAge), "touch the entry")
+    }
+
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
+    ///
+    /// Cost, extended data, tags and pin stay. If the task is cancelled while the write waits, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    @discardableResult
+    public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
+        try await change(key, touching(maxAge), "touch the entry")
+    }
+
+    /// Pins an entry or removes its pin, without reading or writing its value.
+    ///
+    /// - Parameters:
+    ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
+    ///   - key: The key.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
+    @discardableResult
+    public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
+        try change(key, .pin(isPinned), "pin the entry")
+    }
+
+    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    @discardableResult
+    public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
+        try await change(key, .pin(isPinned), "pin the entry")
+    }
+
+    private func touching(_ maxAge: MaxAge?) throws(CacheError) -> AttributeChange {
+        try maxAge?.requireNumber("an entry of cache \"\(name)\"")
+        return .touch(at: rows.store.time.now(), ownAge: maxAge?.storeRule)
+    }
+
+    private func change(_ key: Key, _ change: AttributeChange, _ action: String) throws(CacheError) -> Bool {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        return try !run(changing(key, stored, change, leftovers), action, stored).rows.isEmpty
+    }
+
+    private func change(_ key: Key, _ change: AttributeChange, _ action: String) async throws -> Bool {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        return try await !run(changing(key, stored, change, leftovers), action, stored).rows.isEmpty
+    }
+
+    // MARK: Removing
+
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
+    ///
+    /// If the value does not decode, it is removed too, and an event reports it.
+    ///
+    /// - Parameter key: The key.
+    /// - Returns: The value that the key had.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
+    @discardableResult
+    public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        return value(of: try run(taking(key, stored, leftovers), "remove the value", stored).taken)
+    }
+
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    @discardableResult
+    public func removeValue(forKey key: Key) async throws -> Value? {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        return value(of: try await run(taking(key, stored, leftovers), "remove the value", stored).taken)
+    }
+
+    /// Returns the value of a removed row, unless it has expired or does not decode.
+    private func value(of row: StoredRow?) -> Value? {
+        guard let row, row.facts.end >= rows.store.time.now() else { return nil }
         do throws(CacheError) {
-            return try core.decode(row, stored, terms)
+            return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
         } catch {
-            ledger.count { $0.failures += 1 }
-            core.report(
-                error.underlying == nil ? .corruptEntry : .undecodable, key: stored, error.message, error: error)
+            shared.copies.count { $0.failures += 1 }
+            manager.reporter.report(
+                CacheEvent(.undecodable, cacheName: name, key: row.facts.key.name, message: error.message), .warning,
+                error: error)
             return nil
         }
+    }
+
+    /// Removes a key without reading its value.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
+    public func remove(_ key: Key) throws(CacheError) {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        _ = try run(removing([(key, stored)], leftovers), "remove the value", stored)
+    }
+
+    /// Removes a key without reading its value.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    public func remove(_ key: Key) async throws {
+        let (stored, leftovers) = (try stored(key), Leftovers())
+        _ = try await run(removing([(key, stored)], leftovers), "remove the value", stored)
+    }
+
+    /// Removes keys in one step; absent keys are skipped.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`, `.encodingFailed`.
+    public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
+        let (keys, changes) = (try pairs(keys), TransactionChanges())
+        changes.begin(in: shared.copies)
+        defer { changes.end() }
+        if !keys.isEmpty { _ = try run(removing(keys, changes.leftovers), "remove values") }
+    }
+
+    /// Removes keys in one step; absent keys are skipped.
+    ///
+    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    public func removeValues(forKeys keys: some Sequence<Key>) async throws {
+        let (keys, changes) = (try pairs(keys), TransactionChanges())
+        changes.begin(in: shared.copies)
+        defer { changes.end() }
+        if !keys.isEmpty { _ = try await run(removing(keys, changes.leftovers), "remove values") }
+    }
+
+    func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
+        var pairs: [(Key, StoredKey)] = []
+        for key in keys { pairs.append((key, try stored(key))) }
+        return pairs
+    }
+
+    /// Removes all entries in one step.
+    ///
+    /// The handles of the cache stay valid. The rows are deleted in the background.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
+    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
+    ///   `.reentrant`.
+    @discardableResult
+    public func removeAll() throws(CacheError) -> Int {
+        let leftovers = Leftovers()
+        return Int(try run(clearing(leftovers), "remove everything").cleared?.count ?? 0)
+    }
+
+    /// Removes all entries in one step.
+    ///
+    /// The rows are deleted in the background. If the task is cancelled while the write waits, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
+    @discardableResult
+    public func removeAll() async throws -> Int {
+        let leftovers = Leftovers()
+        return Int(try await run(clearing(leftovers), "remove everything").cleared?.count ?? 0)
+    }
+
+    private func clearing(_ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+        let copies = shared.copies
+        return (.clear, { _ in copies.cleared(leftovers) })
     }
 }

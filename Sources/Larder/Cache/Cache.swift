@@ -1,10 +1,12 @@
+public import LarderStore
+
 #if LARDER_TSAN
 public import LarderTSan
 #else
 public import Synchronization
 #endif
 
-/// A named sub-cache of a store: a dictionary that survives.
+/// A named cache of a store: a dictionary that survives.
 ///
 /// ```swift
 /// let articles: Cache<Int, Article> = try manager.cache(named: "articles", version: "3", maxAge: .days(7))
@@ -12,69 +14,57 @@ public import Synchronization
 /// for (id, article) in articles { … }
 /// ```
 ///
-/// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well; both
-/// tiers always agree. Several handles on one sub-cache share everything but their maximum age, the closures of their
-/// codec, and the options `inlineLimit`, `undecodable` and `fileName`.
+/// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well. The handles
+/// on one cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+/// `undecodable`, `onFullDisk` and `fileName`.
 ///
-/// Two keys are one if their encodings are, so a key encodes precisely what its `==` compares. Where it encodes less, memory,
-/// which goes by `==`, may serve what was written under the one key after the other was written.
+/// Two keys are one if their encodings are, so a key encodes precisely what its `==` compares. If it encodes less, memory,
+/// which compares by `==`, may serve what was written under one key after the other was written.
 ///
-/// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are
-/// three exceptions: the body of `update(_:_:)` holds its key, that of a transaction the writing side of the store, and
-/// a key's own `==` runs under the lock of the memory tier, and its `hash` too under those of generations and of observers;
-/// neither may call the cache.
+/// **What runs where.** Codecs, clocks and closures are called, and values released, while no lock is held. There are two
+/// exceptions: the bodies of `update(_:_:)` and `transaction(_:)` hold the writer of the store, and a key's own `==` runs
+/// under the lock of the memory tier and may not call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline let core: SubCache<Key, Value>
-    @usableFromInline let terms: CacheTerms<Value>
+    @usableFromInline let shared: SharedCache<Key, Value>
+    @usableFromInline let rows: CacheRows
+    @usableFromInline let codec: ValueCodec<Value>
+    let undecodable: UndecodablePolicy
+    let fileName: (@Sendable (String) -> String)?
 
-    /// The manager that opened it.
+    /// The manager that opened the cache.
     public let manager: CacheManager
 
-    /// How long this handle serves an entry after it was written.
-    public let maxAge: MaxAge
-
-    /// What the ledger knows it by.
-    private let handle: Int
-
-    var ledger: RowLedger { core.ledger }
+    /// The version under which the cache was opened.
+    public let version: CacheVersion
 
     init(
-        _ core: SubCache<Key, Value>, handle: Int, _ terms: CacheTerms<Value>, _ maxAge: MaxAge, _ manager: CacheManager
+        _ shared: SharedCache<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
+        _ options: CacheOptions, _ manager: CacheManager
     ) {
-        self.core = core
-        self.handle = handle
-        self.terms = terms
-        self.maxAge = maxAge
-        self.manager = manager
+        (self.shared, self.rows, self.version, self.codec) = (shared, rows, version, codec)
+        (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
     }
 
-    deinit {
-        core.ledger.detach(handle)
-    }
+    /// The name under which the cache was opened.
+    public var name: String { rows.declaration.name }
 
-    /// The name under which it was opened.
-    public var name: String { core.name }
-
-    /// The version under which it was opened.
-    public var version: CacheVersion { .custom(ledger.version) }
+    /// The maximum age of entries without one of their own; the latest open of the cache sets it.
+    public var maxAge: MaxAge { shared.current.maxAge }
 
     /// The value of a key; setting nil removes it.
     ///
     /// Setting a value resets the own age, cost, extended data and tags of the entry, and keeps its pin.
     ///
-    /// A read that fails gives nil, and a value that cannot be written is not stored. On a full disk entries may have
-    /// been evicted before that, see ``CacheOptions/onFullDisk``. A failure goes to the log, the events and
-    /// ``statistics``. The throwing twins say what went wrong.
+    /// A read that fails gives nil, and a value that cannot be written is not stored. On a full disk entries may have been
+    /// evicted before that; see ``CacheOptions/onFullDisk``. A failure goes to the log, the events and ``statistics``.
+    /// `value(forKey:)` and `setValue(_:forKey:)` throw it.
     @inlinable
     public subscript(key: Key) -> Value? {
-        get {
-            if let value = hit(key) { return value }
-            return reported(key)
-        }
-        set { report(setting: newValue, forKey: key) }
+        get { hit(key) ?? foundOrReported(key) }
+        set { store(newValue, orReport: key) }
     }
 
-    /// The value of a key, or the default if there is none; as a dictionary's.
+    /// The value of a key, or a default if there is none.
     ///
     /// Reading and writing are two steps, so `cache[key, default: 0] += 1` is not atomic: use `update(_:_:)`.
     @inlinable
@@ -83,67 +73,65 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         set { self[key] = newValue }
     }
 
-    /// Reads the value of a key; nil if there is no usable value now.
+    /// Returns the value of a key; nil if there is none that may be served.
     ///
     /// A value in memory costs no system call.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`, `.reentrant`.
     @inlinable
     public func value(forKey key: Key) throws(CacheError) -> Value? {
         if let value = hit(key) { return value }
-        return try valueTheLongWay(forKey: key)
+        return try find(key)
     }
 
-    /// The value in memory, where one look is enough.
+    /// The value in memory, if one look is enough to tell that it may be served.
     @inlinable @inline(__always)
     func hit(_ key: Key) -> Value? {
-        if manager.isClosed || !core.mayHoldCopies { return nil }
-        let hash = core.seed.hash(key)
-        let (rule, moment) = (terms.rule, terms.injectedNow())
-        return core.front.withLock { $0.hit(key, hash: hash, rule: rule, moment: moment) }
-    }
-
-    @inlinable
-    func valueTheLongWay(forKey key: Key) throws(CacheError) -> Value? {
-        if manager.isClosed || core.mayHoldCopies { return try valueOfEitherTier(forKey: key) }
-        return try core.findAlone(key, terms)
+        let copies = shared.copies
+        let (hash, now) = (copies.seed.hash(key), shared.hitMoment)
+        return copies.state.withLock { $0.hit(key, hash: hash, now: now) }
     }
 
     @usableFromInline
-    func valueOfEitherTier(forKey key: Key) throws(CacheError) -> Value? {
-        _ = try manager.store()
-        switch try core.find(key, terms) {
-        case .value(let value): return value
-        case .nothing: return nil
-        case .failure(let error): throw error
-        }
-    }
-
-    @inlinable
-    func reported(_ key: Key) -> Value? {
+    func foundOrReported(_ key: Key) -> Value? {
         do throws(CacheError) {
-            return try valueTheLongWay(forKey: key)
+            return try find(key)
         } catch {
-            report(error, "read", key)
+            report(error, .readFailed, key)
             return nil
         }
     }
 
-    @inlinable
-    func report(setting value: Value?, forKey key: Key) {
+    @usableFromInline
+    func store(_ value: Value?, orReport key: Key) {
         do throws(CacheError) {
             try setValue(value, forKey: key)
         } catch {
-            report(error, "write", key)
+            report(error, .writeFailed, key)
         }
     }
 
-    /// Tells everyone of a failure that the call could not throw.
-    @usableFromInline
-    func report(_ error: CacheError, _ verb: String, _ key: Key? = nil) {
-        // What does not decode was reported and counted when it was met.
+    /// Reports a failure that a call could not throw.
+    func report(_ error: CacheError, _ kind: CacheEvent.Kind, _ key: Key? = nil) {
+        // An undecodable value was reported as that.
         if error.code == .undecodable { return }
-        ledger.count { $0.failures += 1 }
-        core.report(
-            verb == "read" ? .readFailed : .writeFailed, key: key.flatMap { core.storedIfAny($0) },
-            "Cache \"\(name)\" could not \(verb): \(error.message)", .error, error: error)
+        shared.copies.count { $0.failures += 1 }
+        manager.reporter.report(
+            CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message), .error,
+            error: error)
+    }
+
+    func storedName(of key: Key) -> String? {
+        do throws(CacheError) { return try stored(key).name } catch { return nil }
+    }
+
+    func stored(_ key: Key) throws(CacheError) -> StoredKey { try shared.keyCodec.stored(key, cache: name) }
+
+    /// Runs a call of the store, and gives its failure the names of the cache and the key.
+    func throwing<R>(
+        _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
+    ) throws(CacheError) -> R {
+        do throws(StoreError) { return try body() } catch { throw CacheError(error, action, cache: name, key: key) }
     }
 }

@@ -1,4 +1,4 @@
-/// How much of a sub-cache is kept in memory.
+/// How much of a cache is kept in memory.
 public struct MemoryLimits: Hashable, Sendable {
     /// How many entries; nil for any number.
     ///
@@ -35,13 +35,6 @@ public struct MemoryLimits: Hashable, Sendable {
     var effectiveCost: Int { max(0, costLimit ?? .max) }
     var effectiveBytes: Int { max(0, byteLimit ?? .max) }
 
-    /// The greatest number of bytes that an entry may have outside of the table, which itself takes `overhead` of it.
-    ///
-    /// Where memory is to hold nothing, no entry is too large for it.
-    func outsideLimit(overhead: Int) -> Int {
-        effectiveCount > 0 && effectiveBytes < .max ? effectiveBytes - overhead : .max
-    }
-
     /// The same, with 0 for a negative number, which counts as that.
     var counted: MemoryLimits {
         MemoryLimits(
@@ -50,7 +43,7 @@ public struct MemoryLimits: Hashable, Sendable {
     }
 }
 
-/// How much of a sub-cache is kept on disk.
+/// How much of a cache is kept on disk.
 ///
 /// Negative numbers are refused: taken for nothing they would empty it.
 public struct DiskLimits: Hashable, Sendable {
@@ -97,16 +90,16 @@ public enum FullDiskPolicy: Hashable, Sendable {
     case fail
 }
 
-/// How a sub-cache works; the defaults are meant for most.
+/// How a cache works; the defaults are meant for most.
 public struct CacheOptions: Sendable {
     /// How much is kept in memory.
     ///
-    /// It belongs to the sub-cache: the latest open sets it.
+    /// It belongs to the cache: the latest open sets it.
     public var memory: MemoryLimits
 
     /// How much is kept on disk.
     ///
-    /// It belongs to the sub-cache: the latest open sets it.
+    /// It belongs to the cache: the latest open sets it.
     public var disk: DiskLimits
 
     /// How many bytes a payload may have to be kept in its row; a larger one becomes a file of its own.

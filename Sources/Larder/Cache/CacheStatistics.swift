@@ -1,61 +1,63 @@
-/// What happened to a sub-cache in this process since it was opened, or since ``Cache/resetStatistics()``.
+/// The counters of a cache since it was opened, or since ``Cache/resetStatistics()``.
 ///
-/// The numbers are exact, whichever threads the calls come from.
+/// The handles of one manager on one cache share the counters. They count the calls of these handles and the rows that
+/// this manager deletes. The numbers are exact, from whatever threads the calls come.
 public struct CacheStatistics: Sendable, Equatable {
-    /// Reads that memory answered.
+    /// The number of reads that memory answered.
     public let memoryHits: Int
 
-    /// Reads that the disk answered.
+    /// The number of reads that the disk answered.
     public let diskHits: Int
 
-    /// Reads that memory or the disk answered.
+    /// The number of reads that memory or the disk answered.
     public var hits: Int { memoryHits + diskHits }
 
-    /// Reads that found no usable value.
+    /// The number of reads that found no value that may be served.
     public let misses: Int
 
-    /// Entries that were found to be over: each is counted once, by the read or the sweep that met it first.
+    /// The number of entries that were deleted because they had expired.
+    ///
+    /// An expired entry counts when its row is deleted. A read that finds it before that counts as a miss.
     public let expirations: Int
 
-    /// Entries that a limit, a trim or a decider took from the disk.
+    /// The number of entries that limits, trims and eviction closures deleted from the disk.
     public var evictions: Int { countEvictions + sizeEvictions + spaceEvictions + deciderEvictions }
 
-    /// Those of them that a number of entries was exceeded by.
+    /// The number of evictions because there were too many entries.
     public let countEvictions: Int
 
-    /// Those of them that a number of bytes was exceeded by.
+    /// The number of evictions because the entries had too many bytes.
     public let sizeEvictions: Int
 
-    /// Those of them that went because the volume was short of space.
+    /// The number of evictions because the disk was short of space.
     public let spaceEvictions: Int
 
-    /// Those of them that a decider chose, see ``Cache/evict(every:where:)``.
+    /// The number of evictions that a closure chose; see ``Cache/evict(every:where:)``.
     public let deciderEvictions: Int
 
-    /// Entries that memory let go of for its limits; they are still on disk.
+    /// The number of entries that left memory because of its limits; they are still on disk.
     public let memoryEvictions: Int
 
-    /// Entries written.
+    /// The number of entries that were written.
+    ///
+    /// Calls that change only extended data, an age or a pin don't count.
     public let writes: Int
 
-    /// Entries removed by calls, but not by `removeAll()`, which does not look at what it clears.
+    /// The number of entries that calls removed by key, by predicate or by tag.
+    ///
+    /// Entries that are removed by `removeAll()` or `clear(progress:)` don't count.
     public let removals: Int
 
-    /// Failures: values that could not be read or written, and failed calls of the subscript.
+    /// The number of failures: values that did not decode, damaged entries, and failures of calls that cannot throw.
+    ///
+    /// The subscript is such a call. A damaged entry counts when its row is deleted, in the background.
     public let failures: Int
 
-    init(_ counts: LedgerCounts, memoryHits: Int, memoryEvictions: Int) {
-        self.memoryHits = memoryHits
-        self.memoryEvictions = memoryEvictions
-        diskHits = counts.diskHits
-        misses = counts.misses
-        expirations = counts.expirations
-        countEvictions = counts.countEvictions
-        sizeEvictions = counts.sizeEvictions
-        spaceEvictions = counts.spaceEvictions
-        deciderEvictions = counts.deciderEvictions
-        writes = counts.writes
-        removals = counts.removals
-        failures = counts.failures
+    init(_ counts: CacheCounts) {
+        (memoryHits, memoryEvictions) = (counts.memoryHits, counts.memoryEvictions)
+        (diskHits, misses, expirations) = (counts.diskHits, counts.misses, counts.expirations)
+        (countEvictions, sizeEvictions) = (counts.countEvictions, counts.sizeEvictions)
+        (spaceEvictions, deciderEvictions) = (counts.spaceEvictions, counts.deciderEvictions)
+        (writes, removals, failures) = (counts.writes, counts.removals, counts.failures)
     }
 }

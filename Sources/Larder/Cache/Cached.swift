@@ -1,4 +1,4 @@
-/// A property whose value is kept in a sub-cache.
+/// A property whose value is kept in a cache.
 ///
 /// ```swift
 /// @Cached("theme", in: settings) var theme = "light"
@@ -8,8 +8,8 @@
 /// the default, and a value that cannot be written is not stored. A failure is reported as that of the cache's
 /// subscript is.
 ///
-/// The sub-cache has to be there when the property is made: the line above is for a local property; a static or global
-/// one has to be isolated, to `@MainActor` for instance, as Swift 6 demands. For a sub-cache that a type is given, declare
+/// The cache has to be there when the property is made: the line above is for a local property; a static or global
+/// one has to be isolated, to `@MainActor` for instance, as Swift 6 demands. For a cache that a type is given, declare
 /// `@Cached<String, String> var theme: String`, and set `_theme = Cached(wrappedValue: "light", "theme", in: settings)` in
 /// `init`.
 @propertyWrapper
@@ -23,7 +23,7 @@ public struct Cached<Key: Codable & Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - wrappedValue: The default, which is not stored.
     ///   - key: The key.
-    ///   - cache: The sub-cache.
+    ///   - cache: The cache.
     public init(wrappedValue: Value, _ key: Key, in cache: Cache<Key, Value>) {
         defaultValue = wrappedValue
         self.key = key

@@ -1,4 +1,5 @@
 import Foundation
+public import LarderStore
 
 /// How keys become what is stored, and keys again.
 ///
@@ -20,8 +21,9 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     /// The form in which `key` is stored; `cache` is for the message of an error.
     @inlinable @inline(__always)
     package func stored(_ key: Key, cache: @autoclosure () -> String) throws(CacheError) -> StoredKey {
-        if Key.self == Int.self { return .integer(Int64(key as! Int)) }
-        if Key.self == String.self { return .text(normalized(key as! String)) }
+        // The types are asked for by name, since a cast alone would take an `AnyHashable` for what is in it.
+        if Key.self == Int.self, let number = key as? Int { return .integer(Int64(number)) }
+        if Key.self == String.self, let text = key as? String { return .text(normalized(text)) }
         return try encoded(key, cache())
     }
 
@@ -52,8 +54,8 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     /// The key that `stored` is the form of.
     @inlinable
     package func key(_ stored: StoredKey, cache: @autoclosure () -> String) throws(CacheError) -> Key {
-        if Key.self == Int.self, case .integer(let number) = stored { return Int(number) as! Key }
-        if Key.self == String.self, case .text(let text) = stored { return text as! Key }
+        if Key.self == Int.self, case .integer(let number) = stored, let key = Int(number) as? Key { return key }
+        if Key.self == String.self, case .text(let text) = stored, let key = text as? Key { return key }
         return try decoded(stored, cache())
     }
 
@@ -67,9 +69,6 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
                 return try decoder.decode(Key.self, from: try encoder.encode(number))
             case .blob(let bytes):
                 return try decoder.decode(Key.self, from: bytes)
-            case .foreign:
-                throw DecodingError.dataCorrupted(
-                    .init(codingPath: [], debugDescription: "No key is stored as a fraction, or as broken text."))
             }
         } catch {
             throw CacheError(
@@ -77,6 +76,26 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
                 "The stored key \(stored) in cache \"\(cache)\" does not decode as \(Key.self). Open the cache under"
                     + " another version when the type of its keys has changed.",
                 underlying: error)
+        }
+    }
+}
+
+extension StoredKey {
+    /// The number of bytes of the key as it is stored.
+    @usableFromInline package var encodedCount: Int {
+        switch self {
+        case .text(let text): text.utf8.count
+        case .integer: 8
+        case .blob(let bytes): bytes.count
+        }
+    }
+
+    /// The text, the digits, or the encoding in hexadecimal.
+    @usableFromInline package var name: String {
+        switch self {
+        case .text(let text): text
+        case .integer(let number): String(number)
+        case .blob(let bytes): bytes.map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
         }
     }
 }

@@ -2,7 +2,7 @@ public import Foundation
 
 /// How values become bytes and values again.
 ///
-/// A sub-cache opened with a codec of another identifier is purged, like one opened under another version.
+/// A cache opened with a codec of another identifier is purged, like one opened under another version.
 public struct ValueCodec<Value>: Sendable {
     /// The name of the format, followed by those of the transforms, with a plus sign before each.
     ///

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What a store knows of one of its sub-caches.
+/// What a store knows of one of its caches.
 public struct CacheInfo: Hashable, Sendable {
     /// Its name.
     public let name: String

@@ -1,12 +1,17 @@
 public import Foundation
+internal import LarderStore
 
-/// The calls that may wait for the disk, for tasks: none of them blocks the caller's executor.
+/// The calls that may wait for the disk, for tasks.
+///
+/// None of them blocks the executor of the task.
 extension CacheManager {
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///
+    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, or else `~/.cache`.
+    ///
     /// - Parameters:
-    ///   - name: The name of the store; no slash, no NUL, not empty.
-    ///   - configuration: How the store works.
+    ///   - name: The name of the store, without a slash or NUL.
+    ///   - configuration: The options of the store.
     /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
     ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public static func open(
@@ -19,7 +24,7 @@ extension CacheManager {
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - configuration: How the store works.
+    ///   - configuration: The options of the store.
     /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
     ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public static func open(
@@ -28,47 +33,39 @@ extension CacheManager {
         try await offload { () throws(CacheError) in try CacheManager(url: url, configuration: configuration) }
     }
 
-    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    /// Closes the store: later calls throw ``CacheError/Code/closed``.
     ///
-    /// - Parameters:
-    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
-    ///   - version: The version of the entries: if they were written under another one, they are purged.
-    ///   - maxAge: How long this handle serves an entry.
-    ///   - options: How the cache works.
-    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.typeMismatch`, `.closed`, `.storageFull`, `.busy`.
-    public func cache<Key, Value>(
-        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
-    ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
-        try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+    /// Closing twice is harmless.
+    public func close() async throws(CacheError) { try await offload { () throws(CacheError) in try self.close() } }
+
+    /// Stores the times of the last accesses, except those within ``CacheOptions/accessGrain`` of the stored ones.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    public func flush() async throws(CacheError) { try await offload { () throws(CacheError) in try self.flush() } }
+
+    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`.
+    /// - Complexity: O(n) in the number of entries of all caches.
+    public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
+        try await offload { () throws(CacheError) in try self.cacheInfo() }
     }
 
-    /// Opens a cache with a codec of your choice.
+    /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
     ///
-    /// - Parameters:
-    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
-    ///   - version: The version of the entries: if they were written under another one, they are purged.
-    ///   - maxAge: How long this handle serves an entry.
-    ///   - options: How the cache works.
-    ///   - codec: How values become bytes. Entries that were written with another codec are purged.
-    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.typeMismatch`, `.closed`, `.storageFull`, `.busy`.
-    public func cache<Key, Value>(
-        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
-        codec: ValueCodec<Value>
-    ) async throws(CacheError) -> Cache<Key, Value> {
-        try await offload { () throws(CacheError) in
-            try self.cache(named: name, version: version, maxAge: maxAge, options: options, codec: codec)
-        }
+    /// If there is no cache of the name, nothing changes.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    public func removeCache(named name: String) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeCache(named: name) }
     }
 
-    /// Does several reads and writes in one step: all or nothing, in both tiers, also towards other processes.
+    /// Removes all entries of all caches in one step.
     ///
-    /// - Parameter body: Called exactly once, on another thread, while no other thread or process writes to the store.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws, or a ``CacheError``; then nothing has changed.
-    @discardableResult
-    public func transaction<R: Sendable>(
-        _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
-    ) async throws -> R {
-        try await offload { try self.transaction(body) }
+    /// The handles stay valid. The rows are deleted in the background.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    public func removeAll() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeAll() }
     }
 }

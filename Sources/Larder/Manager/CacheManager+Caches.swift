@@ -1,159 +1,161 @@
-internal import LarderSQLite
+internal import Foundation
+internal import LarderStore
 
 extension CacheManager {
-    /// Opens a sub-cache with the standard codec: raw bytes for `Data`, CBOR for everything else.
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    ///
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
+    /// longest `keepsExpired` of all opens holds.
     ///
     /// - Parameters:
     ///   - name: Any string but the empty one; compared as UTF-8 bytes.
-    ///   - version: What the entries are worth: opened under another one than they were written, they are purged.
-    ///   - maxAge: How long this handle serves an entry.
-    ///   - options: How the sub-cache works.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
     ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
     }
 
-    /// Opens a sub-cache with a codec of your choice.
+    /// Opens a cache with a codec.
     ///
-    /// While another handle on it lives, the two share everything but their maximum age, the closures of their codec,
-    /// and the options `inlineLimit`, `undecodable` and `fileName`; the other options are those of the latest opening.
-    /// Opened under another version or with another codec than before, its entries are purged in one step, and older
-    /// handles show and write nothing any more.
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
+    /// longest `keepsExpired` of all opens holds.
     ///
-    /// - Throws: `.typeMismatch` if a live handle of this version has other types; `.invalidConfiguration` for a
-    ///   maximum age made from not-a-number, and for a negative time or number in ``CacheOptions/keepsExpired`` and
-    ///   ``CacheOptions/disk``.
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    ///   - codec: The codec of the values.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
-        let store = try store()
-        guard !name.isEmpty else {
-            throw CacheError(.invalidName, "A sub-cache cannot have an empty name; give it one.")
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
+        let _: SharedCache<Key, Value>? = try shared(opening.declaration.identity)
+        let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
+            try store.open(
+                opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
+                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk.storeLimits,
+                keepsExpired: opening.keepsExpired)
         }
-        guard maxAge.isNumber else {
-            throw CacheError(
-                .invalidConfiguration,
-                "The maximum age of cache \"\(name)\" was made from not-a-number; give a number or `.unlimited`.")
-        }
-        guard options.keepsExpired >= .zero else {
-            throw CacheError(
-                .invalidConfiguration,
-                "Cache \"\(name)\" cannot keep what is over for \(options.keepsExpired); give zero or more.")
-        }
-        if let grain = options.accessGrain, grain < .zero {
-            throw CacheError(
-                .invalidConfiguration, "Cache \"\(name)\" cannot have an access grain of \(grain); give zero or more.")
-        }
-        try options.disk.check(cacheNamed: name)
-        let terms = CacheTerms(
-            rule: maxAge.rule, clock: injectedClock, codec: codec, options: options)
-        let opening = CacheOpening<Key, Value>(
-            name: name, version: version, codec: codec.identifier, options: options, rule: maxAge.rule,
-            openedAt: terms.now(), clock: terms.now, store: store, isReadOnly: isReadOnly, reporter: reporter)
-        let (core, handle) = try opening.open()
-        return Cache(core, handle: handle, terms, maxAge, self)
+        return try handle(on: rows, opening, version, maxAge, options, codec)
     }
 
-    /// What is known of each sub-cache, by name.
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
     ///
-    /// - Complexity: O(n) in the number of all entries.
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. The call doesn't block the executor of the task.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+    ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
+        try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+    }
+
+    /// Opens a cache with a codec.
+    ///
+    /// If the entries of the cache were written under another version or with another codec, they are purged in one
+    /// step. The call doesn't block the executor of the task.
+    public func cache<Key, Value>(
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        codec: ValueCodec<Value>
+    ) async throws(CacheError) -> Cache<Key, Value> {
+        try await offload { () throws(CacheError) in
+            try self.cache(named: name, version: version, maxAge: maxAge, options: options, codec: codec)
+        }
+    }
+
+    private func handle<Key, Value>(
+        on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
+        _ codec: ValueCodec<Value>
+    ) throws(CacheError) -> Cache<Key, Value> {
+        supersede(rows.declaration.name, by: rows.declaration.identity)
+        let now = rows.store.time.now()
+        let (shared, isNew) = try shared(opening.declaration.identity) {
+            SharedCache<Key, Value>(rows, options, maxAge, self, at: now)
+        }
+        if !isNew { shared.declare(options, maxAge, accessGrain: opening.accessGrain) }
+        return Cache(shared, rows, version, codec, options, self)
+    }
+
+    // MARK: All caches
+
+    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
+    ///
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Complexity: O(n) in the number of entries of all caches.
     public func cacheInfo() throws(CacheError) -> [CacheInfo] {
-        let store = try store()
-        // From inside a body that holds the writing side this would wait for itself; counts may lag a little then.
-        if !store.inside.containCurrent {
-            do throws(CacheError) {
-                try store.flushUses()
-            } catch {
-                // A full disk must not keep anybody from looking.
-                store.notify(.backgroundFailure(error))
-            }
-        }
-        let now = store.timekeeper.now()
-        let found = try store.read { (connection, _) throws(SQLiteError) in
-            var found: [(generation: Generation, count: Int, size: Int64)] = []
-            for generation in try connection.liveGenerations() {
-                found.append(
-                    (
-                        generation, try connection.countLive(generation.id, generation.age.rule, now: now),
-                        try connection.totalSize(generation.id)
-                    ))
-            }
-            return found
-        }
-        return try found.map { (item) throws(CacheError) in
-            let ledger = store.live[item.generation.name].flatMap { $0.generation == item.generation.id ? $0 : nil }
-            // What could not be read counts as absent, as for those who use the sub-cache.
-            let terms = AgeTerms(rule: item.generation.age.rule, now: { now })
-            return CacheInfo(
-                name: item.generation.name, version: .custom(item.generation.version),
-                count: ledger?.knowsUnreadable == true ? try ledger?.count(terms) ?? item.count : item.count,
-                sizeOnDisk: item.size,
-                openedAt: SystemClock.date(of: ledger?.openedAt ?? item.generation.openedAt))
+        try throwing("list the caches") { () throws(StoreError) in try store.caches() }.map { cache in
+            CacheInfo(
+                name: cache.declaration.name, version: CacheVersion(cache.declaration.version), count: Int(cache.count),
+                sizeOnDisk: cache.size, openedAt: SystemClock.date(of: cache.openedAt))
         }
     }
 
-    /// Takes a sub-cache out of the store: its handles show and write nothing any more.
+    /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
     ///
-    /// One that is not there does not matter.
-    /// - Complexity: O(1); the rows go in the background.
+    /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func removeCache(named name: String) throws(CacheError) {
-        let store = try writableStore()
-        try store.inside.refuseCurrent("remove a sub-cache")
-        try store.write(BlockTraits(isAlone: true)) { (connection, _) throws(SQLiteError) in
-            if let live = try connection.liveGeneration(named: name) { try connection.retire(live.id) }
-        } apply: { _, discards in
-            store.live[name]?.supersede(&discards)
-            store.live[name] = nil
-        }
-        store.reclaimer.begin(store)
+        try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in try store.removeCache(named: name) }
+        supersede(name, by: nil)
     }
 
-    /// Empties every cache in one step; handles stay good.
+    /// Removes all entries of all caches in one step.
     ///
-    /// No reader, in whatever process, finds one cache empty and another one full.
+    /// The handles stay valid. The rows are deleted in the background.
     ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
-    /// - Complexity: O(1) for each cache; the rows are reclaimed in the background.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func removeAll() throws(CacheError) {
-        let store = try writableStore()
-        try store.inside.refuseCurrent("remove everything")
-        // Everything is held: it must not come between the read and the write of an update.
-        try store.write(BlockTraits(isAlone: true), scope: .holding(.everything)) {
-            (connection, _) throws(SQLiteError) -> [Generation] in
-            var successors: [Generation] = []
-            for var generation in try connection.liveGenerations() {
-                try connection.retire(generation.id)
-                generation.lineage = generation.root
-                successors.append(try connection.insert(generation))
-            }
-            return successors
-        } apply: { successors, discards in
-            for successor in successors { store.live[successor.name]?.replaced(by: successor, &discards) }
+        try throwing("remove everything") { () throws(StoreError) in try store.removeAll() }
+        for cache in allOpenCaches { cache.wasCleared() }
+    }
+}
+
+/// The parameters of an open, in the form that the store takes.
+private struct CacheOpening {
+    let declaration: CacheDeclaration
+    let accessGrain: Int64
+    let keepsExpired: Int64
+
+    init(
+        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String
+    ) throws(CacheError) {
+        guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
+        try maxAge.requireNumber("the cache \"\(name)\"")
+        try options.disk.check(cacheNamed: name)
+        for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
+        where value < .zero {
+            throw CacheError(
+                .invalidConfiguration,
+                "The option `\(option)` of the cache \"\(name)\" is \(value). Use zero or more.")
         }
-        store.reclaimer.begin(store)
+        let rule = maxAge.storeRule
+        declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
+        let hasLimits = options.disk != DiskLimits()
+        accessGrain =
+            options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
+            ?? rule.slidingAge.map { $0 / 16 } ?? (hasLimits ? 3_600_000 : 86_400_000)
+        keepsExpired = SystemClock.saturated(options.keepsExpired / .milliseconds(1))
     }
+}
 
-    /// Empties every cache in one step, without blocking the caller's executor.
-    ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
-    public func removeAll() async throws(CacheError) {
-        try await offload { () throws(CacheError) in try self.removeAll() }
-    }
-
-    /// Takes a cache out of the store, without blocking the caller's executor.
-    ///
-    /// - Parameter name: Its name; a cache that is not there does not matter.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
-    public func removeCache(named name: String) async throws(CacheError) {
-        try await offload { () throws(CacheError) in try self.removeCache(named: name) }
-    }
-
-    /// Returns what is known of each cache, by name, without blocking the caller's executor.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`.
-    public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
-        try await offload { () throws(CacheError) in try self.cacheInfo() }
-    }
+extension DiskLimits {
+    var storeLimits: Limits { Limits(count: countLimit.map(Int64.init), size: sizeLimit) }
 }

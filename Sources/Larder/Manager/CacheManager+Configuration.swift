@@ -1,129 +1,136 @@
 public import Foundation
-internal import LarderSQLite
+internal import LarderStore
 
 extension CacheManager {
-    /// Whether a store may be changed.
+    /// The access of a manager to its store.
     public enum Access: Sendable {
-        /// Made if it is missing, read and written.
+        /// Reads and writes; the store is created if it is missing.
         case readWrite
-        /// Read only: nothing on disk changes, and writes throw ``CacheError/Code/readOnly``.
+        /// Reads only: nothing on disk changes, and writes throw ``CacheError/Code/readOnly``.
         case readOnly
     }
 
-    /// What a write that has returned survives.
+    /// The failures that a completed write survives.
     public enum Durability: Sendable {
         /// The death of the process.
         ///
-        /// A crash of the system or a power cut may lose what was committed since the log was last copied, and large values
-        /// that were replaced or removed since then; never consistency.
+        /// A crash of the system or a loss of power can undo the writes since the log was last copied. Large values
+        /// that were written, replaced or removed shortly before can be lost as well. The store stays consistent:
+        /// reading an entry whose large value is lost returns nil.
         case processCrash
-        /// The loss of power as well: each write waits for the disk.
+        /// The death of the process, a crash of the system and a loss of power: each write waits for the disk.
         case powerLoss
     }
 
-    /// What becomes of a damaged database.
+    /// The treatment of a damaged database.
     public enum Recovery: Sendable {
-        /// Every entry that can be read goes into a new store, the original is set aside as `<name>.sqlite.corrupt…`, and an
-        /// event says so.
-        case recreate
-        /// Opening, or the call that met the damage, throws ``CacheError/Code/corrupt``, and nothing is changed.
-        case fail
-    }
-
-    /// What becomes of a store that a newer release of the library wrote.
-    public enum NewerSchema: Sendable {
-        /// Opening throws ``CacheError/Code/newerSchema``, and nothing is changed.
-        case fail
-        /// It is set aside like a damaged one, and a new store is made.
-        case recreate
-    }
-
-    /// How a manager works.
-    ///
-    /// The defaults are meant for apps and servers alike.
-    ///
-    /// When several managers of a process share a store, `durability`, `recovery`, `newerSchema`, `busyTimeout`,
-    /// `maintenanceInterval`, `sizeLimit` and `freeSpaceFloor` are those of the one that opened it; `access` and `log`
-    /// are each manager's own. So is `clock` for its handles; what the store does by itself goes by the opener's.
-    public struct Configuration: Sendable {
-        /// What time it is.
+        /// Copies every entry that can be read to a new database, and renames the damaged file.
         ///
-        /// The system's clock by default.
+        /// The damaged file becomes `<name>.sqlite.damaged`, in place of an older file of that name. The event
+        /// ``CacheEvent/Kind/recovered(setAside:)`` reports it.
+        case recreate
+        /// Throws ``CacheError/Code/corrupt``, at opening or from the call that meets the damage, and changes nothing.
+        case fail
+    }
+
+    /// The treatment of a store that a newer release of the library wrote.
+    public enum NewerSchema: Sendable {
+        /// Throws ``CacheError/Code/newerSchema`` at opening, and changes nothing.
+        case fail
+        /// Creates an empty database, and renames the newer file to `<name>.sqlite.damaged`.
+        ///
+        /// A file of that name is replaced. The event ``CacheEvent/Kind/recovered(setAside:)`` reports it.
+        case recreate
+    }
+
+    /// The options of a manager.
+    ///
+    /// The defaults suit apps and servers alike.
+    ///
+    /// Two managers on one path, in one process or in two, each have a store of their own, and each sees what the other
+    /// has committed. Each option belongs to one manager, with two exceptions: ``sizeLimit`` and ``freeSpaceFloor`` are
+    /// stored in the file. The latest open for writing sets them for all managers, also if it sets nil.
+    public struct Configuration: Sendable {
+        /// Returns the current time; the system's clock by default.
         public var clock: @Sendable () -> Date {
             get { injectedClock ?? SystemClock.date }
             set { injectedClock = newValue }
         }
 
-        /// Whether the store may be changed.
+        /// The access to the store; ``CacheManager/Access/readWrite`` by default.
         public var access: Access
 
-        /// What a write that has returned survives.
+        /// The failures that a completed write survives; ``CacheManager/Durability/processCrash`` by default.
         public var durability: Durability
 
-        /// What becomes of a damaged database.
+        /// The treatment of a damaged database; ``CacheManager/Recovery/recreate`` by default.
         public var recovery: Recovery
 
-        /// What becomes of a store that a newer release of the library wrote.
+        /// The treatment of a store that a newer release of the library wrote.
+        ///
+        /// The default is ``CacheManager/NewerSchema/fail``.
         public var newerSchema: NewerSchema
 
-        /// How long a call waits while another process holds the database, before it throws ``CacheError/Code/busy``.
+        /// The maximum time that a call waits for another process or manager; 5 seconds by default.
+        ///
+        /// If the database is still locked then, the call throws ``CacheError/Code/busy``.
         public var busyTimeout: Duration
 
-        /// How long after a write the store is looked after as by `maintain()`; nil for never.
+        /// The maximum time from a write to the next automatic maintenance; 60 seconds by default.
         ///
-        /// A store in which nothing is written, not even which entries were read, has no timer.
+        /// Maintenance comes sooner if entries expire or rows are retired. While nothing can be due, there is no timer.
+        /// If the interval is nil, there is no automatic maintenance, only that of `maintain()`. Expired values then
+        /// also stay in memory until they are deleted or evicted.
         public var maintenanceInterval: Duration?
 
-        /// The bytes that all sub-caches together may come to, by the measure of ``Cache/sizeOnDisk``; nil for any.
+        /// The maximum number of bytes of all caches, as ``Cache/sizeOnDisk`` counts them; nil, the default, for no
+        /// limit.
         ///
-        /// It holds while running, with an overshoot of at most a tenth by one process, least recently used first.
+        /// The store checks the limit after each write, and deletes expired entries first, then the least recently
+        /// used. Pinned entries stay. If another process writes at the same time, the check can come a second later.
+        /// Writing an entry that is larger than the limit throws ``CacheError/Code/tooLarge``.
         public var sizeLimit: Int64?
 
-        /// The bytes that are to stay free on the store's volume; nil, the default, for no such care.
+        /// The minimum number of bytes that stay free on the disk of the store; nil, the default, for no minimum.
         ///
-        /// When less is free, the least recently used entries go until it is met, or nothing is left that is not
-        /// pinned. It is looked at with every 4 MiB written, and by `maintain()`.
+        /// The store checks the free space after each write and in each maintenance. If less is free, it
+        /// deletes expired entries of all caches first, then the least recently used. Pinned entries stay. If that
+        /// frees too little, the next check after a write comes a minute later.
         public var freeSpaceFloor: Int64?
 
         #if canImport(Darwin)
-        /// The protection of the store's files while the device is locked; nil leaves it to the system.
+        /// The protection of the store's files while the device is locked; nil, the default, leaves it to the system.
         public var fileProtection: FileProtectionType?
         #endif
 
-        /// Where messages for the program's log go.
+        /// Receives the messages for the program's log; by default they are discarded.
         ///
-        /// Nowhere by default. Called outside locks, on any thread; what happens on that thread meanwhile is told by the events
-        /// alone.
+        /// The closure is called on any thread while no lock is held, except that the body of an update or a
+        /// transaction holds the writer. Messages that its own calls cause on that thread go to the events alone.
         public var log: @Sendable (LogMessage) -> Void
 
-        /// Nil when nobody gave a clock: then hits may read a cheaper one.
+        /// The clock that the program has set; nil for the system's, so that hits can read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
 
-        /// The time that has passed, in milliseconds; nil for the system's, or for that of an injected clock.
+        /// Returns the time that has passed, in milliseconds; nil for the system's, or for that of an injected clock.
         package var uptime: (@Sendable () -> Int64)?
 
-        /// How intervals are waited for; tests move time by hand.
+        /// Waits for intervals; tests replace it to move time by hand.
         package var wake = Timekeeper.system.wake
 
-        /// SQLite's file system layer, other than the standard one; tests put faults there.
-        package var vfs: String?
-
-        /// Which release of SQLite this is; tests say an old one.
-        package var libraryVersion: Int32?
-
-        /// A configuration, each part with its default.
+        /// Creates a configuration; each option that is left out has its default.
         ///
         /// - Parameters:
-        ///   - clock: What time it is; nil for the system's clock.
-        ///   - access: Whether the store may be changed.
-        ///   - durability: What a write that has returned survives.
-        ///   - recovery: What becomes of a damaged database.
-        ///   - newerSchema: What becomes of a store that a newer release of the library wrote.
-        ///   - busyTimeout: How long a call waits for another process.
-        ///   - maintenanceInterval: How long after a write the store is looked after; nil for never.
-        ///   - sizeLimit: The bytes that all sub-caches together may come to; nil for any.
-        ///   - freeSpaceFloor: The bytes that are to stay free on the store's volume; nil for no such care.
-        ///   - log: Where messages for the program's log go.
+        ///   - clock: Returns the current time; nil for the system's clock.
+        ///   - access: The access to the store.
+        ///   - durability: The failures that a completed write survives.
+        ///   - recovery: The treatment of a damaged database.
+        ///   - newerSchema: The treatment of a store that a newer release of the library wrote.
+        ///   - busyTimeout: The maximum time that a call waits for another process or manager.
+        ///   - maintenanceInterval: The maximum time from a write to the next automatic maintenance; nil for none.
+        ///   - sizeLimit: The maximum number of bytes of all caches together; nil for no limit.
+        ///   - freeSpaceFloor: The minimum number of bytes that stay free on the disk of the store; nil for no minimum.
+        ///   - log: Receives the messages for the program's log.
         public init(
             clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
             recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
@@ -143,14 +150,17 @@ extension CacheManager {
         }
 
         #if canImport(Darwin)
-        /// A configuration with a protection of the store's files while the device is locked; see the other form.
+        /// Creates a configuration that protects the store's files while the device is locked.
+        ///
+        /// Each other option that is left out has its default.
         public init(
             clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
             recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
             maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
             fileProtection: FileProtectionType?, log: @escaping @Sendable (LogMessage) -> Void = { _ in }
         ) {
-            // A form of its own, and no default for what only these systems have: a list of parameters has no conditions.
+            // A parameter list cannot have conditions, so a parameter that only these systems have needs its own
+            // initializer.
             self.init(
                 clock: clock, access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
                 busyTimeout: busyTimeout, maintenanceInterval: maintenanceInterval, sizeLimit: sizeLimit,
@@ -159,33 +169,52 @@ extension CacheManager {
         }
         #endif
 
-        var timekeeper: Timekeeper {
-            Timekeeper(clock: injectedClock, uptime: uptime, wake: wake)
+        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, uptime: uptime, wake: wake) }
+
+        /// The time as the store reads it.
+        var storeTime: StoreTime {
+            let now: @Sendable () -> Int64 =
+                if let injectedClock {
+                    { SystemClock.milliseconds(of: injectedClock()) }
+                } else {
+                    { SystemClock.coarseNow() }
+                }
+            return StoreTime(now: now) { [wake] delay, action in
+                let wakeup = wake(.milliseconds(delay), action)
+                return { wakeup.cancel() }
+            }
         }
 
-        func storePolicy() throws(CacheError) -> StorePolicy {
+        /// Throws if a number is out of range.
+        func check() throws(CacheError) {
             for (name, number) in [("sizeLimit", sizeLimit), ("freeSpaceFloor", freeSpaceFloor)] {
-                guard let number, number < 0 else { continue }
-                throw CacheError(.invalidConfiguration, "`\(name)` is \(number); it cannot be negative")
+                if let number, number < 0 { throw Self.refusal(name, "\(number)") }
             }
+            if busyTimeout < .zero { throw Self.refusal("busyTimeout", "\(busyTimeout)") }
             if let maintenanceInterval, maintenanceInterval <= .zero {
                 throw CacheError(
                     .invalidConfiguration,
-                    "`maintenanceInterval` is \(maintenanceInterval); give a longer one, or nil for never")
+                    "The option `maintenanceInterval` is \(maintenanceInterval). Use a longer one, or nil for never.")
             }
-            return StorePolicy(
-                sizeLimit: sizeLimit, freeSpaceFloor: freeSpaceFloor, maintenanceInterval: maintenanceInterval)
         }
 
-        func openingSettings() throws(CacheError) -> OpeningSettings {
-            guard busyTimeout >= .zero else {
-                throw CacheError(.invalidConfiguration, "`busyTimeout` is \(busyTimeout); it cannot be negative")
-            }
-            let milliseconds = busyTimeout / .milliseconds(1)
-            return OpeningSettings(
-                access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
-                busyMilliseconds: Int32(min(milliseconds, Double(Int32.max))), vfs: vfs,
-                libraryVersion: libraryVersion ?? SQLiteLibrary.version)
+        private static func refusal(_ option: String, _ value: String) -> CacheError {
+            CacheError(.invalidConfiguration, "The option `\(option)` is \(value). Use zero or more.")
+        }
+
+        /// The options of the store.
+        func storeOptions(_ report: @escaping @Sendable (StoreEvent) -> Void) -> Store.Options {
+            var options = Store.Options()
+            options.durability = durability == .powerLoss ? .powerLoss : .processCrash
+            options.busyTimeout = SystemClock.saturated(busyTimeout / .milliseconds(1))
+            options.time = storeTime
+            options.isReadOnly = access == .readOnly
+            options.recovery = recovery == .recreate ? .salvage : .fail
+            options.replacesNewerSchema = newerSchema == .recreate
+            options.runsUpkeep = maintenanceInterval != nil
+            options.upkeepInterval = maintenanceInterval.map { SystemClock.saturated($0 / .milliseconds(1)) }
+            options.report = report
+            return options
         }
     }
 }

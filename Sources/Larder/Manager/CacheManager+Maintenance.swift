@@ -1,104 +1,134 @@
 public import Foundation
+internal import LarderStore
 
-/// What `maintain()` has done.
+/// The result of `maintain()`.
 public struct MaintenanceReport: Hashable, Sendable {
-    /// Entries that were over.
+    /// The number of expired entries that were deleted.
     public let expired: Int
 
-    /// Entries that were over a limit.
+    /// The number of entries that were evicted to hold a limit.
     public let trimmed: Int
 
-    /// Rows of retired generations: of purges and clears.
+    /// The number of deleted rows of purged, cleared and removed caches.
     public let reclaimed: Int
 
-    /// Files that no row named.
+    /// The number of deleted value files that no row named.
     public let orphans: Int
 
-    /// Bytes that the database's file gave back.
+    /// The number of bytes by which the database file shrank.
     public let freedBytes: Int64
 }
 
-/// What `verify(repairing:progress:)` has found.
+/// The result of `verify(repairing:progress:)`.
 public struct VerificationReport: Hashable, Sendable {
-    /// Whether nothing is wrong.
+    /// A Boolean value that indicates whether no problem was found.
     public var isHealthy: Bool { problems.isEmpty }
 
-    /// What is wrong, a sentence a problem.
+    /// The problems, a sentence for each.
+    ///
+    /// At most a hundred damaged entries are named.
     public let problems: [String]
 
-    /// How many entries were looked at.
+    /// The number of entries that were checked.
     public let entries: Int
 
-    /// How many damaged ones were deleted.
+    /// The number of damaged entries that were deleted; 0 if the database was replaced.
     public let repaired: Int
 
-    /// The number of entries that could not be carried over from a damaged database.
-    ///
-    /// It counts those of which a trace is left: a row that does not fit its checksum, or an index that names one. It is 0
-    /// where the database was not replaced.
+    /// The number of entries that could not be carried over from a damaged database; 0 if it was not replaced.
     public let lost: Int
 
-    /// The damaged database, which was set aside; nil if it was not replaced.
+    /// The damaged database, which was renamed; nil if it was not replaced.
     public let setAside: URL?
 }
 
 extension CacheManager {
-    /// Looks after the store: removes what is over, over a limit, retired or orphaned, and gives space back.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
     ///
-    /// It works in slices of some milliseconds, so that others get their turn, and returns when nothing of that kind is
-    /// left that was there at its start, whoever removed it. It covers sub-caches that nobody has open. By itself it
-    /// happens `maintenanceInterval` after a write.
+    /// When it returns, everything of that kind that was there at its start is deleted. Files that no row names are
+    /// deleted once they are an hour old. Caches that no program has open are included. Other writes run between its
+    /// short transactions.
+    ///
+    /// When something is due, it is also deleted automatically; see ``CacheManager/Configuration/maintenanceInterval``.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     @discardableResult
     public func maintain() throws(CacheError) -> MaintenanceReport {
-        let store = try writableStore()
-        try store.inside.refuseCurrent("maintain the store")
-        let counts = try store.maintain()
+        let report = try throwing("be maintained") { () throws(StoreError) in try store.maintain() }
         return MaintenanceReport(
-            expired: counts.expired, trimmed: counts.trimmed, reclaimed: counts.reclaimed, orphans: counts.orphans,
-            freedBytes: counts.freedBytes)
+            expired: report.expired, trimmed: report.trimmed, reclaimed: report.reclaimed, orphans: report.orphans,
+            freedBytes: report.freedBytes)
     }
 
-    /// Looks after the store without blocking the caller's executor; see the synchronous form.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
+    ///
+    /// When it returns, everything of that kind that was there at its start is deleted. Files that no row names are
+    /// deleted once they are an hour old. Other writes run between its short transactions.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     @discardableResult
     public func maintain() async throws(CacheError) -> MaintenanceReport {
         try await offload { () throws(CacheError) in try self.maintain() }
     }
 
-    /// Reads the whole store, and says what is wrong with it.
+    /// Checks the whole store, and reports its problems.
     ///
-    /// Every page of the database is checked, every row, and every file with its checksum. Values are not decoded.
+    /// It checks every page of the database, every row, and every value file with its checksum. Values are not decoded.
     ///
     /// - Parameters:
-    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every entry
-    ///     that can be read goes into a new one, which takes its place, whatever `recovery` says; the original is set aside.
-    ///     Otherwise damaged entries are deleted.
-    ///   - progress: Told how many entries were looked at.
+    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every
+    ///     entry that can be read is copied to a new file, which takes its place, and the damaged file is renamed.
+    ///     Damaged entries are deleted.
+    ///   - progress: Called with the number of entries that were checked.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) throws(CacheError) -> VerificationReport {
-        let store = repairing ? try writableStore() : try store()
-        if repairing { try store.inside.refuseCurrent("repair the store") }
-        let findings = try store.verify(isRepairing: repairing) { progress?($0) }
-        return VerificationReport(
-            problems: findings.problems, entries: findings.rows, repaired: findings.repaired,
-            lost: findings.salvaged?.lost ?? 0,
-            setAside: findings.salvaged.map { URL(fileURLWithPath: $0.path) })
+        try throwing("be verified") { () throws(StoreError) in
+            let total = progress == nil ? 0 : Int(try store.caches().reduce(0) { $0 + $1.count })
+            let report = try store.verify(repairing: repairing) { count in
+                progress?(CacheProgress(completed: count, total: max(count, total)))
+            }
+            return VerificationReport(
+                problems: report.problems, entries: report.entryCount,
+                repaired: repairing && report.salvage == nil ? report.damagedCount : 0, lost: report.salvage?.lost ?? 0,
+                setAside: report.salvage.map { URL(fileURLWithPath: $0.path) })
+        }
     }
 
-    /// Reads the whole store without blocking the caller's executor; see the synchronous form.
+    /// Checks every page, row and value file of the store, and reports the problems.
+    ///
+    /// If `repairing` is true, damaged entries are deleted. The file of a damaged database is renamed, and a new one
+    /// with every entry that can be read takes its place. The progress is reported as the number of entries that were
+    /// checked.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) async throws(CacheError) -> VerificationReport {
         try await offload { () throws(CacheError) in try self.verify(repairing: repairing, progress: progress) }
     }
 
-    /// Gives memory back now: `.warning` lets the less recently used half of every sub-cache leave memory, by count and
-    /// by cost, `.critical` all.
+    /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
     ///
-    /// What leaves memory stays on disk. Sub-caches whose ``CacheOptions/clearsOnMemoryPressure`` is false keep what they
-    /// have. Where the system tells of its pressure, this happens by itself.
+    /// - Parameter tag: The tag.
+    /// - Returns: The number of removed entries.
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    @discardableResult
+    public func removeAll(tagged tag: String) throws(CacheError) -> Int {
+        try throwing("remove entries") { () throws(StoreError) in
+            try store.removeAll(tagged: CBORText.normalized(tag))
+        }
+    }
+
+    /// Releases memory now: at `.warning` at least half of what each cache keeps in memory, at `.critical` all.
+    ///
+    /// The least recently used entries leave memory first, and all stay on disk. Caches whose
+    /// ``CacheOptions/clearsOnMemoryPressure`` is false keep their entries in memory. If the system reports memory
+    /// pressure, this happens automatically.
+    ///
+    /// - Parameter level: The level of the pressure.
     public func handleMemoryPressure(_ level: MemoryPressure) {
-        guard let ledgers = liveLedgers else { return }
-        for ledger in ledgers { ledger.front?.relieve(level) }
+        for cache in allOpenCaches { cache.handleMemoryPressure(level) }
     }
 }

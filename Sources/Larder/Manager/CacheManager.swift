@@ -1,183 +1,174 @@
 public import Foundation
-internal import LarderSQLite
-public import Synchronization
+package import LarderStore
 
-/// Owns one database and the sub-caches in it.
+#if LARDER_TSAN
+internal import LarderTSan
+#else
+internal import Synchronization
+#endif
+
+/// Owns one database and the caches in it.
 ///
-/// A manager may be used from any thread. Managers on one path in one process share one store; several processes may use
-/// one file at the same time.
+/// A manager may be used from any thread. Use one manager for each file and share it: two managers on one path, in one
+/// process or in two, each have their own memory and loads, and see what the other has committed.
 public final class CacheManager: Sendable {
-    /// The database's file; nil for a store in memory.
+    /// The file of the database; nil for a store in memory.
     public let url: URL?
 
+    package let store: Store
     private let configuration: Configuration
-    private let hub: EventHub
-    private let lease: Mutex<StoreLease?>
-    private let stopListening: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
-    @usableFromInline let closed = Atomic(false)
-
-    /// Where its sub-caches report.
     let reporter: Reporter
+    /// The open caches, each with those who have opened it under one declaration.
+    private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
 
-    /// Whether it was given back; hits in memory ask too.
-    @inlinable var isClosed: Bool { closed.load(ordering: .relaxed) }
-
-    /// The clock that the configuration brought, or nil for the system's.
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
+    var timekeeper: Timekeeper { configuration.timekeeper }
 
-    /// Whether this manager may not change anything.
-    var isReadOnly: Bool { configuration.access == .readOnly }
-
-    /// Opens the store `<caches directory>/<name>.sqlite`, and makes it if it is missing.
+    /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///
-    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, else `~/.cache`.
+    /// The caches directory is the user's: on Linux `$XDG_CACHE_HOME`, or else `~/.cache`.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the store, without a slash or NUL.
+    ///   - configuration: The options of the store.
+    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
+    ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
-        try StoreLocation.check(name: name)
+        try StorePath.check(name: name)
         let path = try CachesFolder.path() + "/" + name + ".sqlite"
         try self.init(url: URL(fileURLWithPath: path), configuration: configuration)
     }
 
-    /// Opens the store in the file at `url`, and makes it and its folder if they are missing.
-    public init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
-        guard url.isFileURL else {
-            throw CacheError(.invalidConfiguration, "a store needs a file URL, and \(url) is none")
+    /// Opens the store in a file, and creates it and its folder if they are missing.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - configuration: The options of the store.
+    /// - Throws: As ``init(name:configuration:)``.
+    public convenience init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
+        let path = try StorePath.path(of: url)
+        try self.init(URL(fileURLWithPath: path), configuration) { options throws(StoreError) in
+            try Store.open(path, options)
         }
-        let settings = try configuration.openingSettings()
-        let policy = try configuration.storePolicy()
-        let location = try StoreLocation(
-            path: url.absoluteURL.standardizedFileURL.path, makesFolder: settings.access == .readWrite)
-        self.url = URL(fileURLWithPath: location.path)
-        self.configuration = configuration
-        hub = EventHub()
-        reporter = Reporter(hub: hub, log: configuration.log)
-        let opener = StoreOpener(location: location, settings: settings, timekeeper: configuration.timekeeper)
-        lease = Mutex(
-            try StoreRegistry.shared.acquire(location, settings.access) { () throws(CacheError) in
-                try Store(
-                    opening: opener, timekeeper: configuration.timekeeper, policy: policy)
-            })
         #if canImport(Darwin)
         if let protection = configuration.fileProtection, configuration.access == .readWrite {
-            try FileProtection.protect(location, protection)
+            try FileProtection.protect(path, protection)
         }
         #endif
-        listen()
     }
 
-    private init(memory configuration: Configuration) throws(CacheError) {
-        let settings = try configuration.openingSettings()
-        url = nil
-        self.configuration = configuration
-        hub = EventHub()
-        reporter = Reporter(hub: hub, log: configuration.log)
-        let store = try Store(
-            opening: MemoryOpener(settings: settings), timekeeper: configuration.timekeeper,
-            policy: try configuration.storePolicy())
-        lease = Mutex(StoreLease(store: store) { store.close() })
-        listen()
-    }
-
-    /// Opens a store that lives in memory, writes no file, and shares nothing with another.
+    /// Opens a store that lives in memory, writes no file, and shares nothing with another one.
+    ///
+    /// - Parameter configuration: The options of the store.
+    /// - Throws: `.invalidConfiguration`.
     public static func inMemory(configuration: Configuration = .init()) throws(CacheError) -> CacheManager {
-        try CacheManager(memory: configuration)
+        try CacheManager(nil, configuration) { options throws(StoreError) in try Store.inMemory(options) }
+    }
+
+    private init(
+        _ url: URL?, _ configuration: Configuration, open: (Store.Options) throws(StoreError) -> Store
+    ) throws(CacheError) {
+        try configuration.check()
+        (self.url, self.configuration) = (url, configuration)
+        let reporter = Reporter(hub: EventHub(), log: configuration.log)
+        self.reporter = reporter
+        do throws(StoreError) {
+            store = try open(configuration.storeOptions { reporter.report($0) })
+            let limits = StoreLimits(size: configuration.sizeLimit, freeSpace: configuration.freeSpaceFloor)
+            if configuration.access == .readWrite { try store.setLimits(limits) }
+        } catch {
+            throw CacheError(error, "be opened at \(url?.path ?? "memory")")
+        }
     }
 
     deinit {
-        end()
+        // From inside a body of a transaction the store cannot be closed in order. It is released all the same.
+        do { try close() } catch {}
     }
 
     /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
     ///
-    /// Each access makes a stream of its own. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts
-    /// what went lost. The first stream begins with what happened before it.
-    public var events: AsyncStream<CacheEvent> { hub.stream() }
+    /// Each access creates a stream. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts those that
+    /// were dropped. The first stream begins with what happened before it.
+    public var events: AsyncStream<CacheEvent> { reporter.hub.stream() }
 
-    /// Gives the store back: what runs is finished, later calls throw ``CacheError/Code/closed``.
+    /// Closes the store: running calls are finished, and later ones throw ``CacheError/Code/closed``.
     ///
-    /// Closing twice is harmless. Other managers on the same path go on working.
+    /// Closing twice is harmless.
+    ///
+    /// - Throws: `.reentrant`.
     public func close() throws(CacheError) {
-        end()
+        try throwing("be closed") { () throws(StoreError) in try store.close() }
+        for cache in allOpenCaches {
+            cache.endStreams()
+            cache.wasClosed()
+        }
+        reporter.hub.finish()
     }
 
-    /// Gives the store back without blocking the caller's executor; see the synchronous form.
-    public func close() async throws(CacheError) {
-        try await offload { () throws(CacheError) in self.end() }
+    /// Writes when entries were last accessed, as far as ``CacheOptions/accessGrain`` asks for it.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func flush() throws(CacheError) {
+        try throwing("write the accesses") { () throws(StoreError) in try store.flush() }
     }
 
-    private func end() {
-        if !closed.exchange(true, ordering: .relaxed) { flushBeforeEnd() }
-        for ledger in liveLedgers ?? [] { ledger.front?.end(for: ObjectIdentifier(self), reporter) }
-        let stop = stopListening.withLock { $0.take() }
-        let lease = lease.withLock { $0.take() }
-        if let notice = lease?.end() { Self.tell(notice, reporter) }
-        stop?()
-        hub.finish()
+    /// Runs a call of the store, and says what it was to do if it fails.
+    func throwing<R>(_ action: String, _ body: () throws(StoreError) -> R) throws(CacheError) -> R {
+        do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
+    }
+
+    // MARK: Open caches
+
+    /// Returns what handles with a declaration share; nil if no handle is live.
+    ///
+    /// - Throws: `.typeMismatch` if a live handle has other types.
+    func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> SharedCache<Key, Value>? {
+        guard let open = openCaches.withLock({ $0[cache]?.cache }) else { return nil }
+        return try Self.cast(open, cache)
+    }
+
+    /// Returns what handles with a declaration share, and creates it for the first.
+    func shared<Key, Value>(
+        _ cache: CacheIdentity, make: () -> SharedCache<Key, Value>
+    ) throws(CacheError) -> (cache: SharedCache<Key, Value>, isNew: Bool) {
+        // The last handle of another cache may go in the meantime, so what is looked at is released outside the lock.
+        let (open, isNew, others) = openCaches.withLock {
+            caches -> (any OpenCache, Bool, [CacheIdentity: any OpenCache]) in
+            if let open = caches[cache]?.cache { return (open, false, [:]) }
+            let (made, others) = (make(), caches.compactMapValues(\.cache))
+            caches = caches.filter { others[$0.key] != nil }
+            caches[cache] = WeakCache(cache: made)
+            return (made, true, others)
+        }
+        _ = consume others
+        return (try Self.cast(open, cache), isNew)
+    }
+
+    private static func cast<Key, Value>(
+        _ open: any OpenCache, _ cache: CacheIdentity
+    ) throws(CacheError) -> SharedCache<Key, Value> {
+        if let open = open as? SharedCache<Key, Value> { return open }
+        throw CacheError(
+            .typeMismatch,
+            "The cache \"\(cache.name.text)\" is open with other types than \(Key.self) and \(Value.self). Use these, release"
+                + " the other handle, or open another version.")
+    }
+
+    var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
+
+    /// Ends what shows a cache under other declarations than one, or under any.
+    func supersede(_ name: String, by cache: CacheIdentity?) {
+        let others = openCaches.withLock { caches in
+            caches.filter { $0.key.name == LarderStore.ExactName(name) && $0.key != cache }.compactMap(\.value.cache)
+        }
+        for other in others {
+            other.wasCleared()
+            other.endStreams()
+        }
     }
 }
 
-extension CacheManager {
-    /// Writes down now which entries were read, as far as ``CacheOptions/accessGrain`` asks for it.
-    ///
-    /// It does not wait for the disk; ``CacheManager/Configuration/durability`` decides what survives a loss of power.
-    public func flush() throws(CacheError) {
-        let store = try writableStore()
-        try store.inside.refuseCurrent("flush")
-        try store.flushUses()
-    }
-
-    /// Writes down what is noted in memory, without blocking the caller's executor; see the synchronous form.
-    public func flush() async throws(CacheError) {
-        try await offload { () throws(CacheError) in try self.flush() }
-    }
-
-    private func flushBeforeEnd() {
-        guard !isReadOnly, let store = lease.withLock({ $0 })?.store, !store.inside.containCurrent else { return }
-        for cache in store.live.all {
-            do throws(CacheError) {
-                try cache.flushUses()
-            } catch {
-                // An order of use is not worth a failed closing; who is interested reads of it.
-                reporter.note(LogMessage(.warning, "Access times could not be written down at the end.", error: error))
-            }
-        }
-    }
-
-    /// The store, to read from.
-    package func store() throws(CacheError) -> Store {
-        if let lease = lease.withLock({ $0 }) { return lease.store }
-        throw CacheError(.closed, "the manager of \(url?.path ?? "a store in memory") was closed; open a new one")
-    }
-
-    /// The sub-caches in use; nil once this is closed.
-    var liveLedgers: [RowLedger]? { lease.withLock { $0 }?.store.live.everyone }
-
-    /// The store, to write to.
-    package func writableStore() throws(CacheError) -> Store {
-        let store = try store()
-        guard configuration.access == .readWrite else {
-            throw CacheError(
-                .readOnly, "\(url?.path ?? "the store") was opened read-only; open it with `.readWrite` to change it")
-        }
-        return store
-    }
-
-    private func listen() {
-        guard let store = lease.withLock({ $0 })?.store else { return }
-        let stop = store.listen { [reporter] in Self.tell($0, reporter) }
-        stopListening.withLock { $0 = stop }
-        store.tellUntold()
-    }
-
-    private static func tell(_ notice: StoreNotice, _ reporter: Reporter) {
-        switch notice {
-        case .setAside(let path, let reason):
-            let text = "The store was replaced because \(reason). The original is at \(path)."
-            reporter.report(CacheEvent(.recovered(setAside: URL(fileURLWithPath: path)), message: text), .warning)
-        case .reopened(let path):
-            let text = "\(path) was moved, replaced or deleted by somebody else, and was opened again."
-            reporter.note(LogMessage(.warning, text))
-        case .backgroundFailure(let error):
-            reporter.note(LogMessage(.error, "Work in the background failed and will be tried again.", error: error))
-        }
-    }
+private struct WeakCache: Sendable {
+    weak var cache: (any OpenCache)?
 }

@@ -1,179 +1,166 @@
 public import Foundation
-internal import LarderSQLite
-internal import Synchronization
+internal import LarderStore
 
-/// Several reads and writes as one step, over any of a manager's sub-caches; see `transaction(_:)`.
+/// Reads and writes of several keys in one step, over any of a manager's caches; see `transaction(_:)`.
 public struct CacheTransaction: ~Copyable {
-    private let staging: TransactionStaging
+    private let scope: TransactionScope
 
-    init(_ staging: TransactionStaging) {
-        self.staging = staging
-    }
+    init(_ scope: TransactionScope) { self.scope = scope }
 
-    /// Reads the value of a key as the transaction has left it so far.
-    public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
-        try staging.check(cache, forWriting: false)
-        let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
-        if let staged = staging.staged(cache.ledger, stored) {
-            // Taken apart first: a removal is no value of an optional type.
-            guard let value = staged.value else { return nil }
-            return value as? Value
-        }
-        let current = try cache.core.current(key, stored, cache.terms, throwing: true)
-        if let row = current.row { cache.core.noteUse(of: key, stored, row.facts, at: cache.terms.now()) }
-        return current.value
-    }
-
-    /// Writes the value of a key when the transaction ends; nil removes it.
+    /// Returns the value of a key with the changes of this transaction so far; nil if there is none that may be served.
     ///
-    /// The parameters are those of `Cache.setValue(_:forKey:cost:maxAge:extendedData:tags:pinned:)`.
+    /// The read counts as access once the transaction is committed.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - cache: A cache of the transaction's manager.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.undecodable`, `.encodingFailed`, `.corrupt`,
+    ///   `.storageUnavailable`.
+    public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
+        try scope.check(cache)
+        guard let (value, facts) = try scope.current(cache.stored(key), in: cache) else { return nil }
+        let (now, hash) = (cache.rows.store.time.now(), cache.shared.copies.seed.hash(key))
+        // If the body throws, the revision that it has read may never be committed.
+        scope.state.afterCommit { cache.noteAccess(to: key, hash, facts, at: now) }
+        return value
+    }
+
+    /// Writes the value of a key; nil removes it.
+    ///
+    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
+    /// stays.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cache: A cache of the transaction's manager.
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
+    ///     of an older entry.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager or a maximum age from not-a-number,
+    ///   `.readOnly`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.corrupt`, `.tooLarge`, `.encodingFailed`.
     public func setValue<Key, Value>(
         _ value: Value?, forKey key: Key, in cache: Cache<Key, Value>, cost: Int? = nil, maxAge: MaxAge? = nil,
         extendedData: Data? = nil, tags: Set<String> = [], pinned: Bool? = nil
     ) throws(CacheError) {
         guard let value else { return try removeValue(forKey: key, in: cache) }
-        try staging.check(cache, forWriting: true)
-        var prepared = try cache.core.prepare(
-            value, forKey: key, cost: cost, age: maxAge, extended: extendedData, isPinned: pinned, cache.terms)
-        prepared.content.row.setTags(tags)
-        let write = prepared
-        staging.stage(
-            cache.ledger, write.stored, value: value,
-            StagedWrite(request: cache.core.stagedSet(write), spilled: write.content.spilled))
+        try scope.check(cache)
+        let attributes = EntryAttributes(
+            cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
+        try scope.put(cache.write(value, forKey: key, attributes), in: cache)
     }
 
-    /// Removes a key when the transaction ends.
-    public func removeValue<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) {
-        try staging.check(cache, forWriting: true)
-        let stored = try cache.core.keyCodec.stored(key, cache: cache.name)
-        staging.stage(
-            cache.ledger, stored, value: Optional<Value>.none,
-            StagedWrite(request: cache.core.stagedRemoval(key, stored)))
-    }
-}
-
-/// A write that the end of a transaction does.
-struct StagedWrite: Sendable {
-    let request: WriteRequest
-    /// The file that was written ahead of it.
-    var spilled: SpilledPayload?
-}
-
-/// What the body of a transaction wants written.
-final class TransactionStaging: Sendable {
-    struct Staged: Sendable {
-        let value: (any Sendable)?
-    }
-
-    private struct State {
-        var values: [HeldKey: Staged] = [:]
-        var writes: [StagedWrite] = []
-        var isOver = false
-    }
-
-    private let store: Store
-    private let state = Mutex(State())
-
-    init(_ store: Store) {
-        self.store = store
-    }
-
-    /// Throws where a handle does not belong to the store, or its manager may not do this itself.
+    /// Removes a key.
     ///
-    /// That need not be the manager of the transaction: several may share the store.
-    func check<Key, Value>(_ cache: Cache<Key, Value>, forWriting isWriting: Bool) throws(CacheError) {
-        guard cache.ledger.store === store else {
-            throw CacheError(
-                .invalidConfiguration,
-                "Cache \"\(cache.name)\" belongs to another store than the transaction; begin one on its own manager.")
-        }
-        _ = isWriting ? try cache.manager.writableStore() : try cache.manager.store()
-        if cache.ledger.isSuperseded { throw cache.ledger.supersededError }
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - cache: A cache of the transaction's manager.
+    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.readOnly`, `.superseded`, `.storageFull`,
+    ///   `.storageUnavailable`, `.corrupt`, `.encodingFailed`.
+    public func removeValue<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) {
+        try scope.check(cache)
+        try scope.remove(key, cache.stored(key), in: cache)
     }
-
-    func staged(_ ledger: RowLedger, _ key: StoredKey) -> Staged? {
-        state.withLock { $0.values[HeldKey(ledger.identity, key)] }
-    }
-
-    func stage(_ ledger: RowLedger, _ key: StoredKey, value: (any Sendable)?, _ write: StagedWrite) {
-        state.withLock { state in
-            state.values[HeldKey(ledger.identity, key)] = Staged(value: value)
-            state.writes.append(write)
-        }
-    }
-
-    var writes: [StagedWrite] { state.withLock { $0.writes } }
 }
 
 extension CacheManager {
-    /// Does several reads and writes in one step: all or nothing, in both tiers, also towards other processes.
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
     ///
-    /// The body is called exactly once and holds the writing side of the store meanwhile; when it throws, nothing has
-    /// changed. What it reads and writes through the transaction counts; a plain read sees the state before the body, and a
-    /// plain write from inside it, on its thread, throws ``CacheError/Code/reentrant``.
+    /// The body is called once, and holds the writer of the store. If it throws, nothing has changed. Other writes
+    /// wait, and reads of other threads see the state before.
+    ///
+    /// Plain reads inside the body see the state before too. In a store in memory, they throw
+    /// ``CacheError/Code/reentrant`` unless the memory tier has the value. A plain write to the store inside the body
+    /// throws ``CacheError/Code/reentrant``.
+    ///
+    /// To read several caches as of one moment, use a transaction too.
+    ///
+    /// - Parameter body: The reads and writes.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a ``CacheError``.
     @discardableResult
     public func transaction<R>(_ body: (borrowing CacheTransaction) throws -> R) throws -> R {
-        let store = try writableStore()
-        try store.inside.refuseCurrent("begin a transaction")
-        let staging = TransactionStaging(store)
-        let result = Result { try store.holdingEverything { try store.exclusively(staging, body) } }
-        store.tellUntold()
-        // What the writes displaced is released from here on, where nothing is held any more.
-        switch result {
-        case .success: for write in staging.writes { write.request.ledger?.settle(write.request) }
-        case .failure: for write in staging.writes { write.spilled?.discard() }
-        }
-        _ = consume staging
-        return try result.get()
+        try transacting("do the transaction") { try body(CacheTransaction($0)) }
+    }
+
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
+    ///
+    /// The body is called once, on a thread of the store, and holds its writer. If it throws, nothing has changed.
+    /// Other writes wait, and reads go on. If the task is cancelled before the body has begun, the call throws
+    /// `CancellationError` and nothing has changed.
+    ///
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
+    @discardableResult
+    public func transaction<R: Sendable>(
+        _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
+    ) async throws -> R {
+        try await transacting("do the transaction") { try body(CacheTransaction($0)) }
     }
 }
 
-extension Store {
-    /// Runs `body` while nobody else in this process writes.
-    fileprivate func holdingEverything<R>(_ body: () throws -> R) throws -> R {
-        queue.hold(.everything, self)
-        defer { queue.release(.everything, self) }
-        return try inside.enter(body)
+extension Cache {
+    /// Changes the value of a key in one step.
+    ///
+    /// The body is called once, and holds the writer of the store, so no thread and no process writes in the meantime.
+    /// It gets nil if there is no value that may be served or if the value does not decode. Setting nil removes the
+    /// entry. If the body throws, nothing has changed.
+    ///
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value. A
+    /// plain write to the store inside the body throws ``CacheError/Code/reentrant``.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - body: The change.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a ``CacheError``.
+    @discardableResult
+    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
+        try manager.transacting("update the value") { try update(key, in: $0, body) }
     }
 
-    /// Runs `body` once, with other processes kept from writing, and then what it has staged, in the same transaction.
-    fileprivate func exclusively<R>(
-        _ staging: TransactionStaging, _ body: (borrowing CacheTransaction) throws -> R
+    /// Changes the value of a key in one step.
+    ///
+    /// The body is called once, on a thread of the store, and holds its writer. It gets nil if there is no value that
+    /// may be served or if the value does not decode. Setting nil removes the entry. If the body throws, nothing has
+    /// changed. If the task is cancelled before the body has begun, the call throws `CancellationError` and nothing has
+    /// changed.
+    ///
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value.
+    ///
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
+    @discardableResult
+    public func update<R: Sendable>(
+        _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
+    ) async throws -> R {
+        try await manager.transacting("update the value") { try self.update(key, in: $0, body) }
+    }
+
+    private func update<R>(
+        _ key: Key, in scope: TransactionScope, _ body: (inout Value?) throws -> R
     ) throws -> R {
-        let turn = try beginExclusive()
-        let result: R
-        do {
-            result = try body(CacheTransaction(staging))
-        } catch {
-            turn?.abandonExclusive()
-            throw error
-        }
-        let refusal = Mutex<CacheError?>(nil)
-        // From here on the disk answers for all of it, in which it changes at one moment.
-        let requests = staging.writes.map(\.request)
-        for request in requests { request.mark() }
-        defer { for request in requests { request.unmark() } }
+        let stored = try stored(key)
+        let old: (value: Value, facts: RowFacts)?
         do throws(CacheError) {
-            let adds = requests.contains { $0.operation.pages > 0 }
-            try finishExclusive(turn, adding: adds ? .max : 0) { (connection, context) throws(SQLiteError) in
-                for request in requests {
-                    do throws(WriteFailure) {
-                        try request.perform(&connection, context)
-                    } catch {
-                        switch error {
-                        case .database(let error): throw error
-                        case .refused(let error):
-                            refusal.withLock { $0 = error }
-                            throw SQLiteError(code: .misuse, message: error.message)
-                        }
-                    }
-                }
-            }
+            old = try scope.current(stored, in: self)
         } catch {
-            throw refusal.withLock { $0 } ?? error
+            if error.code != .undecodable { throw error }
+            old = nil
         }
-        for request in requests { request.apply() }
-        keepLogShort()
+        var value = old?.value
+        let result = try body(&value)
+        guard let value else {
+            try scope.remove(key, stored, in: self)
+            return result
+        }
+        let now = rows.store.time.now()
+        var (meta, end) = (old?.facts.meta ?? RowMeta(), old?.facts.ownEnd(ifWrittenAt: now))
+        meta.cost = nil
+        try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result
     }
 }

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// This is the only place that knows. An entry takes its share of the table, and the bytes that its key and its value
 /// have outside of the table. The constants are those of Swift's objects and of the allocator on 64-bit systems. They
-/// are measured by the benchmark `memory-bound`, see *Design decisions*.
+/// are measured by the benchmark `memory-bound`.
 @usableFromInline
 package enum EntryBytes {
     /// An allocated object: its header, the header of the allocator, and half a step of the allocator's sizes.

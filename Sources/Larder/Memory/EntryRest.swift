@@ -3,9 +3,12 @@
 struct EntryRest: Sendable {
     /// The row's revision.
     @usableFromInline var revision: Int64 = 0
-    /// The moment of the last access as the row has it.
-    @usableFromInline var storedAccess: Int64 = 0
+    /// The row's id.
+    @usableFromInline var id: Int64 = 0
 
     @inlinable
     init() {}
+
+    @inlinable
+    init(id: Int64, revision: Int64) { (self.id, self.revision) = (id, revision) }
 }

@@ -5,7 +5,7 @@ public import struct Synchronization.Atomic
 public import Synchronization
 #endif
 
-/// Tells every stream of one sub-cache what changed.
+/// Tells every stream of one cache what changed.
 ///
 /// Whoever writes notes it here, in the order of the writes and when readers can see them. That is a thread that leads, as a
 /// rule, so what may go with a note is given back, to be released where nothing is held: keys that a stream drops, and the

@@ -53,15 +53,6 @@ package struct AgeRule: Hashable, Sendable {
         min(start, now)
     }
 
-    /// Whether an entry whose age began at `start` is served at every moment from `earliest` to `latest`.
-    ///
-    /// The question of a hit in one look, where no is as good as not knowing.
-    @inlinable @inline(__always)
-    package func surelyServes(start: Int64, from earliest: Int64, to latest: Int64) -> Bool {
-        if isSliding || earliest < start || latest > deadline || maximum <= 0 { return false }
-        return maximum == .max || UInt64(bitPattern: latest &- start) <= UInt64(bitPattern: maximum)
-    }
-
     /// Whether a reading that may lag up to `lag` milliseconds behind cannot tell, so that an exact one is needed.
     @inlinable
     package func isUndecided(start: Int64, coarse: Int64, lag: Int64) -> Bool {

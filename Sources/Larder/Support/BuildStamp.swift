@@ -1,5 +1,7 @@
 internal import Foundation
 
+// Safety: The bytes of the executable are those of a `Data` that lives as long as the closure that reads them.
+
 /// A text that distinguishes one build of the program from another.
 package enum BuildStamp {
     /// The stamp of the running program, which doesn't change while it runs.
@@ -36,24 +38,24 @@ package enum BuildStamp {
     }
 
     /// Returns the linker's build id in the executable, else a digest of the whole file.
-    package static func stamp(executable path: String) throws(SystemError) -> String? {
-        // A build id is among the notes, soon after the file's header.
-        let head = try FileSystem.contents(path, limit: 1 << 20)
-        if let id = head.flatMap({ $0.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID } }) {
-            return "build-id:" + id
+    package static func stamp(executable path: String) throws -> String {
+        // Mapped: a build id is among the notes, soon after the file's header, and no more is read then.
+        let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
+        return file.withUnsafeBytes { bytes in
+            if let id = ExecutableFile(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(1 << 20)))?.buildID {
+                return "build-id:" + id
+            }
+            return digest(bytes)
         }
-        return try FileSystem.contents(path).map(digest)
     }
 
     /// Returns two checksums of 64 bits and the length.
-    private static func digest(_ bytes: [UInt8]) -> String {
-        bytes.withUnsafeBytes { bytes in
-            let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
-                let sum = String(Checksum.xxh3(bytes, seed: seed), radix: 16)
-                return String(repeating: "0", count: 16 - sum.count) + sum
-            }
-            return "digest:" + digits.joined() + "-" + String(bytes.count)
+    private static func digest(_ bytes: UnsafeRawBufferPointer) -> String {
+        let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
+            let sum = String(Checksum.xxh3(bytes, seed: seed), radix: 16)
+            return String(repeating: "0", count: 16 - sum.count) + sum
         }
+        return "digest:" + digits.joined() + "-" + String(bytes.count)
     }
 
     /// The stamp if the program cannot be read: constant, so that at least no start purges a cache.

@@ -11,8 +11,3 @@ package func offload<R: Sendable, Failure: Error>(
     }
     return try result.get()
 }
-
-/// Runs blocking work on some thread of the system's, at low priority, and waits for nothing.
-package func offloadInBackground(_ work: @escaping @Sendable () -> Void) {
-    DispatchQueue.global(qos: .utility).async(execute: work)
-}

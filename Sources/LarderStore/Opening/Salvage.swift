@@ -76,7 +76,7 @@ private struct DamagedFile: ~Copyable {
     /// Nil if SQLite finds no database in the file.
     var connection: Connection?
     /// Holds the lock of a writer if no transaction can begin.
-    private var lock: RawFile?
+    private var lock: WritingLock?
 
     init(_ file: StoreFile, _ deadline: Deadline) throws {
         do throws(SQLiteError) {
@@ -86,8 +86,8 @@ private struct DamagedFile: ~Copyable {
         } catch {
             if !error.isCorruption { throw error }
         }
-        lock = try RawFile(path: file.path, isWritable: true)
-        while try lock?.lockWriting() == false { try deadline.pause() }
+        lock = try WritingLock(path: file.path)
+        while try lock?.lock() == false { try deadline.pause() }
     }
 
     /// Commits, so that other processes look at the path and find another file there.

@@ -1,4 +1,4 @@
-internal import LarderSQLite
+package import LarderSQLite
 
 /// An open store: one database with its caches.
 package final class Store: Sendable {

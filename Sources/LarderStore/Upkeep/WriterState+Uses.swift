@@ -47,6 +47,7 @@ extension WriterState {
         var gains: [ExactName: [Int64: Int64]] = [:]
         for (cache, memories) in memories.all {
             for memory in memories { gains[cache.name, default: [:]].merge(memory.takeActivity(), uniquingKeysWith: +) }
+            releaseLater(memories)
         }
         return gains
     }

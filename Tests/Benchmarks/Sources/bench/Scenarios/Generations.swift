@@ -68,7 +68,7 @@ private func purge(clearing: Bool) -> Double {
     }
 }
 
-/// Microseconds for a handle to a sub-cache that has one already.
+/// Microseconds for a handle to a cache that has one already.
 private func openingAgain(_ store: RecordStore) -> Double {
     let count = 10_000
     return nanoseconds(per: count * 1000) {
@@ -76,7 +76,7 @@ private func openingAgain(_ store: RecordStore) -> Double {
     }
 }
 
-/// Microseconds for a handle to a sub-cache that the store knows and nobody has open.
+/// Microseconds for a handle to a cache that the store knows and nobody has open.
 private func openingAnew(_ store: RecordStore) -> Double {
     let count = 1_000
     consume(openRecords(store.manager, named: "closed"))

@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Synchronization
 
-/// What reads of one sub-cache cost at the 99th percentile while a hundred thousand rows of another go.
+/// What reads of one cache cost at the 99th percentile while a hundred thousand rows of another go.
 var lateReadScenarios: [Scenario] {
     [
         lateReads("read-while-reclaiming") { store in attempt { _ = try store.other.removeAll() } },
@@ -28,7 +28,7 @@ private func lateReads(_ name: String, _ disturb: @escaping (DisturbedStore) -> 
         ])
 }
 
-/// A store with a sub-cache that is read and another one whose rows go.
+/// A store with a cache that is read and another one whose rows go.
 private final class DisturbedStore: Sendable {
     let clock = Clock()
     let read: Cache<Int, Record>

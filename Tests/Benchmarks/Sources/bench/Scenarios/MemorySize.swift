@@ -46,7 +46,7 @@ var memorySizeScenarios: [Scenario] {
     ]
 }
 
-/// Bytes of an entry of two integers in the memory of a sub-cache, with its age and what else is known of it.
+/// Bytes of an entry of two integers in the memory of a cache, with its age and what else is known of it.
 private func frontSize(_ count: Int) -> Double {
     let manager = attempt { try CacheManager(url: Workplace.path()) }
     let cache: Cache<Int, Int> = attempt {

@@ -43,7 +43,7 @@ func attempt<R>(_ body: () throws -> R) -> R {
     do { return try body() } catch { preconditionFailure("\(error)") }
 }
 
-/// A store with one sub-cache of records.
+/// A store with one cache of records.
 struct RecordStore {
     let manager: CacheManager
     let cache: Cache<Int, Record>
@@ -88,7 +88,7 @@ func blob(size: Int, edition: Int) -> Data {
     return data
 }
 
-/// A store with one sub-cache of blobs of 300 bytes.
+/// A store with one cache of blobs of 300 bytes.
 struct BlobStore {
     let manager: CacheManager
     let cache: Cache<Int, Data>

@@ -1,0 +1,157 @@
+internal import Foundation
+internal import LarderSQLite
+public import LarderStore
+internal import Synchronization
+
+/// The read path: memory, else the disk.
+extension Cache {
+    /// Returns the value of a key from memory by a full look, or from the disk.
+    @usableFromInline
+    func find(_ key: Key) throws(CacheError) -> Value? {
+        let stored = try stored(key)
+        let hash = shared.copies.seed.hash(key)
+        let now = rows.store.time.now()
+        let (look, ticket) = look(key, hash, now)
+        switch look {
+        case .hit, .slid: return served(look, at: now)
+        case .expired: return missed()
+        case .unsure(let value, let revision):
+            // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
+            let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.facts(stored) }
+            guard let facts = found else {
+                shared.copies.removed(key, hash: hash, revision: revision)
+                return missed()
+            }
+            guard facts.revision == revision else { break }
+            if facts.end < now { return missed() }
+            noteAccess(to: key, hash, facts, at: now, confirming: ticket)
+            shared.copies.count { $0.memoryHits += 1 }
+            return value
+        case .absent: break
+        }
+        let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.row(stored) }
+        guard let row = found, row.facts.end >= now else { return missed() }
+        let value: Value
+        do throws(CacheError) {
+            value = try decode(row)
+        } catch {
+            shared.copies.count { $0.misses += 1 }
+            throw error
+        }
+        take(value, of: row, key, hash, at: now, ticket)
+        return value
+    }
+
+    /// Returns the value of a key if memory may serve it.
+    func glance(_ key: Key) -> Value? {
+        if let value = hit(key) { return value }
+        let now = rows.store.time.now()
+        return served(look(key, shared.copies.seed.hash(key), now).0, at: now)
+    }
+
+    private func served(_ look: CopiesState<Key, Value>.Look, at now: Int64) -> Value? {
+        switch look {
+        case .hit(let value): return value
+        case .slid(let value, let row):
+            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
+            return value
+        case .expired, .unsure, .absent: return nil
+        }
+    }
+
+    /// Looks a key up in memory.
+    ///
+    /// The epoch is that of the moment before, so what a later read finds is at least as new.
+    private func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (CopiesState<Key, Value>.Look, OfferTicket) {
+        let watch = rows.store.watch
+        let epoch = watch.epoch()
+        return shared.copies.state.withLock { state in
+            (state.look(key, hash: hash, now: now, watch, epoch), state.ticket(hash, epoch))
+        }
+    }
+
+    /// Offers a value that was read to memory, and notes the access.
+    func take(
+        _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: OfferTicket
+    ) {
+        var facts = row.facts
+        facts.note(accessAt: now)
+        let copy = copy(of: value, key, hash, row.facts.key, payloadSize: row.payload.count, cost: facts.meta.cost)
+        let isKept = shared.copies.offer(copy, CopiedRow(facts), at: now, ticket)
+        if !isKept { noteAccess(to: key, hash, facts, at: now) }
+        if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+    }
+
+    /// Counts a miss.
+    func missed<R>() -> R? {
+        shared.copies.count { $0.misses += 1 }
+        return nil
+    }
+
+    /// Returns the value in a row.
+    ///
+    /// A value that does not decode is reported, and its row deleted in the background if the options say so.
+    @inlinable
+    func decode(_ row: StoredRow) throws(CacheError) -> Value {
+        do throws(CacheError) {
+            return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
+        } catch {
+            noteUndecodable(row.facts, error)
+            throw error
+        }
+    }
+
+    @usableFromInline
+    func noteUndecodable(_ facts: RowFacts, _ error: CacheError) {
+        if undecodable == .drop { rows.removeLater(facts) }
+        shared.copies.count { $0.failures += 1 }
+        manager.reporter.report(
+            CacheEvent(.undecodable, cacheName: name, key: facts.key.name, message: error.message), .warning,
+            error: error)
+    }
+
+    /// The copy that memory keeps of a value.
+    func copy(
+        of value: Value, _ key: Key, _ hash: UInt64, _ stored: StoredKey, payloadSize: Int, cost: Int64?
+    ) -> WrittenCopy<Key, Value> {
+        WrittenCopy(
+            key: key, hash: hash, value: value,
+            cost: CopiesState<Key, Value>.Memory.clamped(cost.map { Int(clamping: $0) } ?? payloadSize),
+            bytes: EntryBytes.ofKey(key, encodedCount: stored.encodedCount)
+                + EntryBytes.ofValue(Value.self, encodedCount: payloadSize))
+    }
+
+    // MARK: Many keys
+
+    /// Returns the values of keys at one moment: all from memory, or all from the disk.
+    func find(_ keys: [Key]) throws(CacheError) -> [Key: Value] {
+        var wanted: [StoredKey: (key: Key, hash: UInt64)] = [:]
+        var order: [StoredKey] = []
+        for key in keys {
+            let stored = try stored(key)
+            if wanted.updateValue((key, shared.copies.seed.hash(key)), forKey: stored) == nil { order.append(stored) }
+        }
+        let now = rows.store.time.now()
+        let watch = rows.store.watch
+        let epoch = watch.epoch()
+        let items = order.compactMap { wanted[$0] }
+        let (found, tickets) = shared.copies.state.withLock { state in
+            (state.values(items, now: now, watch, epoch), items.map { state.ticket($0.hash, epoch) })
+        }
+        if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map(\.key), found)) { first, _ in first } }
+        let offers = Dictionary(uniqueKeysWithValues: zip(order, tickets))
+        let rows = try throwing("read values") { () throws(StoreError) in try self.rows.rows(order) }
+        var values: [Key: Value] = [:]
+        for row in rows where row.facts.end >= now {
+            guard let (key, hash) = wanted[row.facts.key], let ticket = offers[row.facts.key] else { continue }
+            let value: Value
+            // The other values are as good.
+            do throws(CacheError) { value = try decode(row) } catch { continue }
+            take(value, of: row, key, hash, at: now, ticket)
+            values[key] = value
+        }
+        let missing = order.count - values.count
+        shared.copies.count { $0.misses += missing }
+        return values
+    }
+}

@@ -1,0 +1,349 @@
+public import LarderSQLite
+public import LarderStore
+
+/// The state of a memory tier: the table of copies, and what says whether they may be served.
+///
+/// A copy may be served if it was valid in the present epoch of the watch. A commit of the store itself changes the copies
+/// that it concerns after it, in the order of commits. What a read found on disk is kept unless a change was applied in the
+/// meantime to a key with the same remainder of the hash.
+@usableFromInline
+struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
+    @usableFromInline typealias Memory = MemoryCacheState<Key, MemoryCopy<Value>>
+    @usableFromInline typealias Node = LRUTable<Key, MemoryCopy<Value>>.Node
+
+    @usableFromInline var memory: Memory
+    @usableFromInline var watch: CommitWatch
+    @usableFromInline let uses: Uses
+    /// A Boolean value that indicates whether the time is the system's, which is read here.
+    @usableFromInline let isSystemTime: Bool
+    /// For each remainder of a hash the number of changes that were applied.
+    private var stamps = [UInt32](repeating: 0, count: 256)
+    /// The number of requests of several keys that are on their way: nothing is offered in the meantime.
+    var openChanges = 0
+    @usableFromInline var counts = CacheCounts()
+    /// The counters when the statistics were reset, and when the store took them over.
+    var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
+    /// The last moment that a write or a read has named, which stands for that of an access that asks no clock.
+    @usableFromInline var lastMoment: Int64
+    /// The place of the last access in the order of use.
+    @usableFromInline var lastPlace: Int64
+    /// Accesses at this place or later were not taken yet.
+    private var takenPlace: Int64
+    /// Those of entries that were evicted since.
+    private var evictedAccesses: [Access] = []
+    var limits: MemoryLimits
+    var accessGrain: Int64
+
+    /// The moment of an entry's last access if it was only written.
+    private static var never: Int64 { .min }
+
+    init(
+        _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, uses: Uses, isSystemTime: Bool, accessGrain: Int64,
+        now: Int64
+    ) {
+        let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest
+        memory = Memory(
+            seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
+            byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
+        (self.limits, self.watch, self.uses, self.isSystemTime) = (limits.counted, watch, uses, isSystemTime)
+        (self.accessGrain, lastMoment, lastPlace) = (accessGrain, now, uses.latestPlace)
+        takenPlace = lastPlace
+    }
+
+    // MARK: Reading
+
+    /// Returns the value of a key if one look tells that it may be served.
+    ///
+    /// - Parameter now: The moment by an injected clock; nil for that of the system.
+    @inlinable @inline(__always)
+    mutating func hit(_ key: Key, hash: UInt64, now: Int64?) -> Value? {
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return nil }
+        let epoch = watch.knownEpoch
+        var moment = lastMoment
+        let isServed = memory.table.withValue(at: place.index) { copy -> Bool in
+            if copy.epoch != epoch || epoch == CommitWatch.noEpoch || copy.slides { return false }
+            if copy.end == .max { return true }
+            if now == nil && !isSystemTime { return false }
+            moment = now ?? SystemClock.coarseNow()
+            return moment <= copy.end
+        }
+        if !isServed { return nil }
+        memory.table.promote(place.index, AccessStamp(number: nextPlace(), moment: moment))
+        counts.memoryHits &+= 1
+        return memory.table.value(at: place.index).value
+    }
+
+    /// What memory knows of a key.
+    enum Look {
+        case hit(Value)
+        /// The access moves the end of the entry, so the store has to note it.
+        case slid(Value, CopiedRow)
+        case expired
+        /// The row may have changed: the value is good if the row has the revision.
+        case unsure(Value, revision: Int64)
+        case absent
+    }
+
+    /// Looks a key up at a moment, in an epoch of the watch.
+    mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> Look {
+        // It is another one after the file was opened again.
+        if self.watch !== watch { self.watch = watch }
+        lastMoment = now
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return .absent }
+        let copy = memory.table.value(at: index)
+        let rest = memory.rests[Int(index)]
+        if copy.epoch != epoch || epoch == CommitWatch.noEpoch {
+            return .unsure(copy.value, revision: rest.revision)
+        }
+        if now > copy.end { return .expired }
+        counts.memoryHits += 1
+        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
+        guard copy.slides else { return .hit(copy.value) }
+        let age = memory.ages[Int(index)]
+        let end = max(copy.end, now.addingSaturated(age))
+        memory.table.withValue(at: index) { $0.end = end }
+        return .slid(
+            copy.value, CopiedRow(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
+    }
+
+    /// Returns the end of a copy, and the time from its write or last access to it.
+    func age(of key: Key, hash: UInt64) -> (end: Int64, length: Int64)? {
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return nil }
+        return (memory.table.value(at: index).end, Int(index) < memory.ages.count ? memory.ages[Int(index)] : 0)
+    }
+
+    /// Returns the values of keys, in their order, if memory may serve all of them.
+    mutating func values(
+        _ keys: [(key: Key, hash: UInt64)], now: Int64, _ watch: CommitWatch, _ epoch: UInt32
+    ) -> [Value]? {
+        // A change of several keys may have come in half.
+        if openChanges > 0 || epoch == CommitWatch.noEpoch { return nil }
+        for (key, hash) in keys {
+            let index = memory.table.locate(key, hash: hash).index
+            if index == 0 { return nil }
+            let copy = memory.table.value(at: index)
+            if copy.epoch != epoch || copy.end < now || copy.slides { return nil }
+        }
+        return keys.compactMap { key, hash in
+            if case .hit(let value) = look(key, hash: hash, now: now, watch, epoch) { value } else { nil }
+        }
+    }
+
+    /// Returns the ticket of a look-up that is done now, for a later offer.
+    func ticket(_ hash: UInt64, _ epoch: UInt32) -> OfferTicket {
+        OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch)
+    }
+
+    /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
+    ///
+    /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
+    mutating func noteAccess(
+        to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64, confirming ticket: OfferTicket? = nil
+    ) -> Bool {
+        let index = memory.table.locate(key, hash: hash).index
+        guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
+        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
+        memory.table.withValue(at: index) { if $0.slides { $0.end = max($0.end, row.end) } }
+        guard let ticket, ticket.epoch != CommitWatch.noEpoch,
+            stamps[Int(truncatingIfNeeded: hash & 255)] == ticket.stamp
+        else { return true }
+        let copy = memory.table.value(at: index)
+        setAge(row, at: index)
+        memory.table.withValue(at: index) { now in
+            // Another read may have moved the end in the meantime.
+            if copy.epoch == ticket.epoch && copy.slides { now.end = max(now.end, copy.end) }
+            now.epoch = ticket.epoch
+        }
+        return true
+    }
+
+    /// Keeps what a read found after a look-up, and returns false if a change came in between.
+    mutating func offer(
+        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket,
+        _ displaced: inout [any Sendable]
+    ) -> Bool {
+        guard openChanges == 0, stamps[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.stamp,
+            ticket.epoch != CommitWatch.noEpoch,
+            memory.admits(cost: copy.cost, bytes: copy.bytes)
+        else { return false }
+        keep(copy, row, ticket.epoch, accessedAt: now, &displaced)
+        return true
+    }
+
+    /// Returns the moment of the last access to a key that memory knows of.
+    func accessedAt(_ key: Key, hash: UInt64) -> Int64? {
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return nil }
+        let moment = memory.table.stamp(of: index).moment
+        return moment == Self.never ? nil : moment
+    }
+
+    // MARK: Changes, in the order of commits
+
+    /// Refuses what reads that began earlier offer for a key.
+    mutating func noteChange(_ hash: UInt64) { stamps[Int(truncatingIfNeeded: hash & 255)] &+= 1 }
+
+    /// Refuses what reads that began earlier offer for any key.
+    mutating func noteChangeOfAll() { for index in stamps.indices { stamps[index] &+= 1 } }
+
+    mutating func wrote(
+        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at moment: Int64, _ epoch: UInt32,
+        _ displaced: inout [any Sendable]
+    ) {
+        noteChange(copy.hash)
+        lastMoment = moment
+        keep(copy, row, epoch, accessedAt: Self.never, &displaced)
+    }
+
+    /// Notes that a row has other attributes.
+    mutating func changed(_ key: Key, hash: UInt64, _ row: CopiedRow, _ epoch: UInt32) -> Node? {
+        noteChange(hash)
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return nil }
+        let isSame = memory.rests[Int(index)].id == row.id
+        memory.rests[Int(index)].revision = row.revision
+        // A copy of an earlier epoch may be that of another row.
+        guard memory.table.value(at: index).epoch == epoch else {
+            if isSame { keepAccess(at: index) }
+            return remove(key, hash: hash)
+        }
+        setAge(row, at: index)
+        return nil
+    }
+
+    /// Removes the copy of a key.
+    ///
+    /// - Parameter revision: The revision of the removed row; nil if the copy is removed in any case.
+    mutating func remove(_ key: Key, hash: UInt64, revision: Int64? = nil) -> Node? {
+        noteChange(hash)
+        let place = memory.table.locate(key, hash: hash)
+        if place.index == 0 { return nil }
+        if let revision, memory.rests[Int(place.index)].revision != revision { return nil }
+        return memory.remove(place)
+    }
+
+    /// Removes all copies, to be released outside the lock.
+    mutating func removeAll() -> EmptiedTable<Key, MemoryCopy<Value>> {
+        noteChangeOfAll()
+        return EmptiedTable(memory.removeAll())
+    }
+
+    private mutating func keep(
+        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, accessedAt moment: Int64,
+        _ displaced: inout [any Sendable]
+    ) {
+        if moment != Self.never { lastMoment = moment }
+        // A write and a read of the disk have places that other caches see too.
+        uses.raise(to: lastPlace)
+        lastPlace = moment == Self.never ? uses.latestPlace : uses.nextPlace()
+        let stamp = AccessStamp(number: lastPlace, moment: moment)
+        let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
+        var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
+        let (takenPlace, accessGrain) = (takenPlace, accessGrain)
+        let replaced = memory.setValue(
+            value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, start: nil, into: &discards
+        ) { memory, index in
+            if Int(index) >= memory.rests.count {
+                Memory.extend(&memory.rests, with: EntryRest(), to: Int(memory.table.nodeCapacity))
+            }
+            memory.rests[Int(index)] = EntryRest(id: row.id, revision: row.revision)
+            memory.table.setStamp(stamp, of: index)
+        } willEvict: { memory, index in
+            evicted += 1
+            if let access = memory.access(at: index, since: takenPlace, accessGrain) { accesses.append(access) }
+        }
+        let index = memory.table.locate(copy.key, hash: copy.hash).index
+        if index != 0 { setAge(row, at: index) }
+        counts.memoryEvictions += evicted
+        evictedAccesses += accesses
+        displaced.append(replaced)
+        displaced.append(discards)
+    }
+
+    /// Takes over when a copy expires.
+    private mutating func setAge(_ row: CopiedRow, at index: UInt32) {
+        memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
+        if row.age > 0, Int(index) >= memory.ages.count {
+            Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
+        }
+        if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.age }
+    }
+
+    // MARK: Accesses
+
+    /// Returns the next place in the order of use: behind the last one here, and behind the last read of the disk or write.
+    @inlinable @inline(__always)
+    mutating func nextPlace() -> Int64 {
+        lastPlace = max(lastPlace, uses.latestPlace) &+ 1
+        return lastPlace
+    }
+
+    /// Returns the accesses since the last call, the oldest first.
+    mutating func takeAccesses(at now: Int64) -> [Access] {
+        var found: [Access] = []
+        var index = memory.table.mostRecent
+        while index != 0, memory.table.stamp(of: index).number >= takenPlace {
+            if let access = memory.access(at: index, since: takenPlace, accessGrain) { found.append(access) }
+            index = memory.table.older(than: index)
+        }
+        lastMoment = isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now)
+        // Later accesses are behind all of these.
+        takenPlace = lastPlace + 1
+        uses.raise(to: lastPlace)
+        defer { evictedAccesses = [] }
+        return evictedAccesses + found.reversed()
+    }
+
+    /// Keeps the access to an entry that leaves memory.
+    private mutating func keepAccess(at index: UInt32) {
+        if let access = memory.access(at: index, since: takenPlace, accessGrain) { evictedAccesses.append(access) }
+    }
+
+    /// Returns the accesses of entries that were evicted since the last call.
+    mutating func takeEvictedAccesses() -> [Access] {
+        if evictedAccesses.isEmpty { return [] }
+        defer { evictedAccesses = [] }
+        return evictedAccesses
+    }
+
+    /// Evicts the least recently used entries of a slice while a condition holds, and returns whether it holds no more.
+    mutating func trim(
+        atMost count: Int, isEviction: Bool, _ discards: inout [Node], while isTooMuch: (borrowing Memory) -> Bool
+    ) -> Bool {
+        for _ in 0..<count {
+            guard memory.table.count > 0, isTooMuch(memory) else {
+                memory.giveBackRoom()
+                return true
+            }
+            let oldest = memory.table.leastRecent
+            keepAccess(at: oldest)
+            if isEviction { counts.memoryEvictions += 1 }
+            discards.append(memory.remove(oldest))
+        }
+        return false
+    }
+}
+
+extension MemoryCacheState {
+    /// Returns the access to an entry since a place in the order of use; nil if there was none.
+    fileprivate func access<Content>(
+        at index: UInt32, since place: Int64, _ grain: Int64
+    ) -> Access? where Value == MemoryCopy<Content> {
+        let (stamp, rest) = (table.stamp(of: index), rests[Int(index)])
+        guard stamp.number >= place, stamp.moment != .min else { return nil }
+        let age = Int(index) < ages.count && table.value(at: index).slides ? ages[Int(index)] : .max
+        return Access(
+            id: rest.id, revision: rest.revision, moment: stamp.moment, place: stamp.number, grain: min(grain, age / 16)
+        )
+    }
+}
+
+/// The entries that a tier had, until they are released outside the lock.
+final class EmptiedTable<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
+    private let table: LRUTable<Key, Entry>
+
+    init(_ table: consuming LRUTable<Key, Entry>) { self.table = table }
+}

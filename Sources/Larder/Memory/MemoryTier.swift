@@ -1,0 +1,174 @@
+internal import LarderSQLite
+internal import LarderStore
+internal import Synchronization
+
+/// The part of a cache that is in memory; see ``Cache/memory``.
+///
+/// What leaves memory stays on disk. An iteration is in the order of use, the least recent first, and shows what is served
+/// now; it does not count as access. After a commit of another process it asks the disk whether a copy is still good; the
+/// subscript returns nil instead, and never waits for the disk.
+public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
+    @usableFromInline let cache: Cache<Key, Value>
+    private var copies: MemoryCopies<Key, Value> { cache.shared.copies }
+
+    @inlinable
+    init(_ cache: Cache<Key, Value>) { self.cache = cache }
+
+    /// Returns the value of a key if memory has one that may be served as it is; the disk is never asked.
+    ///
+    /// It counts as access, and may be called where nothing may wait. Nil says nothing of what is on disk, and is no miss in
+    /// the statistics. It is also nil if only the disk can tell whether a copy is still good: after a commit of another
+    /// process, until the cache reads the key.
+    ///
+    /// - Parameter key: The key.
+    /// - Complexity: O(1)
+    @inlinable
+    public func value(forKey key: Key) -> Value? { cache.hit(key) ?? cache.fullLook(key) }
+
+    /// The value of a key if memory has one that may be served as it is; see ``value(forKey:)``.
+    @inlinable
+    public subscript(key: Key) -> Value? { value(forKey: key) }
+
+    /// Starts an iteration, least recently used first.
+    ///
+    /// - Complexity: O(n) for the copy of the order, four bytes an entry.
+    public func makeIterator() -> MemoryCache<Key, Value>.Iterator { MemoryCache.Iterator(CopiesWalk(cache)) }
+
+    /// The keys of the entries in memory that may be served, least recently used first.
+    ///
+    /// - Complexity: O(n)
+    public var keys: [Key] { map(\.key) }
+
+    /// The number of entries in memory, including expired ones that were not removed yet.
+    public var count: Int { copies.state.withLock { $0.memory.table.count } }
+
+    /// The sum of the costs of the entries in memory.
+    public var totalCost: Int { copies.state.withLock { Int(clamping: $0.memory.totalCost) } }
+
+    /// The bytes of memory that the entries take; `Int.max` if they are more.
+    ///
+    /// Each entry counts with its place in the table, and with what its key and its value have outside of that. The size of
+    /// the payload stands for the value. A value without references, such as an `Int` or a struct of numbers, is in the table
+    /// as a whole.
+    public var totalBytes: Int { copies.state.withLock { Int(clamping: $0.memory.totalBytes) } }
+
+    /// Returns whether memory has a value of a key that may be served; it does not count as access.
+    ///
+    /// After a commit of another process it asks the disk, which ``value(forKey:)`` never does.
+    ///
+    /// - Parameter key: The key.
+    public func contains(_ key: Key) -> Bool {
+        let hash = copies.seed.hash(key)
+        let (watch, now) = (cache.rows.store.watch, cache.rows.store.time.now())
+        let epoch = watch.epoch()
+        guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return false }
+        return copy.epoch == epoch && epoch != CommitWatch.noEpoch || cache.isCurrent(key, copy.revision)
+    }
+
+    /// The greatest number of entries in memory; nil for any.
+    ///
+    /// A change takes effect at once. A negative number counts as 0.
+    public var countLimit: Int? {
+        get { copies.state.withLock { $0.limits.countLimit } }
+        nonmutating set { copies.limit { $0.countLimit = newValue } }
+    }
+
+    /// The greatest sum of the costs of the entries in memory; nil for any.
+    ///
+    /// A change takes effect at once. A negative number counts as 0.
+    public var costLimit: Int? {
+        get { copies.state.withLock { $0.limits.costLimit } }
+        nonmutating set { copies.limit { $0.costLimit = newValue } }
+    }
+
+    /// The greatest number of bytes that the entries in memory take, as ``totalBytes`` counts them; nil for any.
+    ///
+    /// A change takes effect at once. A negative number counts as 0, at which nothing is kept.
+    public var byteLimit: Int? {
+        get { copies.state.withLock { $0.limits.byteLimit } }
+        nonmutating set { copies.limit { $0.byteLimit = newValue } }
+    }
+
+    /// Removes the least recently used entries from memory until at most so many are left.
+    ///
+    /// - Parameter count: The number of entries; a negative number counts as 0.
+    public func trim(toCount count: Int) {
+        let count = Swift.max(0, count)
+        copies.trim { $0.table.count > count }
+    }
+
+    /// Removes the least recently used entries from memory until the costs of the rest come to at most so much.
+    ///
+    /// - Parameter cost: The sum; a negative number counts as 0.
+    public func trim(toCost cost: Int) {
+        let cost = Int128(Swift.max(0, cost))
+        copies.trim { $0.totalCost > cost }
+    }
+
+    /// Removes all entries from memory.
+    public func removeAll() { copies.trim { _ in true } }
+}
+
+extension Cache {
+    /// The tier in memory.
+    @inlinable
+    public var memory: MemoryTier<Key, Value> { MemoryTier(self) }
+
+    /// Returns the value that memory has by a full look, without asking the disk.
+    @usableFromInline
+    func fullLook(_ key: Key) -> Value? {
+        let hash = shared.copies.seed.hash(key)
+        let (watch, now) = (rows.store.watch, rows.store.time.now())
+        let epoch = watch.epoch()
+        switch shared.copies.state.withLock({ $0.look(key, hash: hash, now: now, watch, epoch) }) {
+        case .hit(let value): return value
+        case .slid(let value, let row):
+            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
+            return value
+        case .expired, .unsure, .absent: return nil
+        }
+    }
+
+    /// Returns whether the row of a key still has the revision of a copy, and has not expired.
+    fileprivate func isCurrent(_ key: Key, _ revision: Int64) -> Bool {
+        do {
+            guard let facts = try rows.facts(try stored(key)) else { return false }
+            return facts.revision == revision && facts.end >= rows.store.time.now()
+        } catch {
+            return false
+        }
+    }
+}
+
+/// An iteration that the table knows of until this object is released.
+private final class CopiesWalk<Key: Codable & Hashable & Sendable, Value: Sendable>: MemoryOrder {
+    let order: [UInt32]
+    private let identifier: UInt64
+    private let cache: Cache<Key, Value>
+
+    init(_ cache: Cache<Key, Value>) {
+        self.cache = cache
+        (identifier, order) = cache.shared.copies.state.withLock { $0.memory.table.beginWalk() }
+    }
+
+    deinit { cache.shared.copies.state.withLock { $0.memory.table.endWalk(identifier) } }
+
+    func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
+        let (watch, now) = (cache.rows.store.watch, cache.rows.store.time.now())
+        let epoch = watch.epoch()
+        while true {
+            let step = cache.shared.copies.state.withLock {
+                $0.step(order, from: &position, to: end, in: identifier, now: now)
+            }
+            guard let (key, copy) = step else { return nil }
+            if copy.epoch == epoch && epoch != CommitWatch.noEpoch || cache.isCurrent(key, copy.revision) {
+                return (key, copy.value)
+            }
+        }
+    }
+}
+
+extension Cache {
+    /// The number of iterations over memory that its table knows of.
+    package var memoryWalkCount: Int { shared.copies.state.withLock { $0.memory.table.walks.count } }
+}

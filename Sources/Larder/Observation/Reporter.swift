@@ -1,0 +1,28 @@
+internal import Synchronization
+
+/// Where the caches that a manager opened report what nobody asked for.
+final class Reporter: Sendable {
+    let hub: EventHub
+    private let log: @Sendable (LogMessage) -> Void
+
+    /// The threads that are in the log at this moment.
+    private let logging = Mutex<Set<UInt>>([])
+
+    init(hub: EventHub, log: @escaping @Sendable (LogMessage) -> Void) {
+        self.hub = hub
+        self.log = log
+    }
+
+    func report(_ event: CacheEvent, _ level: LogMessage.Level, error: CacheError? = nil) {
+        note(LogMessage(level, event.message, error: error))
+        hub.send(event)
+    }
+
+    /// Writes to the log; not of what happens inside of it, which would be told without end where its own writes fail.
+    func note(_ message: LogMessage) {
+        let thread = CurrentThread.identity
+        guard logging.withLock({ $0.insert(thread).inserted }) else { return }
+        log(message)
+        logging.withLock { _ = $0.remove(thread) }
+    }
+}

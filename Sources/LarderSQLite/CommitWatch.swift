@@ -1,0 +1,138 @@
+public import Synchronization
+
+/// Notices commits of other stores by a look at memory.
+///
+/// It looks at the header of the log's index, which all processes share, and knows which of its changes are commits of its
+/// own store. Each commit of another store begins an *epoch*: what was looked up in an older one has to be looked up
+/// again. A commit of our own that switches a generation begins an epoch too.
+///
+/// Safety: the address is that of an aligned word of the counter's mapping, which lives as long as the counter.
+@usableFromInline
+package final class CommitWatch: Sendable {
+    private let counter: CommitCounter?
+    /// The address of the header's checksum, or of a word that never changes if there is no counter.
+    @usableFromInline let address: UInt
+    /// A Boolean value that indicates whether other stores can commit unseen: then every look begins an epoch.
+    @usableFromInline let isBlind: Atomic<Bool>
+    /// The checksum of the header that belongs to the epoch.
+    @usableFromInline let known: Atomic<UInt64>
+    @usableFromInline let current = Atomic<UInt32>(0)
+    /// The commit count after the store's own running commit.
+    ///
+    /// Its lock guards the epoch.
+    private let ownCommit = Mutex<UInt32?>(nil)
+
+    /// The last epoch of any watch.
+    ///
+    /// Epochs of two watches never match, because each watch belongs to another file.
+    private static let last = Atomic<UInt32>(0)
+
+    /// Without a counter no commit of another store is noticed: there is none in memory, a file without a log is compared by
+    /// its readers, and else the watch is blind.
+    package init(_ counter: CommitCounter?, isBlind: Bool) {
+        self.counter = counter
+        if let counter {
+            address = counter.addressOfChecksum
+        } else {
+            let word = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+            word.initialize(to: 0)
+            address = UInt(bitPattern: word)
+        }
+        self.isBlind = Atomic(isBlind)
+        known = Atomic(0)
+        begin(checksum)
+    }
+
+    deinit {
+        if counter == nil { UnsafeMutableRawPointer(bitPattern: address)?.deallocate() }
+    }
+
+    /// An epoch in which nothing is known.
+    @inlinable package static var noEpoch: UInt32 { 0 }
+
+    /// The epoch of now if one look at memory tells it, or else ``noEpoch``.
+    @inlinable @inline(__always)
+    package var knownEpoch: UInt32 {
+        checksum != known.load(ordering: .acquiring) || isUnsure ? Self.noEpoch : current.load(ordering: .acquiring)
+    }
+
+    /// Returns the epoch of now: what is read after this call is at least as new.
+    ///
+    /// While a commit of our own ends, it returns ``noEpoch``.
+    package func epoch() -> UInt32 {
+        let known = knownEpoch
+        return known == Self.noEpoch ? settle() : known
+    }
+
+    /// Lets no two looks agree any more, since the file is closed.
+    package func end() { isBlind.store(true, ordering: .releasing) }
+
+    @inlinable @inline(__always) var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
+
+    /// Called with the write lock of the database, immediately before COMMIT.
+    ///
+    /// - Returns: The epoch in which the written rows are valid.
+    package func beginCommit() -> UInt32 {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            if isUnsure || checksum != known.load(ordering: .relaxed) { begin(checksum) }
+            own = changes &+ 1
+            return current.load(ordering: .relaxed)
+        }
+    }
+
+    /// Called after the commit, or after it failed.
+    ///
+    /// - Returns: The epoch in which the writer's knowledge is true; nil if another store has committed.
+    package func endCommit(isCommitted: Bool, switchesGeneration: Bool) -> UInt32? {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            let isOurs = own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
+            own = nil
+            if switchesGeneration || !isOurs {
+                begin(checksum)
+            } else {
+                known.store(checksum, ordering: .releasing)
+            }
+            return isOurs ? current.load(ordering: .relaxed) : nil
+        }
+    }
+
+    /// Finds out which store has changed the header.
+    private func settle() -> UInt32 {
+        ownCommit.withLock { own in
+            let (checksum, changes) = look()
+            if isUnsure || checksum != known.load(ordering: .relaxed) {
+                // This is our own commit, unless it has failed and another store has committed since.
+                if !isUnsure, changes == own { return Self.noEpoch }
+                // The log begins again for our own commit.
+                if isUnsure || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
+            }
+            return current.load(ordering: .relaxed)
+        }
+    }
+
+    private func begin(_ checksum: UInt64) {
+        var next = Self.noEpoch
+        while next == Self.noEpoch { next = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
+        current.store(next, ordering: .releasing)
+        known.store(checksum, ordering: .releasing)
+    }
+
+    @inlinable @inline(__always)
+    var checksum: UInt64 {
+        // Never nil: the address of a mapping or of an allocation.
+        guard let word = UnsafePointer<Atomic<UInt64>>(bitPattern: address) else { return 0 }
+        return word.pointee.load(ordering: .acquiring)
+    }
+
+    /// Returns the checksum with the number of commits that belongs to it.
+    private func look() -> (checksum: UInt64, changes: UInt32) {
+        guard let counter else { return (0, 0) }
+        while true {
+            let before = checksum
+            let changes = counter.stamp().changes
+            if checksum == before { return (before, changes) }
+        }
+    }
+}

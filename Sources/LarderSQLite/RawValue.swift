@@ -1,0 +1,8 @@
+/// A stored value of whatever type.
+package enum RawValue: Sendable, Equatable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text([UInt8])
+    case blob([UInt8])
+}

@@ -1,0 +1,254 @@
+import Larder
+import LarderTestSupport
+import Synchronization
+import Testing
+
+/// A cache as far as observation sees one.
+private final class Observed: Sendable {
+    let hub = ChangeHub<Int, String>()
+    let time = ManualTime()
+    let readings = Counter()
+    private let values = Mutex<[Int: String]?>([:])
+
+    subscript(key: Int) -> String? {
+        get { values.withLock { $0?[key] } }
+        set {
+            let wasThere = values.withLock { values in
+                defer { values?[key] = newValue }
+                return values?[key] != nil
+            }
+            tell { if newValue != nil { hub.noteUpdated(key, &$0) } else if wasThere { hub.noteRemoved([key], &$0) } }
+        }
+    }
+
+    func set(_ keys: Range<Int>) {
+        values.withLock { values in for key in keys { values?[key] = "\(key)" } }
+        tell { hub.noteUpdated(keys, &$0) }
+    }
+
+    func remove(_ keys: Range<Int>) {
+        let gone = values.withLock { values in keys.filter { values?.removeValue(forKey: $0) != nil } }
+        tell { hub.noteRemoved(gone, &$0) }
+    }
+
+    func close() {
+        values.withLock { $0 = nil }
+        tell { hub.finish(&$0) }
+    }
+
+    func tell(_ change: (inout Discards) -> Void) {
+        var discards = Discards()
+        change(&discards)
+    }
+
+    func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Int, String>> {
+        hub.changes(every: interval, timekeeper: time.timekeeper) { [self] keys in
+            readings.increment()
+            return values.withLock { values in values.map { all in all.filter { keys.contains($0.key) } } }
+        }
+    }
+
+    func endInterval() { time.advance(by: .milliseconds(100)) }
+}
+
+struct ChangeStreamTests {
+    private typealias Changes = CacheChanges<Int, String>
+    private let cache = Observed()
+
+    @Test func `case 216: what changed in one interval is one batch`() async {
+        var changes = cache.changes().makeAsyncIterator()
+        cache.set(1..<3)
+        cache[3] = "three"
+        cache.endInterval()
+        #expect(
+            await changes.next() == Changes(updated: [1: "1", 2: "2", 3: "three"], removed: [], isReset: false))
+    }
+
+    @Test func `case 217: bulk and single removals are listed, and a clear says to read again`() async {
+        cache.set(0..<6)
+        var changes = cache.changes().makeAsyncIterator()
+        cache.remove(0..<4)
+        cache[5] = nil
+        cache.endInterval()
+        #expect(await changes.next() == Changes(updated: [:], removed: [0, 1, 2, 3, 5], isReset: false))
+        cache[6] = "six"
+        cache.tell { cache.hub.noteReset(&$0) }
+        cache.endInterval()
+        #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
+    }
+
+    @Test func `cases 218, 219, 220: a batch is the net of its interval`() async {
+        cache.set(1..<3)
+        var changes = cache.changes().makeAsyncIterator()
+        for value in [nil, "one", nil] { cache[1] = value }
+        for value in [nil, "two", "II"] { cache[2] = value }
+        for value in ["three", nil] { cache[3] = value }
+        cache.endInterval()
+        #expect(await changes.next() == Changes(updated: [2: "II"], removed: [1, 3], isReset: false))
+    }
+
+    @Test func `cases 221, 222: no change, no timer and nothing sent`() async {
+        var changes = cache.changes().makeAsyncIterator()
+        cache[1] = nil
+        cache.remove(1..<100)
+        #expect(cache.time.pendingCount == 0)
+        cache[1] = "one"
+        cache[2] = "two"
+        #expect(cache.time.pendingCount == 1)
+        cache.endInterval()
+        #expect(await changes.next()?.updated.count == 2)
+        #expect(cache.time.pendingCount == 0)
+        cache.endInterval()
+        // Were there another batch, it would come before this one.
+        cache[3] = "three"
+        cache.endInterval()
+        #expect(await changes.next() == Changes(updated: [3: "three"], removed: [], isReset: false))
+    }
+
+    @Test func `case 225: observation is off until a stream is made, and again when it is gone`() {
+        #expect(!cache.hub.isObserved)
+        var stream = Optional(cache.changes())
+        var another = Optional(cache.changes())
+        cache[1] = "one"
+        #expect(cache.hub.isObserved && cache.time.pendingCount == 2)
+        stream = nil
+        #expect(cache.hub.isObserved)
+        another = nil
+        #expect(!cache.hub.isObserved)
+        #expect(stream == nil && another == nil)
+        cache[1] = "two"
+        cache.endInterval()
+        #expect(cache.time.pendingCount == 0 && cache.readings.value == 0)
+    }
+
+    @Test func `what changed before a stream was made is not its affair`() async {
+        cache[1] = "one"
+        var changes = cache.changes().makeAsyncIterator()
+        cache[2] = "two"
+        cache.endInterval()
+        #expect(await changes.next()?.updated == [2: "two"])
+    }
+
+    @Test func `case 226: a batch arrives by the system's time, without a main run loop`() async {
+        let hub = ChangeHub<Int, Int>()
+        var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
+            [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
+        }.makeAsyncIterator()
+        var discards = Discards()
+        hub.noteUpdated(1, &discards)
+        #expect(await changes.next()?.updated == [1: 1])
+    }
+
+    @Test func `case 228: a slow reader delays nobody, and finds one batch with the values of now`() async {
+        var changes = cache.changes().makeAsyncIterator()
+        for round in 0..<50 {
+            for key in 0..<100 { cache[key] = "\(key) \(round)" }
+            cache.endInterval()
+        }
+        cache[7] = nil
+        #expect(cache.readings.value == 0 && cache.time.pendingCount == 0)
+        let batch = await changes.next()
+        #expect(batch?.updated.count == 99 && batch?.updated[8] == "8 49" && batch?.removed == [7])
+        #expect(cache.readings.value == 1)
+    }
+
+    @Test func `more than ten thousand keys are a reset`() async {
+        var changes = cache.changes().makeAsyncIterator()
+        cache.set(0..<10_001)
+        cache.endInterval()
+        #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
+        #expect(cache.readings.value == 0)
+        cache.set(0..<10_000)
+        cache.endInterval()
+        #expect(await changes.next()?.updated.count == 10_000)
+    }
+
+    @Test func `case 229: what has gone without a word by the time of reading is removed`() async {
+        let hub = ChangeHub<Int, String>()
+        let time = ManualTime()
+        var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
+            .makeAsyncIterator()
+        var discards = Discards()
+        hub.noteUpdated([1, 2], &discards)
+        hub.noteRemoved([3], &discards)
+        time.advance(by: .seconds(1))
+        #expect(await changes.next() == Changes(updated: [2: "two"], removed: [1, 3], isReset: false))
+    }
+
+    @Test func `every stream has its own interval`() async {
+        var quick = cache.changes(every: .milliseconds(10)).makeAsyncIterator()
+        var slow = cache.changes(every: .seconds(1)).makeAsyncIterator()
+        cache[1] = "one"
+        cache.time.advance(by: .milliseconds(10))
+        #expect(await quick.next()?.updated == [1: "one"])
+        cache[1] = "two"
+        cache[2] = "two"
+        cache.time.advance(by: .seconds(1))
+        #expect(await quick.next()?.updated == [1: "two", 2: "two"])
+        #expect(await slow.next()?.updated == [1: "two", 2: "two"])
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-5), .seconds(Int64.min)])
+    func `case 280: without an interval a batch is due at once, and nothing spins`(interval: Duration) async {
+        var changes = cache.changes(every: interval).makeAsyncIterator()
+        cache[1] = "one"
+        cache[2] = "two"
+        #expect(cache.time.pendingCount == 0)
+        #expect(await changes.next()?.updated == [1: "one", 2: "two"])
+        cache[2] = nil
+        #expect(await changes.next()?.removed == [2])
+    }
+
+    @Test func `case 280: an interval beyond all bounds is only long`() {
+        let hub = ChangeHub<Int, Int>()
+        let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
+        var discards = Discards()
+        hub.noteUpdated(1, &discards)
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test func `a cancelled reader is let go, and its stream is over`() async {
+        let cache = cache
+        let stream = cache.changes()
+        let reader = Task {
+            var count = 0
+            for await _ in stream { count += 1 }
+            return count
+        }
+        cache[1] = "one"
+        reader.cancel()
+        #expect(await reader.value == 0)
+        var iterator = stream.makeAsyncIterator()
+        #expect(await iterator.next() == nil)
+    }
+
+    @Test func `a reader that waits is woken by what comes`() async {
+        let cache = cache
+        let stream = cache.changes()
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        let reader = Task {
+            start.yield()
+            var changes = stream.makeAsyncIterator()
+            return await changes.next()
+        }
+        for await _ in started { break }
+        cache[1] = "one"
+        cache.endInterval()
+        #expect(await reader.value?.updated == [1: "one"])
+    }
+
+    @Test func `at the end what is pending may still be taken, and if its values cannot be read it is a reset`() async {
+        var changes = cache.changes().makeAsyncIterator()
+        var idle = cache.changes().makeAsyncIterator()
+        cache[1] = "one"
+        cache.endInterval()
+        #expect(await idle.next()?.updated == [1: "one"])
+        cache.close()
+        #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
+        #expect(await changes.next() == nil)
+        #expect(await idle.next() == nil)
+        var late = cache.changes().makeAsyncIterator()
+        #expect(await late.next() == nil)
+        #expect(cache.time.pendingCount == 0)
+    }
+}
