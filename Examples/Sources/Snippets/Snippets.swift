@@ -1,9 +1,9 @@
 import Foundation
 import Larder
 
-/// The snippets of README and of the documentation, as they stand there.
+/// The snippets of README and of the guides.
 ///
-/// A test of the house rules compares them; `make examples` runs those that end.
+/// A test of the house rules compares them line by line. `make examples` runs this program.
 @main
 struct Snippets {
     static func main() async throws {
@@ -12,8 +12,12 @@ struct Snippets {
         try memory(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
         try codecs()
         try largeValues(folder, Data(repeating: 1, count: 100_000))
+        try limits(folder.appendingPathComponent("limited.sqlite"))
         try caches(folder)
-        try await generators()
+        try ages()
+        try await loads()
+        try await iteration()
+        try await changes()
         try readme(folder)
         print("snippets: done")
         try FileManager.default.removeItem(at: folder)
@@ -45,6 +49,24 @@ struct Snippets {
         photos["cat"] = photo
         let file = try photos.fileURL(forKey: "cat")
         guard photos["cat"] == photo, file?.pathExtension == "jpg" else { throw Surprise() }
+        try manager.close()
+    }
+
+    private static func limits(_ file: URL) throws {
+        let configuration = CacheManager.Configuration(sizeLimit: 2 << 30, freeSpaceFloor: 64 << 20)
+        let manager = try CacheManager(url: file, configuration: configuration)
+        let options = CacheOptions(
+            memory: MemoryLimits(byteLimit: 8 << 20),
+            disk: DiskLimits(countLimit: 10_000, sizeLimit: 512 << 20))
+        let pages: Cache<String, Data> = try manager.cache(
+            named: "pages", version: "1", maxAge: .days(30), options: options)
+
+        pages.memory.byteLimit = 16 << 20
+        try pages.disk.setLimits(DiskLimits(countLimit: 100_000))
+
+        let report = try manager.maintain()
+        print(report.expired, report.trimmed, report.freedBytes)
+        guard pages.disk.limits.countLimit == 100_000 else { throw Surprise() }
         try manager.close()
     }
 
@@ -112,6 +134,12 @@ struct Snippets {
         let entry = try articles.entry(forKey: 7)
         guard entry?.extendedData == tag else { throw Surprise() }
 
+        do throws(CacheError) {
+            try articles.setValue(article, forKey: 7)
+        } catch {
+            print(error.code, error.message)
+        }
+
         let counts: Cache<String, Int> = try manager.cache(named: "counts", version: "1", maxAge: .unlimited)
         try counts.update("visits") { $0 = ($0 ?? 0) + 1 }
         try manager.transaction { transaction in
@@ -132,7 +160,17 @@ struct Snippets {
         try manager.close()
     }
 
-    private static func generators() async throws {
+    private static func ages() throws {
+        let manager = try CacheManager.inMemory()
+        let sessions: Cache<String, String> = try manager.cache(
+            named: "sessions", version: "1", maxAge: .minutes(10).sinceLastAccess)
+        sessions["ada"] = "token"
+        try sessions.setValue("token", forKey: "bob", maxAge: .hours(1))
+        try sessions.touch("ada")
+        guard try sessions.count == 2 else { throw Surprise() }
+    }
+
+    private static func iteration() async throws {
         let manager = try CacheManager.inMemory()
         let titles: Cache<Int, String> = try await manager.cache(named: "titles", version: "1", maxAge: .days(1))
         for (id, title) in titles where title.hasPrefix("A") {
@@ -142,27 +180,34 @@ struct Snippets {
         for try await (id, title) in titles.async {
             print(id, title)
         }
+        guard recent.isEmpty else { throw Surprise() }
+    }
 
-        titles.memory.countLimit = 1000
-        try titles.disk.setLimits(DiskLimits(countLimit: 100_000))
+    private static func loads() async throws {
+        let manager = try CacheManager.inMemory()
+        let titles: Cache<Int, String> = try await manager.cache(named: "titles", version: "1", maxAge: .days(1))
 
         let title = try await titles.value(forKey: 7) { id in "title \(id)" }
+
+        let found = try await titles.values(forKeys: [1, 2, 3]) { missing in
+            Dictionary(uniqueKeysWithValues: missing.map { ($0, "title \($0)") })
+        }
 
         let entry = try await titles.entry(forKey: 7) { id, old in
             if let old, old.extendedData == Data("v1".utf8) { return .notModified }
             return .value("title \(id)", maxAge: .hours(1), extendedData: Data("v1".utf8))
         }
 
-        let headline = try await titles.value(forKey: 9) { id in
+        let headline = try await titles.value(forKey: 9) { id, _ in
             let text = "title \(id)"
-            return Generated.value(text, maxAge: text.hasSuffix("9") ? .minutes(1) : .hours(1), tags: ["headlines"])
+            return .value(text, maxAge: text.hasSuffix("9") ? .minutes(1) : .hours(1), tags: ["headlines"])
         }
 
-        let missing = try await titles.value(forKey: 404) { _ in Generated.none(for: .minutes(5)) }
+        let missing = try await titles.value(forKey: 404) { _, _ in .none(for: .minutes(5)) }
 
         let policy = GenerationPolicy(staleFor: .seconds(60), staleOnError: .seconds(3600), refreshAhead: 0.8)
-        let made = titles.generator(policy) { id in "title \(id)" }
-        let one = try await made(1)
+        let loaded = titles.generator(policy) { id in "title \(id)" }
+        let one = try await loaded(1)
 
         let conditional = titles.generator(policy) { id, old in
             if old?.extendedData == Data("v1".utf8) { return .notModified }
@@ -170,10 +215,21 @@ struct Snippets {
         }
         let current = try await conditional(7)
 
-        let batched = titles.bulkGenerator(policy) { ids in
-            Dictionary(uniqueKeysWithValues: ids.map { ($0, Generated.value("title \($0)")) })
+        guard title == entry.value, one == "title 1", found.count == 3 else { throw Surprise() }
+        guard headline == "title 9", missing == nil, current == title else { throw Surprise() }
+    }
+
+    struct Preferences {
+        @Cached<String, String> var theme: String
+
+        init(in settings: Cache<String, String>) {
+            _theme = Cached(wrappedValue: "light", "theme", in: settings)
         }
-        let several = try await [batched(1), batched(2)]
+    }
+
+    private static func changes() async throws {
+        let manager = try CacheManager.inMemory()
+        let titles: Cache<Int, String> = try await manager.cache(named: "titles", version: "1", maxAge: .days(1))
 
         let changes = titles.changes(every: .milliseconds(50))
         titles[8] = "eight"
@@ -186,10 +242,13 @@ struct Snippets {
         let task = titles.evict(
             every: .seconds(600), whereMetadata: { id, metadata in id < 0 || metadata.size > 1_000_000 })
         task.cancel()
-        guard recent.isEmpty, title == entry.value, one == "title 1" else { throw Surprise() }
-        guard headline == "title 9", missing == nil, current == title, several == ["title 1", "title 2"] else {
-            throw Surprise()
-        }
+
+        let settings: Cache<String, String> = try await manager.cache(
+            named: "settings", version: "1", maxAge: .unlimited)
+        let preferences = Preferences(in: settings)
+        preferences.theme = "dark"
+        preferences.$theme.reset()
+        guard preferences.theme == "light" else { throw Surprise() }
     }
 
     /// A snippet that does not do what the text says.
