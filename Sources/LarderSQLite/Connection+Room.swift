@@ -21,8 +21,11 @@ extension Connection {
         larder_reserve_main(handle, Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
     }
 
-    /// How long the main file is.
+    /// The length of the main file.
     package var fileSize: Int64 { max(0, larder_file_size(larder_main_file(handle))) }
+
+    /// The length of the log's file, of which a part may be in use.
+    package var logFileSize: Int64 { max(0, larder_file_size(larder_log_file(handle))) }
 }
 
 extension SQL {

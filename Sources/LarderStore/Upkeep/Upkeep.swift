@@ -114,10 +114,12 @@ final class Upkeep: Sendable {
             let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
             try writer.read {
-                if $0.logPages < 10 {
+                let kept = $0.isShortOfRoom ? Ballast.size : 0
+                // A log that has begun again is as long as before.
+                if $0.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
                     $0.copyLog()
                 } else {
-                    _ = try $0.emptyLog(keeping: $0.isShortOfRoom ? Int(Ballast.size) : 0)
+                    _ = try $0.emptyLog(keeping: Int(kept))
                 }
             }
             report.freedBytes = max(0, size - (try writer.read { $0.connection.fileSize }))

@@ -136,6 +136,20 @@ struct MaintenanceTests {
         #expect(cache[1] == bytes(10))
     }
 
+    @Test func `maintenance cuts a log that was copied and has begun again`() throws {
+        let manager = try place.manager()
+        let cache = try cache(manager)
+        try cache.setValues((0..<5000).map { ($0, bytes(900)) })
+        // A log of more than 1,000 pages is copied in the background.
+        try Waiting.until { try place.url.fileSize() > 4_000_000 }
+        cache[1] = bytes(10)
+        let log = place.folder("store.sqlite-wal")
+        #expect(try log.fileSize() > 4_000_000)
+        try manager.maintain()
+        #expect(try log.fileSize() < 200_000)
+        #expect(try cache.count == 5000 && cache[1] == bytes(10))
+    }
+
     @Test func `a check finds what is damaged, and repairs it`() throws {
         let manager = try place.manager()
         let cache = try self.cache(manager, "blobs", options: CacheOptions(memory: .disabled, inlineLimit: 100))
