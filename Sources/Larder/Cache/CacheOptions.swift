@@ -72,11 +72,11 @@ public struct DiskLimits: Hashable, Sendable {
     }
 }
 
-/// What becomes of a stored value that no longer decodes.
+/// The treatment of a stored value that does not decode.
 public enum UndecodablePolicy: Hashable, Sendable {
-    /// Its row goes with the next write.
+    /// Its entry is deleted in the background.
     case drop
-    /// Its row stays where it is, and is never shown.
+    /// Its entry stays on disk.
     case keep
 }
 
@@ -110,26 +110,24 @@ public struct CacheOptions: Sendable {
 
     /// How exactly the moment of the last access is stored; nil leaves the choice to the library.
     ///
-    /// An access within the grain of the stored moment writes nothing. The default is a sixteenth of a sliding age, at most an
-    /// hour where the cache or the store has a limit on disk, and at most a day elsewhere. With `.zero` every access is
-    /// written down. It belongs to the cache: the latest open sets it.
+    /// An access within the grain of the stored moment writes nothing. The default is a sixteenth of a sliding age, else an
+    /// hour if the cache or the store has a limit on disk, else a day. With `.zero` every access is stored. It belongs
+    /// to the handle; for values that memory serves the latest open sets it.
     public var accessGrain: Duration?
 
-    /// What becomes of a stored value that no longer decodes.
+    /// The treatment of a stored value that does not decode.
     public var undecodable: UndecodablePolicy
 
     /// What a write does when the disk is full.
     ///
-    /// The default is ``FullDiskPolicy/evict``. With ``FullDiskPolicy/fail`` the entries of this cache also make no
-    /// room for other caches. Only caches that are open in this process make room. A pinned entry stays until it has
-    /// expired. Sets and loads evict. `update`, transactions, and calls that change extended data, an age or a pin
-    /// alone evict nothing. It belongs to the cache: the latest open sets it.
+    /// The default is ``FullDiskPolicy/evict``: entries of the same cache are evicted. A pinned entry stays until it has
+    /// expired. `update` and transactions evict nothing. The option belongs to the handle.
     public var onFullDisk: FullDiskPolicy
 
     /// Whether memory is given back when the system runs short of it.
     public var clearsOnMemoryPressure: Bool
 
-    /// How long sweeps leave an entry after its end, so that what is over can still serve as a stale value.
+    /// The time for which sweeps leave an entry that has expired, so that it can still serve as a stale value.
     public var keepsExpired: Duration
 
     /// Whether memory is given back when the app goes into the background.

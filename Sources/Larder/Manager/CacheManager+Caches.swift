@@ -47,7 +47,8 @@ extension CacheManager {
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
-        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
+        let hasLimits = options.disk != DiskLimits() || hasStoreLimits
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier, hasLimits: hasLimits)
         let _: SharedCache<Key, Value>? = try shared(opening.declaration.identity)
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
@@ -135,7 +136,8 @@ private struct CacheOpening {
     let keepsExpired: Int64
 
     init(
-        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String
+        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String,
+        hasLimits: Bool
     ) throws(CacheError) {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")
@@ -148,7 +150,6 @@ private struct CacheOpening {
         }
         let rule = maxAge.storeRule
         declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
-        let hasLimits = options.disk != DiskLimits()
         accessGrain =
             options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
             ?? rule.slidingAge.map { $0 / 16 } ?? (hasLimits ? 3_600_000 : 86_400_000)

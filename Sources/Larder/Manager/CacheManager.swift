@@ -23,6 +23,7 @@ public final class CacheManager: Sendable {
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
     var timekeeper: Timekeeper { configuration.timekeeper }
+    var hasStoreLimits: Bool { configuration.sizeLimit != nil || configuration.freeSpaceFloor != nil }
 
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///

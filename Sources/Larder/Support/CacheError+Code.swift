@@ -36,7 +36,7 @@ extension CacheError {
         public static let typeMismatch = Code("typeMismatch")
         /// Another version of the cache was opened since, or another codec, or it was removed.
         public static let superseded = Code("superseded")
-        /// A generator waits, over one key or several, for itself.
+        /// A closure that loads a key asks for a value of the same key, itself or through other loads.
         public static let recursiveGeneration = Code("recursiveGeneration")
         /// A plain write from inside a call that already holds the writing side.
         public static let reentrant = Code("reentrant")
