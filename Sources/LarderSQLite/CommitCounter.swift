@@ -1,19 +1,19 @@
 internal import LarderCSQLite
 
-/// Tells, by a look at memory, whether any connection in any process has committed.
+/// Reports, from a look at memory, whether any connection in any process has committed.
 ///
 /// It reads the header of the write-ahead log's index, which SQLite shares between processes, through a mapping of its
-/// own: it may be asked after the connection it came from was closed, and then no longer moves.
+/// own. So it can be used after its connection was closed, and then no longer changes.
 ///
 /// Safety: The page was mapped by this object, is unmapped in `deinit` alone, and is only read. Other processes write
 /// to it, so a header counts only if its two copies are equal.
 package final class CommitCounter: Sendable {
     /// The page's address.
     ///
-    /// An integer, because a pointer is not `Sendable`; what it points to is only ever read.
+    /// An integer, because a pointer is not `Sendable`; the memory at it is only ever read.
     private let address: UInt
 
-    /// Nil where there is no shared memory to read: in memory, read-only without a live writer, other systems.
+    /// Returns nil if there is no shared memory to read: in memory, read-only without a live writer, other systems.
     ///
     /// The connection must have read something, so that SQLite has the index open.
     package init?(of connection: borrowing Connection) {
@@ -27,22 +27,22 @@ package final class CommitCounter: Sendable {
 
     private var page: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
 
-    /// What the index says now.
+    /// Returns the current state of the index.
     ///
-    /// Take it before the read it is to vouch for.
+    /// Take it before the read whose validity it is to prove.
     package func stamp() -> CommitStamp {
         CommitStamp(header: larder_wal_header_read(page))
     }
 
-    /// Where the last word of the header stands, for those who look at it often: the checksum of all the others.
+    /// The address of the header's last word, for frequent checks: the checksum of all the others.
     ///
-    /// It is good as long as the counter lives.
+    /// It is valid as long as the counter lives.
     package var addressOfChecksum: UInt { address + 40 }
 
-    /// How many pages the database has since the last commit; 0 where the index does not tell.
+    /// The number of pages of the database since the last commit; 0 if the index does not have it.
     package var pages: Int { Int(larder_wal_pages(page)) }
 
-    /// How far the log has grown and been copied, which the stamp does not tell: no commit, no change of it.
+    /// Returns how far the log has grown and been copied; copying is no commit and does not change the stamp.
     func log() -> LogState {
         LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))
     }
@@ -56,13 +56,13 @@ package final class CommitCounter: Sendable {
         return Int(log.frames) - Int(log.moved)
     }
 
-    /// Whether nobody has committed since `stamp` was taken.
+    /// Returns whether no connection has committed since `stamp` was taken.
     package func stands(at stamp: CommitStamp) -> Bool {
         larder_wal_header_equals(page, stamp.header) != 0
     }
 }
 
-/// How many frames the log has, and how many of them are in the main file too.
+/// The number of frames in the log, and the number of those that are in the main file too.
 struct LogState: Sendable, Equatable {
     let frames: UInt32
     let moved: UInt32

@@ -1,10 +1,10 @@
 public import Synchronization
 
-/// Notices commits of other stores by a look at memory.
+/// Detects commits of other stores by a look at memory.
 ///
-/// It looks at the header of the log's index, which all processes share, and knows which of its changes are commits of its
-/// own store. Each commit of another store begins an *epoch*: what was looked up in an older one has to be looked up
-/// again. A commit of our own that switches a generation begins an epoch too.
+/// It looks at the header of the log's index, which all processes share, and knows which of its changes are commits
+/// of its own store. Each commit of another store begins an *epoch*: results of an older epoch must be looked up
+/// again. A commit of the own store that switches a generation begins an epoch too.
 ///
 /// Safety: the address is that of an aligned word of the counter's mapping, which lives as long as the counter.
 @usableFromInline
@@ -27,8 +27,8 @@ package final class CommitWatch: Sendable {
     /// Epochs of two watches never match, because each watch belongs to another file.
     private static let last = Atomic<UInt32>(0)
 
-    /// Without a counter no commit of another store is noticed: there is none in memory, a file without a log is compared by
-    /// its readers, and else the watch is blind.
+    /// Without a counter no commit of another store is detected: in memory there is none, a file without a log is
+    /// compared by its readers, and in other cases the watch is blind.
     package init(_ counter: CommitCounter?, isBlind: Bool) {
         self.counter = counter
         if let counter {
@@ -50,21 +50,21 @@ package final class CommitWatch: Sendable {
     /// An epoch in which nothing is known.
     @inlinable package static var noEpoch: UInt32 { 0 }
 
-    /// The epoch of now if one look at memory tells it, or else ``noEpoch``.
+    /// Returns the current epoch if one look at memory is enough, or else ``noEpoch``.
     @inlinable @inline(__always)
     package var knownEpoch: UInt32 {
         checksum != known.load(ordering: .acquiring) || isUnsure ? Self.noEpoch : current.load(ordering: .acquiring)
     }
 
-    /// Returns the epoch of now: what is read after this call is at least as new.
+    /// Returns the current epoch: results that are read after this call are at least as new.
     ///
-    /// While a commit of our own ends, it returns ``noEpoch``.
+    /// While a commit of the own store ends, it returns ``noEpoch``.
     package func epoch() -> UInt32 {
         let known = knownEpoch
         return known == Self.noEpoch ? settle() : known
     }
 
-    /// Lets no two looks agree any more, since the file is closed.
+    /// Makes every later look begin an epoch, since the file is closed.
     package func end() { isBlind.store(true, ordering: .releasing) }
 
     @inlinable @inline(__always) var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
@@ -103,9 +103,9 @@ package final class CommitWatch: Sendable {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
             if isUnsure || checksum != known.load(ordering: .relaxed) {
-                // This is our own commit, unless it has failed and another store has committed since.
+                // This is the store's own commit, unless it has failed and another store has committed since.
                 if !isUnsure, changes == own { return Self.noEpoch }
-                // The log begins again for our own commit.
+                // The log begins again for the store's own commit.
                 if isUnsure || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
             }
             return current.load(ordering: .relaxed)

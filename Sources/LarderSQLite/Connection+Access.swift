@@ -1,28 +1,28 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Whether SQLite could open the file only for reading: it tries that when it may not write.
+    /// Returns whether SQLite could open the file only for reading, which it tries if it may not write.
     package func isReadOnly() -> Bool {
         sqlite3_db_readonly(handle, "main") != 0
     }
 
-    /// Whether every page is as it should be, which takes reading them all.
+    /// Returns whether every page is undamaged, which takes reading them all.
     package mutating func isSound() throws(SQLiteError) -> Bool {
         try text("PRAGMA quick_check(1)") == "ok"
     }
 
-    /// Whether there is a table, an index, a view or a trigger.
+    /// Returns whether there is a table, an index, a view or a trigger.
     package mutating func hasTables() throws(SQLiteError) -> Bool {
         try text("SELECT count(*) FROM sqlite_schema") != "0"
     }
 }
 
-/// The SQLite that runs.
+/// The SQLite library of this process.
 package enum SQLiteLibrary {
-    /// The oldest release with all that we use: STRICT tables and extended codes from the opening on.
+    /// The oldest release with all required features: STRICT tables and extended codes from the opening on.
     package static let oldest: Int32 = 3_037_000
 
-    /// Its release, as 3040001 for 3.40.1.
+    /// The version number, 3040001 for 3.40.1.
     package static var version: Int32 { sqlite3_libversion_number() }
 }
 

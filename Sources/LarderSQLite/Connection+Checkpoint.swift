@@ -1,25 +1,27 @@
 internal import LarderCSQLite
 
-/// What a checkpoint found and did.
+/// The result of a checkpoint.
 package struct CheckpointResult: Sendable, Equatable {
-    /// The pages in the log.
+    /// The number of pages in the log.
     package let logPages: Int
-    /// How many of them are in the main file now.
+    /// The number of these pages that are in the main file now.
     package let movedPages: Int
 
-    /// Whether the next commit starts the log anew, if no reader stands in it.
+    /// A Boolean value that indicates whether the next commit starts the log again, if no reader pins it.
     package var isComplete: Bool { logPages == movedPages }
 }
 
 extension Connection {
-    /// Copies the log into the main file while `guardian` holds the write lock; nil if somebody else has that lock.
+    /// Copies the log into the main file while `guardian` holds the write lock; nil if another connection has that
+    /// lock.
     ///
-    /// SQLite before 3.51.3 can lose pages when one connection starts the log anew while another checkpoints with an
-    /// older view of it. Only a writer starts the log anew, so under the write lock that cannot happen, in whatever
-    /// process. The mode is always PASSIVE: FULL and TRUNCATE take the write lock themselves, and fall back to PASSIVE
-    /// without it when it is busy. The log's file is cut by `journal_size_limit` when the next commit starts it anew.
+    /// SQLite before 3.51.3 can lose pages when one connection starts the log again while another checkpoints with an
+    /// older view of it. Only a writer starts the log again, so under the write lock that cannot happen, in whatever
+    /// process. The mode is always PASSIVE: FULL and TRUNCATE take the write lock themselves, and fall back to
+    /// PASSIVE without it when it is busy. The log's file is cut by `journal_size_limit` when the next commit starts
+    /// it again.
     ///
-    /// - Parameter completed: Called behind a complete copying, while nobody else can write.
+    /// - Parameter completed: Called after a complete copy, while no other connection can write.
     package mutating func checkpoint(
         guardedBy guardian: inout Connection, completed: (inout Connection) -> Void = { _ in }
     ) throws(SQLiteError) -> CheckpointResult? {
@@ -39,10 +41,10 @@ extension Connection {
         return result
     }
 
-    /// After a complete checkpoint: starts the log anew with a small commit, and cuts its file to that.
+    /// Starts the log again with a small commit after a complete checkpoint, and cuts its file to that.
     ///
     /// - Parameters:
-    ///   - bytes: How much of the file is left to it nevertheless.
+    ///   - bytes: The number of bytes that the file keeps.
     ///   - begun: Called when the write lock is taken for that commit.
     package mutating func shrinkLog(to bytes: Int = 0, _ begun: () -> Void = {}) throws(SQLiteError) {
         try execute("PRAGMA journal_size_limit = \(bytes)")
@@ -65,9 +67,9 @@ extension Connection {
 extension Connection {
     /// Overwrites a log with zeros if all of it is in the main file and no other connection has the database open.
     ///
-    /// This is the last call on a connection, before it is closed: it holds the lock that keeps every other connection out
-    /// until then. Closing ends the mapping of the log's index before that lock, so the next connection of any process
-    /// builds the index again, from a log without frames.
+    /// This is the last call on a connection, before it is closed: it holds the lock that keeps every other
+    /// connection out until then. Closing ends the mapping of the log's index before that lock, so the next
+    /// connection of any process builds the index again, from a log without frames.
     ///
     /// The file keeps its blocks, in which the next process can write a removal if the disk is full.
     ///
@@ -79,7 +81,7 @@ extension Connection {
         let code = larder_lock_alone(handle)
         if code & 0xff == SQLITE_BUSY { return false }
         try checkFile(code)
-        // Nobody can move either number now.
+        // No other connection can change either number now.
         guard larder_wal_moved(index) == larder_wal_frames(index) else {
             larder_unlock_alone(handle)
             return false

@@ -1,13 +1,13 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// What to open, and how.
+    /// The database to open, and the way to open it.
     package struct Location: Sendable {
         let name: String
         let flags: Int32
         let vfs: String?
 
-        /// A database in memory that nobody else can see.
+        /// A database in memory that no other connection can see.
         package static let memory = Location(
             name: ":memory:",
             flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, vfs: nil)
@@ -19,13 +19,13 @@ extension Connection {
             Location(name: path, flags: SQLITE_OPEN_READWRITE | common, vfs: vfs)
         }
 
-        /// An existing file of which nothing changes on disk, not even the log's shared memory.
+        /// An existing file of which nothing changes on disk, including the log's shared memory.
         package static func readOnlyFile(_ path: String, vfs: String? = nil) -> Location {
             Location(
                 name: uri(path, "readonly_shm=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
         }
 
-        /// An existing file without its log and without locks: only for what nobody writes.
+        /// An existing file without its log and without locks: only for a file that no process writes.
         package static func immutableFile(_ path: String, vfs: String? = nil) -> Location {
             Location(name: uri(path, "immutable=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
         }

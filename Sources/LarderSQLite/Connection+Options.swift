@@ -1,25 +1,25 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// What a connection is for.
+    /// The purpose of a connection.
     package enum Role: Sendable {
         /// Writes, and runs the checkpoints.
         case writer
         /// Only reads.
         case reader
-        /// Holds the write lock while another connection works; has no cache to speak of.
+        /// Holds the write lock while another connection works; has almost no page cache.
         case guardian
     }
 
-    /// How much a commit waits for the disk.
+    /// The durability of a commit.
     package enum Synchronous: Int, Sendable {
-        /// Survives the death of the process.
+        /// The commit survives the death of the process.
         case normal = 1
-        /// Survives the loss of power.
+        /// The commit survives the loss of power.
         case full = 2
     }
 
-    /// The settings of a connection; what SQLite or its packager would choose is never relied on.
+    /// The settings of a connection; the defaults of SQLite or its packager are never used.
     package struct Options: Sendable {
         package var role: Role
         package var synchronous: Synchronous
@@ -32,22 +32,22 @@ extension Connection {
         }
     }
 
-    /// The bytes of a page, set when a file is made; measured, see *Design decisions*.
+    /// The bytes of a page, set when a file is created; measured, see *Design decisions*.
     package static let pageSize = 4096
 
     /// The maximum size of the pages that a writer or a reader keeps, in KiB.
     ///
-    /// More costs more at every renewal after a commit of others.
+    /// A larger cache costs more at every renewal after a commit of another connection.
     package static let cacheKibibytes = 8192
 
-    /// What the log is cut to when it starts anew after a complete checkpoint.
+    /// The size to which the log is cut when it starts again after a complete checkpoint.
     package static let logSizeLimit = 4 << 20
 
     mutating func configure(_ options: Options) throws(SQLiteError) {
         sqlite3_busy_timeout(handle, options.busyMilliseconds)
         // A checkpoint on close would run without the write lock held: see `checkpoint(guardedBy:completed:)`.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
-        // The schema of a file that somebody gave us must not be able to call functions.
+        // The schema of a file from an unknown source must not be able to call functions.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0))
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0))

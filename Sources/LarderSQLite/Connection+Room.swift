@@ -1,22 +1,22 @@
 internal import LarderCSQLite
 
-/// The room that the files of a database have on their volume.
+/// The space of a database's files on their disk.
 extension Connection {
-    /// How many pages the database has, with what the open transaction adds.
+    /// Returns the number of pages of the database, with those that the open transaction adds.
     package mutating func pageCount() throws(SQLiteError) -> Int {
         try with(.pageCount) { (statement) throws(SQLiteError) in
             try statement.step() ? Int(statement.int64(0)) : 0
         }
     }
 
-    /// Limits the pages of the database, which is never less than it has.
+    /// Limits the number of pages of the database, which is never less than it has.
     package mutating func setPageLimit(_ pages: Int32) throws(SQLiteError) {
         try execute("PRAGMA max_page_count = \(pages)")
     }
 
-    /// Gives the main file blocks of its own for so many pages; false if they are not to be had.
+    /// Allocates blocks of the main file for so many pages; false if the disk does not have them.
     ///
-    /// A file that is longer than its database is nothing odd: the next complete checkpoint cuts it.
+    /// A file may be longer than its database: the next complete checkpoint cuts it.
     package func reserve(pages: Int) -> Bool {
         larder_reserve_main(handle, Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
     }

@@ -1,14 +1,15 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Marks an empty database as ours, in one transaction with the look that finds it empty.
+    /// Marks an empty database as the library's, in one transaction with the check that it is empty.
     ///
-    /// The mark is in the main file before there is a log, so that a file of ours is known by its first hundred bytes
-    /// whatever happens to the log.
+    /// The mark is in the main file before there is a log, so that the library's file is known by its first hundred
+    /// bytes whatever happens to the log.
     ///
-    /// - Returns: False, and nothing has changed, if it is not empty: somebody filled it since one looked.
+    /// - Returns: False, and nothing has changed, if it is not empty: another connection filled it since the last
+    ///   check.
     package mutating func claimEmptyDatabase(applicationID: Int32) throws(SQLiteError) -> Bool {
-        // What a file without a byte is made with; `giveForm` sees to the others.
+        // The form of an empty file when it is created; `giveForm` handles the others.
         try execute("PRAGMA page_size = \(Self.pageSize); PRAGMA auto_vacuum = INCREMENTAL; BEGIN EXCLUSIVE")
         do {
             let mark = try self.applicationID()
@@ -24,7 +25,7 @@ extension Connection {
         }
     }
 
-    /// Gives a database without tables our page size and incremental vacuum; may be repeated after a crash.
+    /// Gives a database without tables the library's page size and incremental vacuum; may be repeated after a crash.
     package mutating func giveForm() throws(SQLiteError) {
         let pageSize = try pragma("page_size")
         let vacuum = try pragma("auto_vacuum")
@@ -33,37 +34,37 @@ extension Connection {
         try execute("PRAGMA page_size = \(Self.pageSize); PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
     }
 
-    /// Writes without a journal and without waiting for the disk, as suits a file that is deleted if anything fails.
+    /// Writes without a journal and without waiting for the disk, for a file that is deleted if anything fails.
     package mutating func forgoJournal() throws(SQLiteError) {
         try execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     }
 
-    /// Turns the write-ahead log on; false where the file system cannot carry it.
+    /// Turns the write-ahead log on; false if the file system does not support it.
     package mutating func enableLog() throws(SQLiteError) -> Bool {
         try text("PRAGMA journal_mode = WAL") == "wal"
     }
 
-    /// Whether the write-ahead log is on.
+    /// Returns whether the write-ahead log is on.
     package mutating func isLogging() throws(SQLiteError) -> Bool {
         try text("PRAGMA journal_mode") == "wal"
     }
 
-    /// Moves on `user_version`, the number of the schema's last step.
+    /// Sets `user_version`, the number of the schema's last step.
     package mutating func setUserVersion(_ version: Int32) throws(SQLiteError) {
         try execute("PRAGMA user_version = \(version)")
     }
 
-    /// The number of the schema's last step.
+    /// Returns the number of the schema's last step.
     package mutating func userVersion() throws(SQLiteError) -> Int32 {
         Int32(truncatingIfNeeded: try pragma("user_version"))
     }
 
-    /// Whose file it is.
+    /// Returns the id of the application to which the file belongs.
     package mutating func applicationID() throws(SQLiteError) -> Int32 {
         Int32(truncatingIfNeeded: try pragma("application_id"))
     }
 
-    /// The value of a pragma that is a number.
+    /// Returns the value of a pragma that is a number.
     package mutating func pragma(_ name: String) throws(SQLiteError) -> Int64 {
         try requireTransaction()
         let statement = try prepare("PRAGMA \(name)", flags: 0)
@@ -75,7 +76,7 @@ extension Connection {
         }
     }
 
-    /// The first column of every row as text.
+    /// Returns the first column of every row as text.
     package mutating func texts(_ sql: String) throws(SQLiteError) -> [String] {
         try requireTransaction()
         let statement = try prepare(sql, flags: 0)
@@ -90,7 +91,7 @@ extension Connection {
         }
     }
 
-    /// The first column of the first row as text.
+    /// Returns the first column of the first row as text.
     package mutating func text(_ sql: String) throws(SQLiteError) -> String? {
         try requireTransaction()
         let statement = try prepare(sql, flags: 0)
@@ -102,7 +103,7 @@ extension Connection {
         }
     }
 
-    /// Runs every statement of `sql`, which are not kept.
+    /// Runs every statement of `sql`, without keeping them prepared.
     package mutating func execute(_ sql: String) throws(SQLiteError) {
         try requireTransaction()
         let code = sqlite3_exec(handle, sql, nil, nil, nil)

@@ -1,10 +1,9 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Keeps one read transaction open over the reads that follow, so that they pay for no locks; a second call renews
-    /// it.
+    /// Keeps one read transaction open over the following reads, so that they need no locks; a second call renews it.
     ///
-    /// A statement that stands on its row holds the transaction; it is the only one that may.
+    /// A statement that stays on its row holds the transaction; it is the only one that may.
     package mutating func holdSnapshot() throws(SQLiteError) {
         let keeper = try prepared(.keeper)
         sqlite3_reset(keeper)
@@ -12,7 +11,7 @@ extension Connection {
         guard code == SQLITE_ROW || code == SQLITE_DONE else { throw lastError(code, sql: SQL.keeper.text) }
     }
 
-    /// Lets go of what `holdSnapshot` holds.
+    /// Releases the transaction that `holdSnapshot` holds.
     package mutating func releaseSnapshot() throws(SQLiteError) {
         sqlite3_reset(try prepared(.keeper))
     }

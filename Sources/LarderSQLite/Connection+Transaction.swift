@@ -1,17 +1,18 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Whether a transaction takes the write lock at its start.
+    /// Returns whether a transaction takes the write lock at its start.
     @usableFromInline
     package enum TransactionKind: Sendable {
         case reading, writing
     }
 
-    /// Runs `body` in a transaction, or in a savepoint when one is open: committed when it returns, rolled back when it
-    /// throws.
+    /// Runs `body` in a transaction, or in a savepoint when one is open: committed when it returns, rolled back when
+    /// it throws.
     ///
-    /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled back all levels: everything that is asked of the
-    /// connection then throws that failure until the outer level ends, and so does the outer level, whoever caught it.
+    /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled back all levels. Then every call on the
+    /// connection throws that failure until the outer level ends, and so does the outer level, even if the failure
+    /// was caught.
     @inlinable
     package mutating func transaction<R>(
         _ kind: TransactionKind = .writing, _ body: (inout Connection) throws(SQLiteError) -> R
@@ -80,26 +81,26 @@ extension Connection {
         rollBack(outer: true)
     }
 
-    /// Throws if the transaction that the caller believes to be in is gone: statements would commit one by one.
+    /// Throws if the caller's transaction has been rolled back: statements would commit one by one.
     package func requireTransaction() throws(SQLiteError) {
         guard depth > 0 else { return }
         if let lostTransaction { throw lostTransaction }
         guard isInAutocommit else { return }
-        // Whoever saw the failure kept it inside the loan of a statement.
+        // The failure itself was seen only inside the loan of a statement.
         throw SQLiteError(code: .error, message: "the transaction was rolled back by a failure inside it")
     }
 
-    /// Keeps `error` if it took the open transaction with it.
+    /// Keeps `error` if it rolled back the open transaction.
     @usableFromInline
     mutating func noteFailure(_ error: SQLiteError) {
         guard depth > 0, lostTransaction == nil, isInAutocommit else { return }
         lostTransaction = error
     }
 
-    /// Undoes what the failed level did.
+    /// Undoes the changes of the failed level.
     ///
-    /// SQLite has rolled back by itself after some errors; what fails here then has nothing left to undo, and the error
-    /// that led here is the one to report.
+    /// SQLite has rolled back automatically after some errors. Then a failure here has nothing left to undo, and the
+    /// error that led here is the one to report.
     private mutating func rollBack(outer: Bool) {
         guard !isInAutocommit else { return }
         do {

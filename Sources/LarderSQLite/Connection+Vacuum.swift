@@ -1,8 +1,8 @@
 extension Connection {
-    /// How many pages of the file hold nothing.
+    /// Returns the number of empty pages of the file.
     package mutating func freePages() throws(SQLiteError) -> Int { Int(try pragma("freelist_count")) }
 
-    /// Gives up to so many empty pages back to the file system.
+    /// Returns up to so many empty pages to the file system.
     package mutating func vacuum(pages: Int) throws(SQLiteError) {
         try execute("PRAGMA incremental_vacuum(\(pages))")
     }
@@ -10,7 +10,7 @@ extension Connection {
     /// Rewrites the whole file without empty pages and unused bytes.
     package mutating func vacuum() throws(SQLiteError) { try execute("VACUUM") }
 
-    /// What SQLite finds wrong with the file, a sentence each; takes reading every page.
+    /// Returns the faults that SQLite finds in the file, a sentence each; takes reading every page.
     package mutating func integrityProblems() throws(SQLiteError) -> [String] {
         let text = try texts("PRAGMA integrity_check(100)")
         return text == ["ok"] ? [] : text

@@ -1,12 +1,13 @@
 internal import LarderCSQLite
 
-/// An open database: owns its handle and its prepared statements, and closes with its life.
+/// An open database that owns its handle and its prepared statements, and closes when it is released.
 ///
-/// It is move-only, and statements are only lent to closures, so that none can be used after the connection is closed.
-/// It is not synchronised: keep it in a `Mutex`.
+/// It is move-only, and statements are only lent to closures, so that none can be used after the connection is
+/// closed. It is not synchronised: keep it in a `Mutex`.
 ///
-/// Safety: The handle and `pagesInLog` are freed in `deinit` alone. Statements are finalised before, so the handle closes
-/// at once, and the hook that writes through the pointer is not called again. The type is move-only: no copy is left.
+/// Safety: The handle and `pagesInLog` are freed in `deinit` alone. Statements are finalised before, so the handle
+/// closes at once, and the hook that writes through the pointer is not called again. The type is move-only: no copy
+/// is left.
 @usableFromInline
 package struct Connection: ~Copyable {
     let handle: OpaquePointer
@@ -14,13 +15,13 @@ package struct Connection: ~Copyable {
     /// Prepared statements by `SQL.index`.
     private var statements: [OpaquePointer?] = []
 
-    /// How many transactions and savepoints are open.
+    /// The number of transactions and savepoints that are open.
     var depth = 0
 
-    /// What made SQLite roll back the open transaction by itself; nothing more may run until its outer level ends.
+    /// The failure at which SQLite rolled back the open transaction; nothing more may run until its outer level ends.
     var lostTransaction: SQLiteError?
 
-    /// Where the log hook leaves the number of pages in the log.
+    /// The place to which the log hook writes the number of pages in the log.
     private let pagesInLog: UnsafeMutablePointer<Int32>
 
     /// Takes over `handle`, as SQLite opened it.
@@ -38,7 +39,7 @@ package struct Connection: ~Copyable {
         return connection
     }
 
-    /// Opens `location` as SQLite does by itself.
+    /// Opens `location` with SQLite's defaults.
     static func open(_ location: Location) throws(SQLiteError) -> Connection {
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(location.name, &handle, location.flags, location.vfs)
@@ -63,10 +64,10 @@ package struct Connection: ~Copyable {
         pagesInLog.deallocate()
     }
 
-    /// How many pages stood in the write-ahead log after this connection's last commit.
+    /// The number of pages in the write-ahead log after this connection's last commit.
     package var logPages: Int { Int(pagesInLog.pointee) }
 
-    /// Whether no transaction is open.
+    /// A Boolean value that indicates whether no transaction is open.
     package var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
     /// The rows changed by the last statement.
@@ -74,10 +75,10 @@ package struct Connection: ~Copyable {
 
     package var changes: Int { Int(sqlite3_changes64(handle)) }
 
-    /// How many statements are kept prepared.
+    /// The number of statements that are kept prepared.
     package var preparedCount: Int { statements.count { $0 != nil } }
 
-    /// Whether no statement stands on a row.
+    /// A Boolean value that indicates whether no statement is on a row.
     package var isIdle: Bool {
         var statement = sqlite3_next_stmt(handle, nil)
         while let current = statement {
@@ -87,12 +88,12 @@ package struct Connection: ~Copyable {
         return true
     }
 
-    /// The error that the handle holds now.
+    /// Returns the error that the handle holds now.
     func lastError(_ code: Int32, sql: String? = nil) -> SQLiteError {
         SQLiteError(of: handle, code, sql: sql)
     }
 
-    /// The prepared form of `sql`, made on first use.
+    /// Returns the prepared form of `sql`, which is created on first use.
     mutating func prepared(_ sql: SQL) throws(SQLiteError) -> OpaquePointer {
         if sql.index < statements.count, let statement = statements[sql.index] { return statement }
         let statement = try prepare(sql.text, flags: UInt32(SQLITE_PREPARE_PERSISTENT))

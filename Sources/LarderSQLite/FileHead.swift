@@ -1,24 +1,24 @@
 internal import LarderCSQLite
 
-/// The first bytes of a file, enough to tell whose database it is.
+/// The first bytes of a file, enough to identify its application.
 ///
-/// They are read through SQLite's own file handle: opening and closing a database by path would drop every lock that the
-/// process holds on it.
+/// They are read through SQLite's own file handle: opening and closing a database by path would drop every lock that
+/// the process holds on it.
 package struct FileHead: Sendable, Equatable {
     /// The file's length in bytes.
     package let size: Int64
-    /// Whether it begins as an SQLite database does.
+    /// A Boolean value that indicates whether it begins like an SQLite database.
     package let hasSQLiteHeader: Bool
-    /// The mark at its place, whatever stands before it.
+    /// The application id at its offset, whatever precedes it.
     package let applicationID: Int32
-    /// Whether it is meant to have a write-ahead log.
+    /// A Boolean value that indicates whether the header declares a write-ahead log.
     package let isInLogMode: Bool
-    /// Whether the main file shows no table, index, view or trigger.
+    /// A Boolean value that indicates whether the main file contains no table, index, view or trigger.
     package let hasNoTables: Bool
 
     /// Reads the head of the file at `path`, which must exist.
     ///
-    /// Takes no lock, makes and changes no file.
+    /// Takes no lock, and creates and changes no file.
     package init(path: String, vfs: String? = nil) throws(SQLiteError) {
         let connection = try Connection.open(.immutableFile(path, vfs: vfs))
         var bytes = [UInt8](repeating: 0, count: 108)

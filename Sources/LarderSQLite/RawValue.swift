@@ -1,4 +1,4 @@
-/// A stored value of whatever type.
+/// A stored value of any type.
 package enum RawValue: Sendable, Equatable {
     case null
     case integer(Int64)

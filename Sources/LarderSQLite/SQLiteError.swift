@@ -14,13 +14,13 @@ package struct SQLiteError: Error, Sendable {
     /// The extended result code.
     package let code: Code
 
-    /// SQLite's own words.
+    /// SQLite's own message.
     package let message: String
 
-    /// The statement that failed, if it was one.
+    /// The statement that failed, if there was one.
     package let sql: String?
 
-    /// The system's `errno` behind it, 0 if there was none.
+    /// The system's `errno` that caused it, 0 if there was none.
     package let systemCode: Int32
 
     package init(code: Code, message: String, sql: String? = nil, systemCode: Int32 = 0) {
@@ -61,15 +61,16 @@ extension SQLiteError {
         /// The file was moved or deleted under the connection.
         package static let moved = Code(rawValue: SQLITE_READONLY | (4 << 8))
 
-        /// Constraints of our own tables: NOT NULL, the primary key, UNIQUE, the rowid and the types of a STRICT table.
+        /// Constraints of the library's tables: NOT NULL, the primary key, UNIQUE, the rowid and the types of a
+        /// STRICT table.
         ///
-        /// No statement of ours breaks one, unless a row or an index is damaged.
+        /// No statement of the library violates one, unless a row or an index is damaged.
         fileprivate static let constraintsOfOurs: Set<Code> = Set(
             [SQLITE_CONSTRAINT | (5 << 8), 6 << 8, 8 << 8, 10 << 8, 12 << 8].map {
                 Code(rawValue: SQLITE_CONSTRAINT | $0)
             })
 
-        /// The device failed a read; SQLite names it for a corrupt file system.
+        /// A read of the device failed; SQLite's name for the code is that of a corrupt file system.
         package static let deviceFailure = Code(rawValue: SQLITE_IOERR | (33 << 8))
 
         package static func ~= (pattern: Code, value: Code) -> Bool {
@@ -77,17 +78,18 @@ extension SQLiteError {
         }
     }
 
-    /// Whether the file's content is damaged, as opposed to out of reach.
+    /// A Boolean value that indicates whether the file's content is damaged, as opposed to out of reach.
     package var isCorruption: Bool {
         switch code {
         case .corrupt, .notADatabase: true
-        // Of the formats of a schema that a release of SQLite may not know, ours is the oldest that is still written.
+        // Of the schema formats that a release of SQLite may not know, the library's is the oldest that is still
+        // written.
         case .error: isOfOtherTables || message == "unsupported file format"
         default: Code.constraintsOfOurs.contains(code)
         }
     }
 
-    /// Whether a statement does not fit the tables: ours are fixed, so the tables are not ours any more.
+    /// A Boolean value that indicates whether a statement does not fit the tables, which then are not the library's.
     package var isOfOtherTables: Bool {
         code == .error
             && (message.hasPrefix("no such table") || message.hasPrefix("no such column")
@@ -97,34 +99,36 @@ extension SQLiteError {
 }
 
 extension SQLiteError {
-    /// Whether the volume has no room left, or its user may have no more of it.
+    /// A Boolean value that indicates whether the disk is full, or the user's quota is used up.
     package var isAboutRoom: Bool { .full ~= code || systemCode == ENOSPC || systemCode == EDQUOT }
 
-    /// Our own: there is no room for what is about to be committed.
+    /// The library's own error: there is no space for the pages that are about to be committed.
     package static let noRoom = SQLiteError(code: .full, message: "the main file cannot grow")
 
-    /// Our own: the connections were closed.
+    /// The library's own error: the connections were closed.
     package static let closed = SQLiteError(code: Code(rawValue: -1), message: "the connections are closed")
 
-    /// Another file, or none, stands where the one we have open stood.
+    /// The library's own error: another file, or none, is in the place of the open one.
     package static let moved = SQLiteError(code: .moved, message: "the file was moved or deleted")
 }
 
 extension SQLiteError {
-    /// What the handle says of the call that just returned `code`.
+    /// Creates the error that the handle has for the call that just returned `code`.
     ///
-    /// Inside a statement SQLite calls a read that the device failed (EIO, ENXIO or ERANGE) corruption. What the files
-    /// themselves remember tells the two apart: a disk that is out of reach for a moment must cost nobody the store.
+    /// Inside a statement SQLite reports a read that the device failed (EIO, ENXIO or ERANGE) as corruption. The
+    /// error codes that the files keep distinguish the two: a disk that is out of reach for a moment must not cost
+    /// the store.
     init(of handle: OpaquePointer, _ code: Int32, sql: String?) {
         let extended = sqlite3_extended_errcode(handle)
         var reported = Code(rawValue: extended & 0xff == code & 0xff ? extended : code)
         var message = String(cString: sqlite3_errmsg(handle))
-        // SQLite notes it with these two alone, and never forgets it: with any other it is that of an older failure.
+        // SQLite stores it with these two alone, and never resets it: with any other code it is that of an older
+        // failure.
         let hasSystemCode = reported.primary == .inputOutput || reported.primary == .cannotOpen
         var systemCode = hasSystemCode ? sqlite3_system_errno(handle) : 0
         switch reported.primary {
         case .corrupt, .notADatabase, .inputOutput:
-            // Taken, even where it is not needed: left there, it would excuse real damage that is found later.
+            // Taken even if it is not needed: left there, it would excuse real damage that is found later.
             let taken = [larder_take_main_errno(handle), larder_take_log_errno(handle)]
             guard reported.primary != .inputOutput else { break }
             guard let failure = taken.first(where: Self.deviceFailures.contains) else { break }

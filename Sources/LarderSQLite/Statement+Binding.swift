@@ -15,7 +15,7 @@ extension Statement {
         try check(sqlite3_bind_null(handle, index))
     }
 
-    /// Binds a copy of `text`, whole: a NUL inside is a character like others.
+    /// Binds a copy of the whole `text`: a NUL inside is a character like any other.
     package func bind(_ text: String, at index: Int32) throws(SQLiteError) {
         var text = text
         try check(text.withUTF8 { bindCopy(text: UnsafeRawBufferPointer($0), at: index) })
@@ -41,13 +41,13 @@ extension Statement {
         larder_bind_text_copy(handle, index, base(bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count))
     }
 
-    /// Binds a copy of `bytes`; none are an empty blob, not NULL.
+    /// Binds a copy of `bytes`; an empty array is an empty blob, not NULL.
     package func bind(_ bytes: [UInt8], at index: Int32) throws(SQLiteError) {
         let code = bytes.withUnsafeBytes { larder_bind_blob_copy(handle, index, base($0), UInt64($0.count)) }
         try check(code)
     }
 
-    /// Binds `text` where it lies while `body` runs; afterwards the statement is reset and the parameter NULL.
+    /// Binds `text` in place while `body` runs; afterwards the statement is reset and the parameter NULL.
     @inlinable
     package func binding<R>(
         text: String, at index: Int32, _ body: (borrowing Statement) throws(SQLiteError) -> R
@@ -63,7 +63,7 @@ extension Statement {
         return try result.get()
     }
 
-    /// Binds the blob `bytes` where it lies while `body` runs; afterwards the statement is reset and the parameter NULL.
+    /// Binds the blob `bytes` in place while `body` runs; afterwards the statement is reset and the parameter NULL.
     @inlinable
     package func binding<R>(
         blob bytes: UnsafeRawBufferPointer, at index: Int32, _ body: (borrowing Statement) throws(SQLiteError) -> R
@@ -84,16 +84,16 @@ extension Statement {
         try check(larder_bind_blob_static(handle, index, base(blob), UInt64(blob.count)))
     }
 
-    /// Lets go of memory before its owner may.
+    /// Releases lent memory before its owner may free it.
     @usableFromInline
     func takeBack(_ index: Int32) {
         sqlite3_reset(handle)
         sqlite3_bind_null(handle, index)
     }
 
-    /// Where `bytes` begin, never nil: SQLite takes a nil pointer for NULL, however long the value.
+    /// Returns the start of `bytes`, never nil: SQLite takes a nil pointer for NULL, whatever the length.
     ///
-    /// Of none it reads none, wherever they are.
+    /// Of an empty buffer it reads no byte, whatever its address.
     private func base(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer {
         bytes.baseAddress ?? UnsafeRawPointer(handle)
     }

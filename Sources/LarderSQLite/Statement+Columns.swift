@@ -26,7 +26,7 @@ extension Statement {
         sqlite3_column_double(handle, column)
     }
 
-    /// The text, a NUL inside included; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the text, including a NUL inside; bytes that are not UTF-8 become U+FFFD.
     package func text(_ column: Int32) -> String {
         guard let start = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
@@ -47,7 +47,7 @@ extension Statement {
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
     }
 
-    /// The length of a blob or a text, 0 for NULL.
+    /// Returns the length of a blob or a text, 0 for NULL.
     package func byteCount(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
 
     package func bytes(_ column: Int32) -> [UInt8] {

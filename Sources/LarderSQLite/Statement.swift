@@ -2,8 +2,8 @@ internal import LarderCSQLite
 
 /// A prepared statement, lent to a closure.
 ///
-/// It can be neither copied nor kept, and is reset, its bindings with it, when the closure ends: it never stays on a
-/// row, and no blob stays bound. Parameters and columns count from 1 and from 0, as SQLite counts them.
+/// It can be neither copied nor kept. It and its bindings are reset when the closure ends: it never stays on a row, and
+/// no blob stays bound. Parameters count from 1 and columns from 0, as in SQLite.
 @usableFromInline
 package struct Statement: ~Copyable {
     let handle: OpaquePointer
@@ -24,7 +24,7 @@ package struct Statement: ~Copyable {
         }
     }
 
-    /// Runs to the end, for statements without rows that anyone wants.
+    /// Runs to the end, for statements whose rows are not needed.
     package func run() throws(SQLiteError) {
         while try step() {}
     }
@@ -50,7 +50,7 @@ package struct Statement: ~Copyable {
     }
 }
 
-/// What is generic here is compiled where it is called, so that it is specialised there.
+/// Generic methods are compiled where they are called, so that they are specialised there.
 extension Connection {
     /// Lends the prepared form of `sql` to `body`, and resets it afterwards.
     @inlinable
@@ -73,7 +73,7 @@ extension Connection {
         return Statement(handle: try prepared(sql), database: handle)
     }
 
-    /// Runs `sql` once, with whatever `bind` gives it.
+    /// Runs `sql` once, with the parameters that `bind` sets.
     package mutating func run(
         _ sql: SQL, _ bind: (borrowing Statement) throws(SQLiteError) -> Void = { _ in }
     ) throws(SQLiteError) {

@@ -1,23 +1,23 @@
 internal import LarderCSQLite
 
-/// The lock of a writer on a file that may be no database any more.
+/// The lock of a writer on a file that may no longer be a database.
 ///
-/// No statement runs on the connection behind it, so no byte of the file is interpreted.
+/// No statement runs on its connection, so no byte of the file is interpreted.
 package struct WritingLock: ~Copyable {
     private let connection: Connection
     private var isLocked = false
 
-    /// Opens the file of a database, to be locked.
+    /// Opens the file of a database that is to be locked.
     package init(path: String) throws(SQLiteError) {
         let opened = try Connection.open(.file(path))
-        // SQLite opens for reading what it may not write.
+        // If SQLite may not write the file, it opens it for reading.
         if opened.isReadOnly() {
             throw SQLiteError(code: .readOnly, message: "the file could be opened only for reading")
         }
         connection = opened
     }
 
-    /// Keeps every other connection from writing to a database in the mode of the log, until this value ends.
+    /// Keeps every other connection from writing to a database in log mode, until this value is released.
     ///
     /// - Returns: False if another connection is writing.
     package mutating func lock() throws(SQLiteError) -> Bool {

@@ -1,25 +1,25 @@
-/// How much of a cache is kept in memory.
+/// The limits of a cache's memory tier.
 public struct MemoryLimits: Hashable, Sendable {
-    /// How many entries; nil for any number.
+    /// The maximum number of entries; nil means no limit.
     ///
-    /// Being at the limit is allowed.
+    /// Exactly this number is allowed.
     public var countLimit: Int?
 
-    /// What their costs may come to; nil for any cost.
+    /// The maximum total cost of the entries; nil means no limit.
     ///
-    /// A cost is the size of the payload where none was given.
+    /// If a write gives no cost, the cost is the size of the payload.
     public var costLimit: Int?
 
-    /// The maximum number of bytes of memory that they take; nil for any.
+    /// The maximum number of bytes of memory that the entries take; nil means no limit.
     ///
-    /// An entry takes its key, its value, and its place in the table. The size of the payload stands for the value,
+    /// An entry takes its key, its value, and its place in the table. The size of the payload counts for the value,
     /// whatever its cost is; see ``MemoryTier/totalBytes``.
     public var byteLimit: Int?
 
-    /// The byte limit where none is given: 32 MiB.
+    /// The default byte limit: 32 MiB.
     public static let defaultByteLimit = 32 << 20
 
-    /// Creates limits of a number, a cost and a number of bytes; 32 MiB of bytes by default.
+    /// Creates limits; by default there is only a byte limit of 32 MiB.
     public init(
         countLimit: Int? = nil, costLimit: Int? = nil, byteLimit: Int? = MemoryLimits.defaultByteLimit
     ) {
@@ -28,14 +28,14 @@ public struct MemoryLimits: Hashable, Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// Nothing is kept in memory; every read asks the disk.
+    /// Limits that keep no entry in memory; every read asks the disk.
     public static let disabled = MemoryLimits(countLimit: 0, costLimit: 0, byteLimit: 0)
 
     var effectiveCount: Int { max(0, countLimit ?? .max) }
     var effectiveCost: Int { max(0, costLimit ?? .max) }
     var effectiveBytes: Int { max(0, byteLimit ?? .max) }
 
-    /// The same, with 0 for a negative number, which counts as that.
+    /// The limits with 0 instead of each negative number.
     var counted: MemoryLimits {
         MemoryLimits(
             countLimit: countLimit.map { max(0, $0) }, costLimit: costLimit.map { max(0, $0) },
@@ -43,19 +43,19 @@ public struct MemoryLimits: Hashable, Sendable {
     }
 }
 
-/// How much of a cache is kept on disk.
+/// The limits of a cache's disk tier.
 ///
-/// Negative numbers are refused: taken for nothing they would empty it.
+/// Opening a cache with a negative number throws.
 public struct DiskLimits: Hashable, Sendable {
-    /// How many entries; nil for any number.
+    /// The maximum number of entries; nil means no limit.
     ///
-    /// Being at the limit is allowed.
+    /// Exactly this number is allowed.
     public var countLimit: Int?
 
-    /// How many bytes payloads and extended data may come to; nil for any.
+    /// The maximum number of bytes of all payloads and extended data; nil means no limit.
     public var sizeLimit: Int64?
 
-    /// Limits of a number and a size; none by default.
+    /// Creates limits; by default there are none.
     public init(countLimit: Int? = nil, sizeLimit: Int64? = nil) {
         self.countLimit = countLimit
         self.sizeLimit = sizeLimit
@@ -74,77 +74,77 @@ public struct DiskLimits: Hashable, Sendable {
 
 /// The treatment of a stored value that does not decode.
 public enum UndecodablePolicy: Hashable, Sendable {
-    /// Its entry is deleted in the background.
+    /// The entry is deleted in the background.
     case drop
-    /// Its entry stays on disk.
+    /// The entry stays on disk.
     case keep
 }
 
-/// What a write does when the disk is full.
+/// The behavior of a write when the disk is full.
 public enum FullDiskPolicy: Hashable, Sendable {
-    /// Makes room: expired entries are evicted, then the least recently used, before the write fails.
+    /// The write makes room: expired entries are evicted, then the least recently used, before the write fails.
     ///
     /// If the write fails after that, the evicted entries stay deleted.
     case evict
-    /// Fails with ``CacheError/Code/storageFull``.
+    /// The write fails with ``CacheError/Code/storageFull``.
     case fail
 }
 
-/// How a cache works; the defaults are meant for most.
+/// The options of a cache; the defaults are meant for most caches.
 public struct CacheOptions: Sendable {
-    /// How much is kept in memory.
+    /// The limits of the memory tier.
     ///
-    /// It belongs to the cache: the latest open sets it.
+    /// The limits belong to the cache: the latest open sets them.
     public var memory: MemoryLimits
 
-    /// How much is kept on disk.
+    /// The limits of the disk tier.
     ///
-    /// It belongs to the cache: the latest open sets it.
+    /// The limits belong to the cache: the latest open sets them.
     public var disk: DiskLimits
 
-    /// How many bytes a payload may have to be kept in its row; a larger one becomes a file of its own.
+    /// The maximum number of bytes of a payload that is kept in its row; a larger one is stored in a value file.
     ///
-    /// 0 puts every value that is not empty into a file, `.max` none. The default is where reading a file becomes as fast
-    /// as reading a row, see *Design decisions*.
+    /// 0 stores every value that is not empty in a file, `.max` none. At the default, reading a file is as fast as
+    /// reading a row, see *Design decisions*.
     public var inlineLimit: Int
 
-    /// How exactly the moment of the last access is stored; nil leaves the choice to the library.
+    /// The precision with which the time of the last access is stored; nil leaves the choice to the library.
     ///
-    /// An access within the grain of the stored moment writes nothing. The default is a sixteenth of a sliding age, else an
-    /// hour if the cache or the store has a limit on disk, else a day. With `.zero` every access is stored. It belongs
-    /// to the handle; for values that memory serves the latest open sets it.
+    /// An access within the grain of the stored time writes nothing. The default is a sixteenth of a sliding age,
+    /// else an hour if the cache or the store has a limit on disk, else a day. With `.zero` every access is stored.
+    /// The grain belongs to the handle. For values that memory serves, the latest open sets it.
     public var accessGrain: Duration?
 
     /// The treatment of a stored value that does not decode.
     public var undecodable: UndecodablePolicy
 
-    /// What a write does when the disk is full.
+    /// The behavior of a write when the disk is full.
     ///
-    /// The default is ``FullDiskPolicy/evict``: entries of the same cache are evicted. A pinned entry stays until it has
-    /// expired. `update` and transactions evict nothing. The option belongs to the handle.
+    /// The default is ``FullDiskPolicy/evict``: entries of the same cache are evicted. A pinned entry stays until it
+    /// has expired. `update` and transactions evict nothing. The option belongs to the handle.
     public var onFullDisk: FullDiskPolicy
 
-    /// Whether memory is given back when the system runs short of it.
+    /// A Boolean value that indicates whether the cache releases memory when the system runs short of it.
     public var clearsOnMemoryPressure: Bool
 
-    /// The time for which sweeps leave an entry that has expired, so that it can still serve as a stale value.
+    /// The time for which sweeps keep an expired entry, so that it can still serve as a stale value.
     public var keepsExpired: Duration
 
-    /// Whether memory is given back when the app goes into the background.
+    /// A Boolean value that indicates whether the cache releases memory when the app goes into the background.
     ///
-    /// Systems without such a moment, Linux and macOS among them, never do.
+    /// On systems without a background state, such as Linux and macOS, this has no effect.
     public var clearsInBackground: Bool
 
-    /// Suggests the readable part of the name of a key's file, given the key as text.
+    /// A closure that suggests the readable part of the name of a key's value file, given the key as text.
     ///
-    /// The key is its text, its digits, or the hexadecimal digits of its encoding. The result is cleaned; its extension
-    /// becomes that of the file. Empty means a name of our own alone.
+    /// The text of a key is the key itself, its digits, or the hexadecimal digits of its encoding. The result is
+    /// cleaned. Its extension becomes that of the file. If the result is empty, the library chooses the whole name.
     public var fileName: (@Sendable (String) -> String)?
 
-    /// The payloads up to this size are kept in their rows if nothing else is said: 32 KiB.
+    /// The default inline limit: 32 KiB.
     public static let defaultInlineLimit = 32 << 10
 
-    /// Options, each with its default.
+    /// Creates options, each with its default.
     public init(
         memory: MemoryLimits = MemoryLimits(), disk: DiskLimits = DiskLimits(),
         accessGrain: Duration? = nil, inlineLimit: Int = CacheOptions.defaultInlineLimit,

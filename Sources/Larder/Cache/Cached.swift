@@ -4,21 +4,21 @@
 /// @Cached("theme", in: settings) var theme = "light"
 /// ```
 ///
-/// Reading gives the value of the key, and the default while there is none; writing stores it. A read that fails gives
-/// the default, and a value that cannot be written is not stored. A failure is reported as that of the cache's
-/// subscript is.
+/// Reading returns the value of the key, or the default if there is none; writing stores a value. If a read fails, it
+/// returns the default. A value that cannot be written is not stored. A failure is reported like one of the cache's
+/// subscript.
 ///
-/// The cache has to be there when the property is made: the line above is for a local property; a static or global
-/// one has to be isolated, to `@MainActor` for instance, as Swift 6 demands. For a cache that a type is given, declare
-/// `@Cached<String, String> var theme: String`, and set `_theme = Cached(wrappedValue: "light", "theme", in: settings)` in
-/// `init`.
+/// The cache must exist when the property is created: the line above is for a local property. A static or global
+/// property must be isolated, for example to `@MainActor`, as Swift 6 requires. If a type receives its cache, declare
+/// `@Cached<String, String> var theme: String`, and set
+/// `_theme = Cached(wrappedValue: "light", "theme", in: settings)` in `init`.
 @propertyWrapper
 public struct Cached<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     private let defaultValue: Value
     private let key: Key
     private let cache: Cache<Key, Value>
 
-    /// A property that is kept under a key.
+    /// Creates a property whose value is kept under a key.
     ///
     /// - Parameters:
     ///   - wrappedValue: The default, which is not stored.
@@ -39,7 +39,7 @@ public struct Cached<Key: Codable & Hashable & Sendable, Value: Sendable>: Senda
     /// The wrapper itself, for ``reset()``.
     public var projectedValue: Cached { self }
 
-    /// Removes what is stored: the property has its default again.
+    /// Deletes the stored value: the property has its default again.
     public func reset() {
         cache[key] = nil
     }

@@ -1,19 +1,19 @@
 public import Foundation
 
-/// What a store knows of one of its caches.
+/// Information about one cache of a store.
 public struct CacheInfo: Hashable, Sendable {
-    /// Its name.
+    /// The name of the cache.
     public let name: String
 
-    /// The version under which its entries were written.
+    /// The version under which the entries were written.
     public let version: CacheVersion
 
-    /// How many entries are served now, by the maximum age that was declared last.
+    /// The number of entries that have not expired, by the maximum age that was declared last.
     public let count: Int
 
-    /// Payload and extended data of its entries, in bytes.
+    /// The number of bytes of the payloads and extended data of the entries.
     public let sizeOnDisk: Int64
 
-    /// When it was opened last.
+    /// The time at which the cache was opened last.
     public let openedAt: Date
 }

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The bytes of the process that an entry in memory takes.
 ///
-/// This is the only place that knows. An entry takes its share of the table, and the bytes that its key and its value
+/// Only this type knows these numbers. An entry takes its share of the table, and the bytes that its key and its value
 /// have outside of the table. The constants are those of Swift's objects and of the allocator on 64-bit systems. They
 /// are measured by the benchmark `memory-bound`.
 @usableFromInline
@@ -13,7 +13,7 @@ package enum EntryBytes {
     /// The objects of a `Data` whose bytes are not inline: the storage and its buffer.
     @inlinable static var ofStorage: Int { 112 }
 
-    /// The bytes of each array by index that stands next to a table: the costs, the units, the starts of ages.
+    /// The bytes of an entry in each array next to a table: the costs, the units, the starts of ages.
     @inlinable static var ofCost: Int { MemoryLayout<Int>.stride }
     @inlinable static var ofUnits: Int { MemoryLayout<UInt32>.stride }
     @inlinable static var ofStart: Int { MemoryLayout<Int64>.stride }
@@ -35,7 +35,8 @@ package enum EntryBytes {
 
     /// The bytes that a key has outside of the table.
     ///
-    /// - Parameter encodedCount: The size of the encoding, which stands for keys of other types than `String` and `Data`.
+    /// - Parameter encodedCount: The size of the encoding, which stands for keys of other types than `String` and
+    ///   `Data`.
     @inlinable @inline(__always)
     package static func ofKey<Key: Hashable>(_ key: Key, encodedCount: @autoclosure () -> Int) -> Int {
         if _isPOD(Key.self) { return 0 }
@@ -46,8 +47,8 @@ package enum EntryBytes {
 
     /// The bytes that a value has outside of the table, by the size of its encoding.
     ///
-    /// The encoding stands for the value: nobody can ask a value how much it holds. A value without references is inline
-    /// as a whole.
+    /// The encoding stands for the value, because a value does not report its size. A value without references is
+    /// inline as a whole.
     @inlinable @inline(__always)
     package static func ofValue<Value>(_ type: Value.Type, encodedCount: Int) -> Int {
         if _isPOD(Value.self) { return 0 }
@@ -65,8 +66,8 @@ package enum EntryBytes {
     @inlinable
     package static func ofData(_ count: Int) -> Int { count <= 14 ? 0 : count + ofStorage }
 
-    /// The bytes of a value of any other type: its encoding, an object, and two thirds of one for each further text, array
-    /// or `Data` that fits into its inline size and into its encoding.
+    /// The bytes of a value of any other type: its encoding, an object, and two thirds of one for each further text,
+    /// array or `Data` that fits into its inline size and into its encoding.
     @inlinable
     package static func ofObjects(inlineSize: Int, encodedCount: Int) -> Int {
         let parts = min(max(1, inlineSize / 16) - 1, encodedCount / 16)

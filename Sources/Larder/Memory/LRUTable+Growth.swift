@@ -1,21 +1,22 @@
-/// How a table gets larger; the invariants are those of `LRUTable.swift`.
+/// The growth of a table; the invariants are those of `LRUTable.swift`.
 ///
-/// Safety: New arrays are as large as the new number of nodes or slots, what is in use is moved into them once, and
-/// the old ones are freed here. The owner's lock is held, so nothing else reads either.
+/// Safety: New arrays are as large as the new number of nodes or slots, used elements are moved into them once, and
+/// the old ones are freed here. The owner's lock is held, so no other code reads either.
 extension LRUTable {
-    /// How far an integer key may stand behind its home, and how long its cluster may be from there, before the table
-    /// takes it for an attack.
+    /// The maximum distance of an integer key from its home, and the length of its cluster from there, before the
+    /// table assumes an attack.
     ///
-    /// At the load of 4/7 a key stands k slots behind its home with a probability of about e to the -1.03 k, so one
-    /// behind 40 is met once in 10^18 insertions; clusters thin out by 0.877 a slot, so one of 320 once in 10^18 too.
+    /// At the load of 4/7 a key is k slots after its home with a probability of about e to the -1.03 k: more than 40
+    /// occurs once in 10^18 insertions. Clusters thin out by 0.877 a slot, so one of 320 also occurs once in 10^18.
     @inlinable static var boundOfDisplacement: Int { 40 }
     @inlinable static var boundOfCluster: Int { 320 }
 
-    /// The slots for so many nodes: a load of at most 4/7, which makes 38 bytes for an entry of two integers.
+    /// Returns the number of slots for so many nodes: a load of at most 4/7, which is 38 bytes for an entry of two
+    /// integers.
     @inlinable
     static func slotCount(forNodes nodes: UInt32) -> UInt64 { UInt64(nodes) * 7 / 4 }
 
-    /// What stands behind the last home: as much as the bound lets a cluster run over, and the empty slot at the end.
+    /// The slots after the last home: as many as the bound lets a cluster exceed it, and the empty slot at the end.
     @inlinable
     static func margin(forNodes nodes: UInt32) -> Int { min(Int(nodes), boundOfCluster) + 2 }
 
@@ -26,7 +27,7 @@ extension LRUTable {
             && (position &- home > Self.boundOfDisplacement || end &- home > Self.boundOfCluster)
     }
 
-    /// Turns to `Hasher` where integers can still be hashed otherwise; else lengthens the margin.
+    /// Switches integer keys to `Hasher` if that was not done yet, or else lengthens the margin.
     @inlinable
     mutating func makeRoom() {
         if Self.keysAreIntegers && !isFlooded {
@@ -37,7 +38,7 @@ extension LRUTable {
         }
     }
 
-    /// Doubles the room, but not beyond the limit, unless the limit is so near that it would be met again at once.
+    /// Doubles the capacity up to the limit, and adds at least a sixteenth, so that the next growth is not near.
     @inlinable
     mutating func grow(limit: Int) {
         let entries = Int(nodeCapacity) - 1
@@ -68,7 +69,7 @@ extension LRUTable {
         return new
     }
 
-    /// Lays the slots out again, in one pass: they are in order already.
+    /// Copies the slots into the new array in one iteration; they are in order already.
     @inlinable
     mutating func layOut(
         _ old: UnsafeMutablePointer<UInt64>, _ oldEnd: Int, slotCount newCount: UInt64, margin: Int
@@ -78,12 +79,12 @@ extension LRUTable {
         slots = TableMemory.allocate(slotEnd)
         var next = 0
         for position in 0..<oldEnd {
-            // Half of the slots are empty, at random: written as if they were not, and not counted, there is no branch
-            // to mispredict.
+            // Half of the slots are empty, at random: they are written as if they were not, but not counted, which
+            // avoids a branch that would be mispredicted.
             let slot = old[position]
             let place = slot == 0 ? next : max(next, home(of: slot >> 32))
             if place >= slotEnd - 1 {
-                // Only keys with equal hashes get here: begin again with more room behind.
+                // Only keys with equal hashes get here: begin again with more slots at the end.
                 TableMemory.free(slots, slotEnd)
                 layOut(old, oldEnd, slotCount: newCount, margin: margin * 2)
                 return

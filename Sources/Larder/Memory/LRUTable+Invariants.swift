@@ -1,10 +1,10 @@
 extension LRUTable {
-    /// How many slots finding this key looks at; what a flood would raise.
+    /// Returns the number of slots that finding this key looks at, which an attack would raise.
     package func probeCount(_ key: Key, hash: UInt64) -> Int {
         locate(key, hash: hash).position - home(of: Self.tag(of: settled(hash, of: key))) + 1
     }
 
-    /// Traps with a sentence if the table is not in order; release builds drop it.
+    /// Traps with a message if an invariant does not hold; release builds omit the check.
     ///
     /// - Complexity: O(n)
     package func checkInvariants() {

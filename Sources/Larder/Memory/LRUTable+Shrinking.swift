@@ -1,14 +1,15 @@
-/// How a table gets smaller; the invariants are those of `LRUTable.swift`.
+/// The shrinking of a table; the invariants are those of `LRUTable.swift`.
 extension LRUTable {
     /// A Boolean value that indicates whether the next new key makes the table larger.
     @inlinable @inline(__always)
     var isFull: Bool { freeHead == 0 && highWater == nodeCapacity }
 
-    /// Makes the table smaller, with room for so many entries, or for all entries if those are more.
+    /// Shrinks the table to the capacity for so many entries, or for all entries if those are more.
     ///
-    /// Entries behind the new end move to free places before it. Indices change, so no walk may be under way.
+    /// Entries after the new end move to free places before it. Indices change, so no iteration may be running.
     ///
-    /// - Returns: The old index of each entry by its new one; the index itself for those that stay, and for free places.
+    /// - Returns: The old index of each entry by its new one; the same index for entries that stay, and for free
+    ///   places.
     /// - Complexity: O(n)
     @usableFromInline
     package mutating func shrink(to entries: Int) -> [UInt32] {

@@ -1,22 +1,22 @@
-/// A walk over a table in the order of its start, while others go on writing.
+/// An iteration over a table in the order of its start, while other threads go on writing.
 ///
-/// The order is copied at the start, four bytes an entry. From then on the table only notes, one byte an entry, which
-/// entries were removed or replaced. Without a walk all of this costs one comparison.
+/// The order is copied at the start, four bytes an entry. From then on the table only records, one byte an entry, which
+/// entries were removed or replaced. Without an iteration all of this costs one comparison.
 extension LRUTable {
     @usableFromInline struct Walk {
         let identifier: UInt64
-        /// What has happened to each entry by its index.
+        /// The changes of each entry by its index.
         var changes: [UInt8]
     }
 
-    /// Removed since the start of the walk.
+    /// The entry was removed since the start of the iteration.
     @inlinable static var removed: UInt8 { 1 }
-    /// Replaced since the value was fetched last.
+    /// The entry was replaced since its value was fetched last.
     @inlinable static var replaced: UInt8 { 2 }
 
-    /// Begins a walk.
+    /// Begins an iteration.
     ///
-    /// - Returns: A number for it, and the indices of the entries, least recently used first.
+    /// - Returns: The iteration's number, and the indices of the entries, least recently used first.
     /// - Complexity: O(n), as ``order``.
     package mutating func beginWalk() -> (identifier: UInt64, order: [UInt32]) {
         lastWalk += 1
@@ -24,12 +24,12 @@ extension LRUTable {
         return (lastWalk, order)
     }
 
-    /// Whether an entry of a walk's order is still the one it was, replaced or not.
+    /// Returns whether an entry of an iteration's order was not removed since; it may have been replaced.
     package func isThere(_ index: UInt32, in identifier: UInt64) -> Bool {
         changes(of: index, in: identifier) & Self.removed == 0
     }
 
-    /// Begins to watch whether these entries are replaced.
+    /// Begins to record whether these entries are replaced.
     package mutating func watch(_ indices: some Sequence<UInt32>, in identifier: UInt64) {
         guard let walk = walks.firstIndex(where: { $0.identifier == identifier }) else { return }
         for index in indices where Int(index) < walks[walk].changes.count {
@@ -37,12 +37,12 @@ extension LRUTable {
         }
     }
 
-    /// Whether an entry was neither removed nor replaced since it was watched.
+    /// Returns whether an entry was neither removed nor replaced since it was watched.
     package func isUntouched(_ index: UInt32, in identifier: UInt64) -> Bool {
         changes(of: index, in: identifier) == 0
     }
 
-    /// What has happened to an entry; everything after a walk has ended, or everything was removed at once.
+    /// Returns the changes of an entry; all flags if the iteration has ended, or if all entries were removed at once.
     private func changes(of index: UInt32, in identifier: UInt64) -> UInt8 {
         guard let walk = walks.first(where: { $0.identifier == identifier }), Int(index) < walk.changes.count else {
             return .max
@@ -50,12 +50,12 @@ extension LRUTable {
         return walk.changes[Int(index)]
     }
 
-    /// Ends a walk; harmless if it ended before.
+    /// Ends an iteration; has no effect if it has ended before.
     package mutating func endWalk(_ identifier: UInt64) {
         walks.removeAll { $0.identifier == identifier }
     }
 
-    /// Takes the walks over from a table that was emptied by putting this one in its place.
+    /// Takes the iterations over from a table that was emptied by putting this one in its place.
     package mutating func adoptWalks(of emptied: inout LRUTable) {
         walks = emptied.walks.map { Walk(identifier: $0.identifier, changes: []) }
         lastWalk = emptied.lastWalk

@@ -1,20 +1,20 @@
-/// What changes the table.
+/// The methods that change the table.
 extension LRUTable {
     /// Makes an entry the most recently used.
     @inlinable @inline(__always)
     package mutating func promote(_ index: UInt32) { log.touch(index) }
 
-    /// Makes an entry the most recently used, at a moment.
+    /// Makes an entry the most recently used, with the given access stamp.
     @inlinable @inline(__always)
     package mutating func promote(_ index: UInt32, _ stamp: AccessStamp) { log.touch(index, stamp) }
 
-    /// When an entry was accessed last, in a table that keeps that.
+    /// Returns the time of an entry's last access, in a table that keeps stamps.
     func stamp(of index: UInt32) -> AccessStamp { log.stamp(of: index) }
 
-    /// Changes when an entry was accessed last, and not its place in the order.
+    /// Changes the time of an entry's last access, without changing its place in the order.
     mutating func setStamp(_ stamp: AccessStamp, of index: UInt32) { log.setStamp(stamp, of: index) }
 
-    /// Puts another value in an entry's place, and gives back the old one, to be released outside the lock.
+    /// Replaces the value of an entry, and returns the old one, to be released outside the lock.
     @inlinable @inline(__always)
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
         if !walks.isEmpty { note(Self.replaced, of: index) }
@@ -22,9 +22,9 @@ extension LRUTable {
         return value
     }
 
-    /// Lets the owner change a value where it lies.
+    /// Lets the owner change a value in place.
     ///
-    /// The closure runs under the owner's lock, so no user code may.
+    /// The closure runs under the owner's lock, so it must not run user code.
     @inlinable
     package mutating func withValue<R>(at index: UInt32, _ body: (inout Value) -> R) -> R {
         body(&nodes[Int(index)].value)
@@ -32,7 +32,7 @@ extension LRUTable {
 
     /// Adds a key that ``locate(_:hash:)`` did not find just now, as the most recently used.
     ///
-    /// - Parameter limit: How many entries the owner will ever keep; the table grows no further than that.
+    /// - Parameter limit: The maximum number of entries of the owner; the table grows no further than that.
     @inlinable @inline(__always)
     package mutating func insert(
         _ key: Key, _ value: consuming Value, hash: UInt64, at place: Place, limit: Int
@@ -57,8 +57,8 @@ extension LRUTable {
         return index
     }
 
-    /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and gives
-    /// back what that held.
+    /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and
+    /// returns the old node.
     @inlinable @inline(__always)
     package mutating func replaceLeastRecent(
         with key: Key, _ value: consuming Value, hash: UInt64, at place: Place
@@ -69,7 +69,7 @@ extension LRUTable {
         var position = place.position
         let closed = self.position(of: index)
         let end = closeSlot(at: closed)
-        // What changed behind the new key's place, or before its home, leaves its place where it is.
+        // Changes after the new key's place, or before its home, do not move its place.
         if closed < position && end >= home(of: tag) { position = locate(key, hash: hash).position }
         var oldKey = key
         swap(&nodes[Int(index)].key, &oldKey)
@@ -79,13 +79,13 @@ extension LRUTable {
         return (oldKey, value)
     }
 
-    /// Takes an entry out, and gives back what it held, to be released outside the lock.
+    /// Removes an entry, and returns its node, to be released outside the lock.
     @inlinable
     package mutating func remove(_ index: UInt32) -> Node {
         remove(Place(index: index, position: position(of: index)))
     }
 
-    /// Takes an entry out that ``locate(_:hash:)`` found just now.
+    /// Removes an entry that ``locate(_:hash:)`` found just now.
     @inlinable
     package mutating func remove(_ place: Place) -> Node {
         let index = place.index
@@ -98,7 +98,7 @@ extension LRUTable {
         return (nodes + Int(index)).move()
     }
 
-    /// Puts an entry's slot at a position, and moves those that stand there, without a gap, one on.
+    /// Puts an entry's slot at a position, and moves the following slots, up to the next empty one, one on.
     @inlinable @inline(__always)
     mutating func openSlot(at position: Int, for index: UInt32, tag: UInt64) {
         if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
@@ -111,11 +111,11 @@ extension LRUTable {
             carried = next
             end &+= 1
         }
-        // The last slot ends every walk, so this loop too; if it was filled now, there is no room any more.
+        // The last slot ends every search, so this loop too; if it was filled now, there are no slots left.
         if isCrowded(home: home(of: tag), position: position, end: end) { makeRoom() }
     }
 
-    /// Moves the slots behind one back over it, as far as they stand behind their homes.
+    /// Moves the slots after a removed one back over it, as far as they are after their homes.
     ///
     /// - Returns: The last slot that changed.
     @inlinable @inline(__always)

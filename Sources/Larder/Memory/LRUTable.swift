@@ -1,19 +1,20 @@
-/// The table behind every in-memory cache: hashed slots, nodes in one array, and the order of use in an ``AccessLog``.
+/// The table of every in-memory cache: hashed slots, nodes in one array, and the order of use in an ``AccessLog``.
 ///
-/// The unsafe code of the library's memory side is here, in the `+` files, in `AccessLog` and in `TableMemory`.
-/// The table knows neither costs, ages nor locks. Its owner holds the lock, and keeps what belongs to an entry in `Value`
+/// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessLog` and in `TableMemory`. The
+/// table knows neither costs, ages nor locks. Its owner holds the lock, and keeps an entry's other data in `Value`
 /// or in arrays by the entry's index.
 ///
 /// **Nodes** lie in one allocation. Their 32-bit indices stay good until the entry is removed or the table emptied,
 /// growth included. Index 0 is no entry.
 ///
-/// **Slots** are 8 bytes: a tag (the upper half of the hash, last bit set) above the index of the node, 0 if empty.
-/// A tag's home is its share of the slots, and slots are in falling order of tags without wrapping around. So a miss
-/// stops where a hit would, growth is one pass that hashes nothing, and the last slot, always empty, ends every search.
+/// **Slots** are 8 bytes: a tag (the upper half of the hash, last bit set) above the index of the node, 0 if empty. A
+/// tag's home is its share of the slots, and slots are in falling order of tags without wrapping around. So a miss
+/// stops where a hit would, growth is one iteration that hashes nothing, and the last slot, always empty, ends every
+/// search.
 ///
 /// Safety: between two calls these hold, and `LRUTable+Invariants.swift` checks them.
 /// 1. The nodes in the log, and only these, hold an initialized key and value. There are `count` of them.
-/// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position a free one has
+/// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position, a free one has
 ///    `freeMark` and the next free index.
 /// 3. Each entry has exactly one slot, at or after the home of its tag, with no empty slot between.
 /// 4. `slots[slotEnd - 1]` is 0.
@@ -30,9 +31,9 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         }
     }
 
-    /// Where a key is, or would be put.
+    /// The place where a key is, or would be put.
     @usableFromInline package struct Place: Sendable {
-        /// The entry's index, or 0 where there is none.
+        /// The entry's index, or 0 if there is none.
         @usableFromInline package var index: UInt32
         @usableFromInline var position: Int
 
@@ -54,7 +55,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline var highWater: UInt32
     @usableFromInline var freeHead: UInt32
     @usableFromInline package var count: Int
-    /// Whether integer keys met each other too often, and go through `Hasher` since.
+    /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
     @usableFromInline package var isFlooded: Bool
     @usableFromInline var walks: [Walk] = []
     var lastWalk: UInt64 = 0
@@ -98,11 +99,11 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     }
 }
 
-// What is handed over on release crosses the lock.
+// Nodes that are released outside the lock leave its isolation.
 extension LRUTable.Node: Sendable where Key: Sendable, Value: Sendable {}
 
-// Safety: a table cannot be copied, and nothing outside it knows its memory, so whoever has it has it alone. A Mutex does
-// not do: the owner already holds the table under its own, and a pointer is never Sendable by itself.
+// Safety: a table cannot be copied, and no code outside it knows its memory, so its holder is the only one. A Mutex is
+// no alternative: the owner already holds the table under its own, and a pointer is never Sendable.
 extension LRUTable: @unchecked Sendable where Key: Sendable, Value: Sendable {}
 
 // MARK: Reading
@@ -135,7 +136,7 @@ extension LRUTable {
         }
     }
 
-    /// The hash that counts: a flooded table hashes integers again, which is nobody's code but the standard library's.
+    /// Returns the effective hash: a flooded table hashes integers again, which runs only the standard library's code.
     @inlinable @inline(__always)
     func settled(_ hash: UInt64, of key: Key) -> UInt64 {
         if Self.keysAreIntegers && isFlooded { return seed.hashThroughHasher(key) }
@@ -167,10 +168,10 @@ extension LRUTable {
     @inlinable @inline(__always)
     package func value(at index: UInt32) -> Value { nodes[Int(index)].value }
 
-    /// One more than the greatest index in use; what stands beside the table by index must reach as far.
+    /// One more than the greatest index in use; arrays next to the table by index must be as long.
     @inlinable package var indexLimit: UInt32 { highWater }
 
-    /// Whether an index below ``indexLimit`` is an entry now.
+    /// Returns whether an index below ``indexLimit`` is an entry now.
     @inlinable @inline(__always)
     package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[Int(index)] < Self.freeMark }
 }

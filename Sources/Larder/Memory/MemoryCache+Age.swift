@@ -2,17 +2,17 @@ internal import Foundation
 internal import Synchronization
 
 extension MemoryCache {
-    /// The time to write down, from the caller's clock or the system's.
+    /// Returns the time to store, from the caller's clock or the system's.
     @usableFromInline
     func exactNow() -> Int64 {
         if let clock { return SystemClock.milliseconds(of: clock()) }
         return SystemClock.now()
     }
 
-    /// Reads a value whose age counts.
+    /// Returns a value whose age counts.
     @usableFromInline
     func agedValue(forKey key: Key, hash: UInt64) -> Value? {
-        // A sliding age begins anew at each read, and that moment has to be exact.
+        // A sliding age begins again at each read, and that moment has to be exact.
         let isCoarse = clock == nil && !rule.isSliding
         let now = isCoarse ? SystemClock.coarseNow() : exactNow()
         let found = state.withLock {
@@ -26,7 +26,7 @@ extension MemoryCacheState {
     @usableFromInline
     struct Found: Sendable {
         var value: Value?
-        /// What an expired entry held, released outside the lock.
+        /// The node of an expired entry, released outside the lock.
         var expired: Table.Node?
     }
 
@@ -39,7 +39,7 @@ extension MemoryCacheState {
         init() {}
     }
 
-    /// Reads a value, and removes it if it is over.
+    /// Returns a value, and removes its entry if that has expired.
     mutating func agedValue(
         forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64, isCoarse: Bool
     ) -> Found {
@@ -69,7 +69,7 @@ extension MemoryCacheState {
         return Found(value: table.value(at: place.index))
     }
 
-    /// Whether an entry is over.
+    /// Returns whether an entry has expired.
     @inlinable
     func isExpired(_ index: UInt32, rule: AgeRule, now: Int64) -> Bool {
         if rule.isUnlimited { return false }

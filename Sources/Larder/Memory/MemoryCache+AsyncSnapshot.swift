@@ -2,7 +2,7 @@ public import Foundation
 
 /// Saving and loading for tasks: neither blocks the caller's executor.
 extension MemoryCache where Key: Codable, Value: Codable {
-    /// Writes every entry into a file, which it replaces in one step.
+    /// Writes every entry into a file, which is replaced in one step.
     ///
     /// - Parameter url: The file.
     /// - Throws: `.encodingFailed`, `.storageUnavailable`, `.storageFull`.
@@ -14,9 +14,10 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - skipped: Gets a sentence about each entry that could not be read.
+    ///   - skipped: Called with a sentence about each entry that could not be read.
     /// - Returns: The number of entries that were loaded.
-    /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot; `.storageUnavailable`.
+    /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot;
+    ///   `.storageUnavailable`.
     @discardableResult
     public func load(
         from url: URL, skipped: (@Sendable (String) -> Void)? = nil

@@ -3,9 +3,9 @@ internal import Synchronization
 extension MemoryCache {
     /// Sets many values in one step: a reader sees all of them or none.
     ///
-    /// Of equal keys the last one counts. The values have the cost 0, as in the subscript.
+    /// If keys are equal, the last value counts. The values have the cost 0, as in the subscript.
     ///
-    /// - Complexity: O(n) under the lock. The sequence is walked and its keys are hashed before that.
+    /// - Complexity: O(n) under the lock. The sequence is iterated and its keys are hashed before that.
     public func setValues(_ values: some Sequence<(Key, Value)>) {
         set(values.map { (key: $0.0, value: $0.1, hash: seed.hash($0.0)) })
     }
@@ -17,9 +17,9 @@ extension MemoryCache {
         set(values.map { (key: $0.key, value: $0.value, hash: seed.hash($0.key)) })
     }
 
-    /// Reads many values in one step, as they are at one moment; keys without one are left out.
+    /// Returns the values of many keys as they are at one moment; keys without a value are left out.
     ///
-    /// Each becomes most recently used, in the order of the keys.
+    /// The entries become the most recently used ones, in the order of the keys.
     ///
     /// - Complexity: O(n) under the lock.
     public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
@@ -42,7 +42,7 @@ extension MemoryCache {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Removes many keys in one step; those that are not there are ignored.
+    /// Removes many keys in one step; keys without an entry are ignored.
     ///
     /// - Complexity: O(n) under the lock.
     public func removeValues(forKeys keys: some Sequence<Key>) {

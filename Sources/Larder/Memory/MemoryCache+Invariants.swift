@@ -1,7 +1,7 @@
 internal import Synchronization
 
 extension MemoryCache {
-    /// Traps with a sentence if the cache is not in order; release builds drop it.
+    /// Traps with a message if an invariant does not hold; release builds omit the check.
     ///
     /// - Complexity: O(n), under the lock.
     package func checkInvariants() {
@@ -13,22 +13,22 @@ extension MemoryCache {
         #endif
     }
 
-    /// How many walks the table knows of; none once every generator is gone.
+    /// The number of iterations that the table knows of; 0 once every generator is released.
     package var walkCount: Int { state.withLock { $0.table.walks.count } }
 
-    /// Whether integer keys go through `Hasher` since they met each other too often.
+    /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
     package var isFlooded: Bool { state.withLock { $0.table.isFlooded } }
 
-    /// How many slots a look-up of this key looks at.
+    /// Returns the number of slots that a look-up of this key looks at.
     package func probeCount(_ key: Key) -> Int {
         let hash = seed.hash(key)
         return state.withLock { $0.table.probeCount(key, hash: hash) }
     }
 
-    /// How many keys some `update` works on.
+    /// The number of keys that an `update` works on.
     package var heldKeyCount: Int { state.withLock { $0.holds.count } }
 
-    /// The room of the table, in entries.
+    /// The capacity of the table, in entries.
     package var capacity: Int { state.withLock { Int($0.table.nodeCapacity) - 1 } }
 }
 

@@ -1,10 +1,10 @@
 internal import Synchronization
 
 extension MemoryCache: Sequence {
-    /// An iteration over what is in memory, least recently used first by the order at its start.
+    /// An iteration over the entries in memory, least recently used first by the order at its start.
     ///
-    /// It changes no entry's recency, and other threads may write in the meantime. An entry that was removed since the start is
-    /// skipped, one that was replaced comes with its new value, and one that was added does not come.
+    /// It changes no entry's recency, and other threads may write in the meantime. An entry that was removed since
+    /// the start is skipped, a replaced one has its new value, and an added one is not included.
     public struct Iterator: IteratorProtocol, Sendable {
         private var walk: (any MemoryOrder<Key, Value>)?
         private var position = 0
@@ -13,7 +13,7 @@ extension MemoryCache: Sequence {
             self.walk = walk
         }
 
-        /// Returns the next entry that is still there and has not expired, or nil at the end and from then on.
+        /// Returns the next entry that still exists and has not expired, or nil at the end.
         public mutating func next() -> (key: Key, value: Value)? {
             guard let walk else { return nil }
             while position < walk.order.count {
@@ -34,19 +34,20 @@ extension MemoryCache: Sequence {
 /// An iteration over a memory cache or a memory tier, least recently used first.
 public typealias MemoryCacheGenerator<Key: Hashable & Sendable, Value: Sendable> = MemoryCache<Key, Value>.Iterator
 
-/// The entries of something in memory in the order of a pass's start.
+/// Entries in memory in the order at the start of an iteration.
 protocol MemoryOrder<Key, Value>: Sendable {
     associatedtype Key
     associatedtype Value
 
-    /// The places of the entries at the start, least recently used first.
+    /// The indices of the entries at the start, least recently used first.
     var order: [UInt32] { get }
 
-    /// The first entry of a part of the order that is still there and not over; moves the position behind it.
+    /// Returns the first entry of a part of the order that still exists and has not expired, and moves the position
+    /// after it.
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)?
 }
 
-/// A walk the table knows of, until this object is released.
+/// An iteration that the table knows of until this object is released.
 final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: MemoryOrder {
     /// The entries at the start, least recently used first.
     let order: [UInt32]
@@ -62,7 +63,7 @@ final class MemoryWalk<Key: Hashable & Sendable, Value: Sendable>: MemoryOrder {
         cache.state.withLock { $0.table.endWalk(identifier) }
     }
 
-    /// The order in parts of so many entries.
+    /// Returns the order in parts of at most so many entries.
     func slices(of length: Int) -> some Sequence<ArraySlice<UInt32>> {
         stride(from: 0, to: order.count, by: length).lazy.map { [order] in order[$0...].prefix(length) }
     }

@@ -1,16 +1,16 @@
 internal import Synchronization
 
 extension MemoryCache {
-    /// How many entries there are, expired ones included until a read or a sweep meets them.
+    /// The number of entries, including expired ones that no read or sweep has removed yet.
     public var count: Int { state.withLock { $0.table.count } }
 
-    /// Whether there is no entry.
+    /// A Boolean value that indicates whether there is no entry.
     public var isEmpty: Bool { count == 0 }
 
-    /// What the costs of the entries come to; `Int.max` if it is more.
+    /// The total cost of the entries; `Int.max` if it is more.
     public var totalCost: Int { state.withLock { Int(clamping: $0.totalCost) } }
 
-    /// How many entries are kept; a lower limit takes effect before the setter returns.
+    /// The maximum number of entries; a lower limit takes effect before the setter returns.
     ///
     /// A negative number counts as 0, at which nothing is kept.
     public var countLimit: Int {
@@ -21,7 +21,7 @@ extension MemoryCache {
         }
     }
 
-    /// How much the costs of the entries may come to; a lower limit takes effect before the setter returns.
+    /// The maximum total cost of the entries; a lower limit takes effect before the setter returns.
     ///
     /// A negative number counts as 0, at which only entries without a cost are kept.
     public var costLimit: Int {
@@ -32,15 +32,16 @@ extension MemoryCache {
         }
     }
 
-    /// The bytes of memory that the entries take; `Int.max` if they are more.
+    /// The number of bytes of memory that the entries take; `Int.max` if it is more.
     ///
-    /// An entry takes its share of the table, in which its key and its value are inline. In addition it takes the bytes
-    /// of a key that is a `String` or `Data` and does not fit inline, and its cost: in a cache with a ``byteLimit``, give
-    /// the bytes that a value has outside of `MemoryLayout<Value>.stride` as its cost. Without a cost only the inline
-    /// size of the value counts.
+    /// An entry takes its share of the table, in which its key and its value are inline. In addition it takes the
+    /// bytes of a key that is a `String` or `Data` and does not fit inline, and its cost. In a cache with a
+    /// ``byteLimit``, give the bytes that a value has outside of `MemoryLayout<Value>.stride` as its cost. Without a
+    /// cost only the inline size of the value counts.
     public var totalBytes: Int { state.withLock { Int(clamping: $0.totalBytes) } }
 
-    /// The maximum number of bytes that the entries take, as ``totalBytes`` counts them; `Int.max`, the default, for any.
+    /// The maximum number of bytes that the entries take, as ``totalBytes`` counts them; `Int.max`, the default, is
+    /// no limit.
     ///
     /// A lower limit takes effect before the setter returns. A negative number counts as 0, at which nothing is kept.
     public var byteLimit: Int {
@@ -51,31 +52,32 @@ extension MemoryCache {
         }
     }
 
-    /// Removes the least recently used entries until at most so many are left; a negative number counts as 0.
+    /// Removes the least recently used entries until at most `count` are left; a negative number counts as 0.
     public func trim(toCount count: Int) {
         trim { $0.table.count > Swift.max(0, count) }
     }
 
-    /// Removes the least recently used entries, whatever they cost, until the total is at most this.
+    /// Removes the least recently used entries, whatever they cost, until the total cost is at most `cost`.
     public func trim(toCost cost: Int) {
         trim { $0.totalCost > Int128(Swift.max(0, cost)) }
     }
 
-    /// Removes every entry that is over, and returns how many there were.
+    /// Removes every entry that has expired.
     ///
-    /// - Complexity: O(n), in slices of 1,024 under the lock.
+    /// - Returns: The number of removed entries.
+    /// - Complexity: O(n), in batches of 1,024 under the lock.
     @discardableResult
     public func removeExpired() -> Int { sweep().count }
 
     /// Removes every entry that has expired.
     ///
-    /// - Returns: How many there were, and when the age of the oldest entry that is left began.
+    /// - Returns: The number of removed entries, and the start of the age of the oldest entry that is left.
     func sweep() -> (count: Int, oldest: Int64?) {
         guard let expiry else { return (0, nil) }
         var sweep = ExpirySweep()
         state.withLock { $0.sweeps += 1 }
         while !sweep.isDone {
-            // For each slice: what was set since the last one is not of the future.
+            // Read for each batch: entries that were set since the last one must not be in the future.
             let now = expiry.clock.moment(at: exactNow())
             var discards: [LRUTable<Key, Value>.Node] = []
             state.withLock { state in
@@ -91,10 +93,10 @@ extension MemoryCache {
         return (sweep.count, sweep.oldest)
     }
 
-    /// For how many entries at most a listing, a sweep or a trim holds the lock at a time.
+    /// The maximum number of entries for which a listing, a sweep or a trim holds the lock at a time.
     static var entriesPerSlice: Int { 1024 }
 
-    /// Removes from the least recent end while something is true, in slices, releasing outside the lock.
+    /// Removes from the least recent end while a condition is true, in batches, and releases outside the lock.
     func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool) {
         var isDone = false
         while !isDone {
@@ -113,17 +115,17 @@ extension MemoryCache {
     }
 }
 
-/// How far a sweep over the indices of a table has come.
+/// The progress of a sweep over the indices of a table.
 struct ExpirySweep: Sendable {
     var next: UInt32 = 1
     var isDone = false
     var count = 0
-    /// When the age of the oldest entry began that was met and stays.
+    /// The start of the age of the oldest entry that was checked and stays.
     var oldest: Int64?
 }
 
 extension MemoryCacheState {
-    /// Sweeps so many nodes at most.
+    /// Sweeps at most so many nodes.
     mutating func removeExpired(
         _ sweep: inout ExpirySweep, atMost slice: Int, rule: AgeRule, now: SweepMoment,
         into discards: inout [Table.Node]

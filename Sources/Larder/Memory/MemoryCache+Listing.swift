@@ -1,35 +1,36 @@
 internal import Synchronization
 
 extension MemoryCache {
-    /// The keys, in no promised order; those of expired entries are left out.
+    /// The keys, in no guaranteed order; those of expired entries are left out.
     ///
-    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in slices: the lock is held for a copy of the order,
-    ///   four bytes and about a nanosecond an entry, then for 1,024 entries at a time. Entries that are removed in the
-    ///   meantime are left out.
+    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in batches: the lock is held for a copy of
+    ///   the order, four bytes and about a nanosecond an entry, then for 1,024 entries at a time. Entries that are
+    ///   removed in the meantime are left out.
     public var keys: [Key] { orderedKeys }
 
-    /// The values, in no promised order; expired ones are left out.
+    /// The values, in no guaranteed order; expired ones are left out.
     ///
-    /// - Complexity: O(n), in slices like ``keys``.
+    /// - Complexity: O(n), in batches like ``keys``.
     public var values: [Value] { orderedValues }
 
     /// The keys, least recently used first by the order at the start of the call; expired entries are left out.
     ///
-    /// - Complexity: O(n), in slices like ``keys``.
+    /// - Complexity: O(n), in batches like ``keys``.
     public var orderedKeys: [Key] { listed { table, index in table.key(at: index) } }
 
     /// The values, least recently used first by the order at the start of the call; expired ones are left out.
     ///
-    /// - Complexity: O(n), in slices like ``keys``.
+    /// - Complexity: O(n), in batches like ``keys``.
     public var orderedValues: [Value] { listed { table, index in table.value(at: index) } }
 
-    /// Removes the entries a closure picks, and returns how many it removed.
+    /// Removes the entries that a closure chooses.
     ///
-    /// The closure is called outside the lock, once for each entry that was there at the start, least recently used
-    /// first, and may use the cache. An entry that is replaced while the closure looks at it stays. If the closure
-    /// throws, what it picked before is removed, and the error passes through.
+    /// The closure is called outside the lock, once for each entry that existed at the start, least recently used
+    /// first, and may use the cache. An entry that is replaced during the call of the closure stays. If the closure
+    /// throws, the entries that it chose before are removed, and the error is rethrown.
     ///
-    /// - Complexity: O(n), in slices like ``keys``.
+    /// - Returns: The number of removed entries.
+    /// - Complexity: O(n), in batches like ``keys``.
     @discardableResult
     public func removeAll(where shouldRemove: (Key, Value) throws -> Bool) rethrows -> Int {
         let walk = MemoryWalk(self)
@@ -45,7 +46,7 @@ extension MemoryCache {
         return count
     }
 
-    /// How many entries are shown to a closure before those it picked are removed.
+    /// The number of entries that are passed to a closure before the chosen ones are removed.
     static var entriesPerPick: Int { 256 }
 
     private func listed<Part: Sendable>(
@@ -102,7 +103,7 @@ extension MemoryCache {
 }
 
 extension MemoryCacheState {
-    /// Whether an entry of a walk is still there and not over.
+    /// Returns whether an entry of an iteration still exists and has not expired.
     func isServed(_ index: UInt32, in walk: UInt64, rule: AgeRule, now: Int64) -> Bool {
         table.isThere(index, in: walk) && !isExpired(index, rule: rule, now: now)
     }

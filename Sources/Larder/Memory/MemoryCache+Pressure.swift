@@ -1,12 +1,15 @@
 internal import Synchronization
 
 extension MemoryCache: PressureResponder {
-    /// Gives memory back now: `.warning` removes the less recently used half, by count, by cost and by bytes,
+    /// Releases memory now: `.warning` removes the less recently used half, by count, by cost and by bytes,
     /// `.critical` all.
     ///
-    /// A cache made with `clearsOnMemoryPressure` does this by itself when the system asks for it: by the pressure
-    /// source on Apple's systems, by the kernel's pressure stall triggers on Linux, where they can be opened. On every
-    /// system, and for every cache, it can be called by hand. A handler set with ``memoryPressureHandler`` runs first.
+    /// A cache created with `clearsOnMemoryPressure` does this automatically when the system asks for it: by the
+    /// pressure source on Apple's systems, by the kernel's pressure stall triggers on Linux, if they can be opened.
+    /// On every system, and for every cache, you can call it directly. A handler set with ``memoryPressureHandler``
+    /// runs first.
+    ///
+    /// - Parameter level: The urgency of the request.
     public func handleMemoryPressure(_ level: MemoryPressure) {
         pressureHandler.withLock(\.self)?(level)
         switch level {
@@ -19,7 +22,8 @@ extension MemoryCache: PressureResponder {
         }
     }
 
-    /// Called with the level before the cache gives memory back, on the thread that brings the news, outside any lock.
+    /// A closure that is called with the level before the cache releases memory, on the reporting thread, outside any
+    /// lock.
     public var memoryPressureHandler: (@Sendable (MemoryPressure) -> Void)? {
         get { pressureHandler.withLock(\.self) }
         set {

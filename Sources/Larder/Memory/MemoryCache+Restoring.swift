@@ -11,9 +11,9 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///   - url: A file that `save(to:)` of a cache with the same types has written.
     ///   - countLimit: The maximum number of entries. By default there is no limit.
     ///   - costLimit: The maximum total cost of the entries. By default there is no limit.
-    ///   - maxAge: How long an entry is served, counted from when it was set in the other cache. The default is
+    ///   - maxAge: The maximum age of an entry, counted from when it was set in the other cache. The default is
     ///     unlimited.
-    ///   - skipped: Gets a sentence about each entry that could not be read.
+    ///   - skipped: Called with a sentence about each entry that could not be read.
     /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot.
     ///   `.storageUnavailable` if the file exists and cannot be read.
     public convenience init(

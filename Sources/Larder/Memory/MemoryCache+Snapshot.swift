@@ -2,13 +2,14 @@ public import Foundation
 internal import Synchronization
 
 extension MemoryCache where Key: Codable, Value: Codable {
-    /// Writes what the cache holds to a file, in place of what was there: whoever reads it finds the old or the new.
+    /// Writes all entries to a file, which is replaced in one step: a reader finds the old contents or the new ones.
     ///
-    /// Costs, ages and the order of use are kept; what has expired is left out. An item that cannot be encoded is left
-    /// out too: the rest is written, and then the call throws `.encodingFailed` with the first keys in its message. A process
-    /// that dies meanwhile leaves a hidden file beside it, which the next save to the same file deletes.
+    /// Costs, ages and the order of use are kept; expired entries are left out. An entry that cannot be encoded is
+    /// left out too: the others are written, and then the call throws `.encodingFailed` with the first keys in its
+    /// message. A process that dies during the call leaves a hidden file next to it, which the next save to the same
+    /// file deletes.
     ///
-    /// - Complexity: O(n), in slices under the lock; encoding runs outside it.
+    /// - Complexity: O(n), in batches under the lock; encoding runs outside it.
     public func save(to url: URL) throws(CacheError) {
         let coder = SnapshotCoder<Key, Value>()
         let file = try SnapshotFile(replacing: url)
@@ -34,12 +35,12 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
     }
 
-    /// Adds what a snapshot holds to what is there, and returns how many entries it added.
+    /// Adds the entries of a snapshot to the cache, and returns the number of added entries.
     ///
-    /// Those that the limits did not let stay are not counted.
+    /// Entries that the limits did not keep are not counted.
     ///
-    /// Loaded entries replace those of the same key, become most recently used in the order they had, and keep their
-    /// age; what has expired meanwhile is left out, and the limits hold as in every set. An item that is damaged or
+    /// Loaded entries replace those of the same key, become the most recently used ones in the order they had, and
+    /// keep their age. Expired entries are left out, and the limits apply as in every set. An item that is damaged or
     /// does not decode is left out and reported; the others are loaded.
     ///
     /// - Parameters:
@@ -70,7 +71,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
             }
         }
         try end.get()
-        // The loaded entries are the most recent ones: when fewer are left, the earlier of them had to go for the later.
+        // The loaded entries are the most recent ones: if fewer are left, the later ones evicted the earlier ones.
         return Swift.min(count, self.count)
     }
 
@@ -92,7 +93,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
     }
 
-    /// Sets a loaded item, unless it is over or costs too much.
+    /// Sets a loaded item, unless it has expired or costs too much.
     private func add(_ item: SnapshotItem<Key, Value>, now: Int64) -> Bool {
         let start = rule.corrected(item.start ?? now, now: now)
         if !rule.isUnlimited && rule.isExpired(start: start, now: now) { return false }

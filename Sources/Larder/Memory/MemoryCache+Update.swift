@@ -1,21 +1,23 @@
 internal import Synchronization
 
 extension MemoryCache {
-    /// Changes the value of a key in one step: no other `update` of the key comes between the read and the write.
+    /// Changes the value of a key in one step: no other `update` of the key runs between the read and the write.
     ///
-    /// The body is called exactly once, outside the lock, so other keys go on and the body may use the cache. It finds
-    /// nil where there is no value, and removes what there is by setting nil; if it throws, nothing changes. The entry
-    /// keeps its cost. A plain write, removal or `removeAll` of the key meanwhile, the body's own included, counts as
-    /// the later one: it stands, and what the body made is dropped.
+    /// The body is called exactly once, outside the lock: other keys stay accessible, and the body may use the cache.
+    /// It receives nil if there is no value, and removes the entry by setting nil. If it throws, nothing changes. The
+    /// entry keeps its cost. A plain write, removal or `removeAll` of the key in the meantime, the body's own
+    /// included, counts as the later write: it is kept, and the result of the body is discarded.
     ///
-    /// Updates of one key wait for one another: one from inside the body, for the same key, traps, and bodies that
-    /// update each other's keys from two threads would wait for ever. What the update lets go of is released once its key
-    /// is free, so its `deinit` may update the key too.
+    /// Updates of one key wait for each other. Replaced values are released after the key is free, so their `deinit`
+    /// may update the key too.
+    ///
+    /// - Warning: An update of the same key from inside the body traps. Bodies that update each other's keys from two
+    ///   threads wait forever.
     @discardableResult
     public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) rethrows -> R {
         let hash = seed.hash(key)
         let gate = state.withLock { $0.hold(key, hash: hash) }
-        // Behind the gate, which a deinit that updates the key has to pass too.
+        // Outside the gate, which a deinit that updates the key has to pass too.
         var remains = UpdateRemains<Key, Value>()
         defer {
             let released = state.withLock { $0.release(key, hash: hash) }
@@ -37,17 +39,17 @@ extension MemoryCache {
     }
 }
 
-/// What an update holds last, perhaps, and lets go of when its key is free.
+/// The objects that an update may hold last, and releases when its key is free.
 private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
     var old: Value?
-    /// What the body made of it, which a later write, or an error, may have made void.
+    /// The value as the body left it, which a later write or an error may have made void.
     var value: Value?
     var displaced = Displaced<Key, Value>()
     var discards: [LRUTable<Key, Value>.Node] = []
 }
 
 extension MemoryCacheState {
-    /// Notes that somebody is about to update a key, and gives back the gate to pass.
+    /// Registers an update of a key, and returns the gate to pass.
     mutating func hold(_ key: Key, hash: UInt64) -> UpdateGate {
         if let hold = hold(of: key, hash: hash) {
             holds[hold].users += 1
@@ -59,7 +61,7 @@ extension MemoryCacheState {
         return gate
     }
 
-    /// Notes that an update has ended, and gives back the hold if it was the last, to be released outside the lock.
+    /// Registers the end of an update, and returns the hold if it was the last, to be released outside the lock.
     mutating func release(_ key: Key, hash: UInt64) -> UpdateHold<Key>? {
         guard let hold = hold(of: key, hash: hash) else { return nil }
         holds[hold].users -= 1
@@ -69,7 +71,7 @@ extension MemoryCacheState {
         return released
     }
 
-    /// What the body of an update starts from; from here on a plain write counts as a later one.
+    /// Returns the value with which an update's body starts; from here on a plain write counts as a later one.
     mutating func beginUpdate(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> (value: Value?, cost: Int) {
         if let hold = hold(of: key, hash: hash) { holds[hold].isOverwritten = false }
         let place = table.locate(key, hash: hash)
@@ -77,7 +79,7 @@ extension MemoryCacheState {
         return (table.value(at: place.index), cost(of: place.index))
     }
 
-    /// Writes what the body of an update made, unless a later write is there already.
+    /// Writes the result of an update's body, unless there is a later write already.
     mutating func finishUpdate(
         _ key: Key, hash: UInt64, value: Value?, cost: Int, start: Int64?, into discards: inout [Table.Node]
     ) -> Displaced<Key, Value> {
@@ -92,7 +94,7 @@ extension MemoryCacheState {
         return Displaced()
     }
 
-    /// Tells a running update of the key, if there is one, that this write comes after it.
+    /// Reports to a running update of the key, if there is one, that this write comes after it.
     @usableFromInline
     mutating func noteWrite(_ key: Key, hash: UInt64) {
         if let hold = hold(of: key, hash: hash) { holds[hold].isOverwritten = true }

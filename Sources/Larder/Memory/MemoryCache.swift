@@ -6,7 +6,7 @@ public import LarderTSan
 public import Synchronization
 #endif
 
-/// An in-memory cache that keeps the most recently used entries, within a number, a cost and an age.
+/// An in-memory cache that keeps the most recently used entries, with limits on number, cost, bytes and age.
 ///
 /// It is an exact LRU: eviction takes the least recently used entry first, inside the call that exceeded a limit. Every
 /// operation on one key is O(1) and may be called from any thread. A hit is one hash, one lock, one look-up and one
@@ -18,9 +18,9 @@ public import Synchronization
 /// let logo = cache["logo"]
 /// ```
 ///
-/// **What runs where.** Keys are hashed before the lock is taken, values and keys are released after it was let go, and
-/// the clock and every closure of the caller's are called outside it; so a `deinit` or a closure may use the cache. A
-/// key's own `==` runs under the lock and must not call the cache.
+/// **Locking.** Keys are hashed before the lock is taken, and keys and values are released after it is released. The
+/// clock and every closure of the caller are called outside it, so a `deinit` or a closure may use the cache. A key's
+/// own `==` runs under the lock and must not call the cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Guards everything that changes; no other lock is taken under it.
     @usableFromInline let state: Mutex<MemoryCacheState<Key, Value>>
@@ -28,31 +28,31 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline let rule: AgeRule
     /// The caller's clock, or nil for the system's.
     @usableFromInline let clock: (@Sendable () -> Date)?
-    /// The caller's own answer to memory pressure, called before ours.
+    /// The caller's handler of memory pressure, which is called before the cache releases memory.
     let pressureHandler = Mutex<(@Sendable (MemoryPressure) -> Void)?>(nil)
 
     private let isWatched: Bool
 
-    /// The name that the program gave it.
+    /// The name that the program has set.
     let label = Mutex("")
 
-    /// Where its intervals come from.
+    /// The source of the intervals.
     let timekeeper: Timekeeper
 
-    /// Removes entries when their time has come; nil where nothing expires.
+    /// Removes expired entries; nil if no entry can expire.
     @usableFromInline let expiry: MemoryExpiry?
 
-    /// Makes an empty cache that tells the time by the system's clock.
+    /// Creates an empty cache that uses the system's clock.
     ///
     /// - Parameters:
-    ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
-    ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
-    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative number
-    ///     counts as 0.
-    ///   - maxAge: How long an entry is served. `.unlimited` never reads a clock. In one made from not-a-number nothing
-    ///     is served.
-    ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure; see
-    ///     ``handleMemoryPressure(_:)``.
+    ///   - countLimit: The maximum number of entries. A negative number counts as 0.
+    ///   - costLimit: The maximum total cost of the entries. A negative number counts as 0.
+    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative
+    ///     number counts as 0.
+    ///   - maxAge: The maximum age of an entry. `.unlimited` never reads a clock. If it is created from not-a-number,
+    ///     no entry is served.
+    ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory
+    ///     pressure; see ``handleMemoryPressure(_:)``.
     public convenience init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
         clearsOnMemoryPressure: Bool = true
@@ -62,16 +62,17 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: nil)
     }
 
-    /// Makes an empty cache that tells the time by a clock of the caller's.
+    /// Creates an empty cache that uses a clock of the caller.
     ///
     /// - Parameters:
-    ///   - countLimit: How many entries are kept; being at the limit is allowed. A negative number counts as 0.
-    ///   - costLimit: How much the costs of the entries may come to. A negative number counts as 0.
-    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative number
-    ///     counts as 0.
-    ///   - maxAge: How long an entry is served. In one made from not-a-number nothing is.
-    ///   - clearsOnMemoryPressure: Whether the cache follows the system's memory pressure.
-    ///   - clock: Called outside the lock by each call that asks for an age; never if the age is `.unlimited`.
+    ///   - countLimit: The maximum number of entries. A negative number counts as 0.
+    ///   - costLimit: The maximum total cost of the entries. A negative number counts as 0.
+    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative
+    ///     number counts as 0.
+    ///   - maxAge: The maximum age of an entry. If it is created from not-a-number, no entry is served.
+    ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory
+    ///     pressure.
+    ///   - clock: Called outside the lock by each call that needs the time; never if the age is `.unlimited`.
     public convenience init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
         clearsOnMemoryPressure: Bool = true, clock: @escaping @Sendable () -> Date
@@ -81,14 +82,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: clock)
     }
 
-    /// Makes a cache whose hashes are known, and whose time passes as a test says.
+    /// Creates a cache with a given hash seed and timekeeper, for tests.
     package init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge,
         clearsOnMemoryPressure: Bool, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
         timekeeper: Timekeeper? = nil
     ) {
         self.seed = seed
-        // An initializer that cannot throw takes an age that is no number for one in which nothing is served.
+        // An initializer that cannot throw treats an age that is no number as one with which no entry is served.
         rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
         clock = injectedClock
         state = Mutex(
@@ -106,7 +107,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         expiry?.timer.cancel()
     }
 
-    /// The value of a key; setting nil removes it.
+    /// The value of a key; setting nil removes the entry.
     ///
     /// Reading makes the entry the most recently used one. A value set here has the cost 0.
     @inlinable
@@ -115,9 +116,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         set { setValue(newValue, forKey: key) }
     }
 
-    /// Reads the value of a key, and makes its entry the most recently used one.
+    /// Returns the value of a key, and makes its entry the most recently used one.
     ///
-    /// An entry that is over is removed by the read.
+    /// An expired entry is removed, and the call returns nil.
     @inlinable
     public func value(forKey key: Key) -> Value? {
         let hash = seed.hash(key)
@@ -130,9 +131,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: What the entry counts against ``costLimit``, taken as one of 0 to 2^53, and the bytes that the value has
-    ///     outside of its inline size. A value costlier than the whole limit, or larger than the whole ``byteLimit``, is
-    ///     not kept, evicts nothing, and what the key held is removed.
+    ///   - cost: The cost of the entry, clamped to 0 to 2^53: its share of ``costLimit``, and the bytes that the
+    ///     value has outside of its inline size. A value costlier than the whole limit, or larger than the whole
+    ///     ``byteLimit``, is not kept and evicts nothing, and the key's old entry is removed.
     /// - Complexity: O(1), and O(n) in the number of entries it evicts.
     @inlinable
     public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0) {
@@ -144,7 +145,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let cost = MemoryCacheState<Key, Value>.clamped(cost)
         let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: cost)
         let start = rule.needsStart ? exactNow() : nil
-        // What was displaced is released when this call returns, outside the lock.
+        // The replaced or evicted objects are released when this call returns, outside the lock.
         let displaced = state.withLock {
             $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start)
         }
@@ -152,7 +153,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         if expiry != nil { noteStart(start) }
     }
 
-    /// Sets a value where more than one entry may have to go for it.
+    /// Sets a value that may have to evict more than one entry.
     @usableFromInline
     func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?) {
         var discards: [LRUTable<Key, Value>.Node] = []
@@ -162,7 +163,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         _ = consume displaced
     }
 
-    /// Whether there is a value for the key that would be served; its place in the order stays.
+    /// Returns whether the key has an entry that has not expired, without changing its place in the order.
     public func contains(_ key: Key) -> Bool {
         let hash = seed.hash(key)
         let now = rule.isUnlimited ? 0 : exactNow()
@@ -172,7 +173,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         }
     }
 
-    /// Removes a key, and gives back the value it had, unless that was over.
+    /// Removes a key, and returns its value, or nil if there is none or it has expired.
     @inlinable
     @discardableResult
     public func removeValue(forKey key: Key) -> Value? {
@@ -182,11 +183,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         return removed.isExpired ? nil : removed.node?.value
     }
 
-    /// Removes everything, and gives the memory back.
+    /// Removes all entries, and releases their memory.
     ///
     /// - Complexity: O(n) for the release of the values, O(1) under the lock.
     public func removeAll() {
-        // Before: what is set from now on asks for a timer again.
+        // Cancelled before: entries that are set from now on start a timer again.
         expiry?.timer.cancel()
         let emptied = state.withLock { $0.removeAll() }
         _ = consume emptied

@@ -1,6 +1,6 @@
-/// How many bytes the entries take, and what follows from a limit on them.
+/// The bytes that the entries take, and the limit on them.
 ///
-/// An entry takes a fixed share of the table, ``overhead``, and what its owner says that it has outside of it.
+/// An entry takes a fixed share of the table, ``overhead``, and the bytes that its owner reports outside of it.
 extension MemoryCacheState {
     /// The bytes of all entries.
     @inlinable var totalBytes: Int128 { Int128(totalUnits) << 4 + Int128(table.count) * Int128(overhead) }
@@ -18,18 +18,18 @@ extension MemoryCacheState {
         cost <= costLimit && Int(EntryBytes.units(bytes)) <= unitLimit && countLimit > 0
     }
 
-    /// Changes how many bytes the entries may take; `Int.max` is no limit.
+    /// Changes the maximum number of bytes that the entries take; `Int.max` is no limit.
     mutating func limitBytes(to limit: Int) {
         byteLimit = limit
         (unitLimit, entryBound) = Self.bounds(byteLimit: limit, overhead: overhead)
     }
 
-    /// The greatest number of units of one entry, and the greatest number of entries, that a limit allows.
+    /// Returns the greatest number of units of one entry, and the greatest number of entries, that a limit allows.
     static func bounds(byteLimit: Int, overhead: Int) -> (unitLimit: Int, entryBound: Int) {
         byteLimit == .max ? (.max, .max) : ((byteLimit - overhead) >> 4, byteLimit / overhead)
     }
 
-    /// The greatest number of units that so many entries may come to.
+    /// Returns the greatest total number of units of so many entries.
     @inlinable @inline(__always)
     func unitBound(count: Int) -> Int { byteLimit == .max ? .max : (byteLimit &- count &* overhead) >> 4 }
 
@@ -45,11 +45,11 @@ extension MemoryCacheState {
         array = extended
     }
 
-    // MARK: The room of the table
+    // MARK: The capacity of the table
 
-    /// The number of entries for which the table should have room, as far as those that are there tell.
+    /// The number of entries for which the table should have capacity, estimated from the present ones.
     ///
-    /// A table that doubled its room at nine tenths of a limit would take almost twice as much as the limit counts.
+    /// A table that doubled its capacity at nine tenths of a limit would take almost twice as much as the limit counts.
     @usableFromInline var wantedRoom: Int {
         guard hasUnits, byteLimit != .max, table.count > 0 else { return effectiveCountLimit }
         let average = Double(totalBytes) / Double(table.count)
@@ -57,7 +57,7 @@ extension MemoryCacheState {
         return min(effectiveCountLimit, Int(Double(byteLimit) / average * (33.0 / 32.0)))
     }
 
-    /// Makes the table smaller where much of it is empty: more than half, or more than a sixteenth of the limit on bytes.
+    /// Shrinks the table if much of it is empty: more than half, or more than a sixteenth of the limit on bytes.
     ///
     /// - Complexity: O(n) where it does, after a number of removals that grows with n.
     @usableFromInline
@@ -74,7 +74,7 @@ extension MemoryCacheState {
         Self.rearrange(&ages, 0, origins, to: Int(table.nodeCapacity))
     }
 
-    /// Puts what belongs to each entry where the entry is now.
+    /// Moves each entry's elements to the entry's new index.
     private static func rearrange<Element>(
         _ array: inout [Element], _ nothing: Element, _ origins: [UInt32], to count: Int
     ) {

@@ -1,53 +1,54 @@
-/// What the lock of a memory cache guards: the table, what belongs to each entry beside its value, and the limits.
+/// The state under the lock of a memory cache: the table, the data of each entry next to its value, and the limits.
 ///
-/// Costs and the starts of ages stand in arrays of their own by the entry's index, and only once there are any, so
-/// that a cache that uses neither pays neither.
+/// Costs and the starts of ages are in arrays of their own by the entry's index, and only once there are any, so
+/// that a cache that uses neither pays for neither.
 @usableFromInline
 struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline typealias Table = LRUTable<Key, Value>
 
     @usableFromInline var table: Table
-    /// The cost of each entry; what lies beyond the end is 0.
+    /// The cost of each entry; 0 for indices beyond the end.
     @usableFromInline var costs: [Int] = []
-    /// When the age of each entry began, where the maximum age needs it.
+    /// The start of each entry's age, if the maximum age needs it.
     @usableFromInline var starts: [Int64] = []
-    /// What a memory tier knows of each entry beside its value; empty where there is none.
+    /// The data of a memory tier about each entry; empty if there is no tier.
     @usableFromInline var rests: [EntryRest] = []
-    /// The milliseconds of each entry's own age; what lies beyond the end has none.
+    /// The milliseconds of each entry's own age; entries beyond the end have none.
     @usableFromInline var ages: [Int64] = []
     /// Wide enough for as many entries as there can be at 2^53 each.
     @usableFromInline var totalCost: Int128 = 0
     @usableFromInline var countLimit: Int
     @usableFromInline private(set) var costLimit: Int
-    /// The same, but no bound at all where the limit is `Int.max`: totals may be greater than that.
+    /// The cost limit, but no bound at all where the limit is `Int.max`: totals may be greater than that.
     @usableFromInline var costBound: Int128
-    /// Whether any entry ever had a cost since the cache was last empty.
+    /// A Boolean value that indicates whether any entry had a cost since the cache was last empty.
     @usableFromInline var hasCosts = false
-    /// The bytes of each entry outside the table, in steps of 16; what lies beyond the end is 0.
+    /// The bytes of each entry outside the table, in steps of 16; 0 for indices beyond the end.
     @usableFromInline var units: [UInt32] = []
     /// Wide enough for as many entries as there can be at 2^32 each.
     @usableFromInline var totalUnits = 0
-    /// Whether any entry ever had such bytes since the cache was last empty.
+    /// A Boolean value that indicates whether any entry had such bytes since the cache was last empty.
     @usableFromInline var hasUnits = false
     @usableFromInline var byteLimit: Int
     /// The greatest number of units of one entry.
     @usableFromInline var unitLimit: Int
-    /// The number of entries at which the limit on bytes is met even if they have none outside the table.
+    /// The number of entries at which the limit on bytes is reached even if they have none outside the table.
     @usableFromInline var entryBound: Int
     /// The bytes of each entry in the table and next to it.
     @usableFromInline let overhead: Int
-    /// What happened since the cache was created, or since the numbers were reset.
+    /// The numbers of events since the cache was created, or since the numbers were reset.
     @usableFromInline var counts = MemoryCacheStatistics()
-    /// How many sweeps are on their way through the indices, which stay what they are until then.
+    /// The number of sweeps that are running; indices do not change until they end.
     var sweeps = 0
-    /// The keys some `update` works on.
+    /// The keys that an `update` works on.
     @usableFromInline var holds: [UpdateHold<Key>] = []
-    /// Whether there are any.
+    /// A Boolean value that indicates whether there are any holds.
     @usableFromInline var hasHolds = false
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
-    ///   - isTier: A Boolean value that indicates whether the table keeps when each entry was accessed, for a memory tier.
+    ///   - isTier: A Boolean value that indicates whether the table keeps when each entry was accessed, for a memory
+    ///     tier.
     @usableFromInline
     init(seed: HashSeed, countLimit: Int, costLimit: Int, byteLimit: Int, sides: Int, isTier: Bool = false) {
         table = Table(seed: seed, hasStamps: isTier)
@@ -79,14 +80,14 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     static func clamped(_ cost: Int) -> Int { max(0, min(cost, maximumCost)) }
 
-    /// What `countLimit` comes to: the table has an end, and every entry takes some bytes.
+    /// The effective `countLimit`: the table has a maximum, and every entry takes some bytes.
     @inlinable var effectiveCountLimit: Int {
         @inline(__always) get { min(countLimit, entryBound, Table.maximumCount) }
     }
 
     // MARK: One entry
 
-    /// Reads a value where no age limits it.
+    /// Returns a value if no age limits it.
     @inlinable
     mutating func value(forKey key: Key, hash: UInt64) -> Value? {
         let place = table.locate(key, hash: hash)
@@ -99,9 +100,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         return table.value(at: place.index)
     }
 
-    /// Sets a value where that takes out at most one entry, or gives nil and changes nothing where it takes more.
+    /// Sets a value if that removes at most one entry; else returns nil and changes nothing.
     ///
-    /// What it gives back is to be released outside the lock. It holds no array, so for plain keys and values there is
+    /// The result is to be released outside the lock. It holds no array, so for plain keys and values there is
     /// nothing to release.
     @inlinable @inline(__always)
     mutating func setValueQuickly(
@@ -135,10 +136,10 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         return displaced
     }
 
-    /// Sets a value, evicts what no longer fits, and gives back what is to be released outside the lock.
+    /// Sets a value, evicts entries over the limits, and returns the objects to release outside the lock.
     ///
     /// - Parameters:
-    ///   - beside: Called with the index of the entry when it is there.
+    ///   - beside: Called with the index of the entry when it is in the table.
     ///   - willEvict: Called with the index of each entry that is evicted for it.
     @usableFromInline
     mutating func setValue(
@@ -175,7 +176,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         }
         setBeside(index, cost, units, start)
         beside(&self, index)
-        // Only what was replaced by something costlier is over a limit now, and it is the last to go.
+        // Only an entry that was replaced by a costlier one is over a limit now, and it is the last to be evicted.
         if isOverLimit {
             while isOverLimit {
                 willEvict(self, table.leastRecent)
@@ -187,14 +188,14 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         return displaced
     }
 
-    /// Takes an entry out together with what stands beside it.
+    /// Removes an entry together with its elements next to the table.
     @inlinable
     mutating func remove(_ place: Table.Place) -> Table.Node {
         setNothingBeside(place.index)
         return table.remove(place)
     }
 
-    /// Takes an entry out by its index.
+    /// Removes an entry by its index.
     @inlinable
     mutating func remove(_ index: UInt32) -> Table.Node {
         setNothingBeside(index)
@@ -215,7 +216,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         return (hasUnits || units != 0) && totalUnits + Int(units) > unitBound(count: table.count &+ 1)
     }
 
-    /// Whether costs or bytes would come to too much with one entry more, of these, and another less.
+    /// Returns whether costs or bytes would exceed a limit with one more entry of these and without another.
     @inlinable @inline(__always)
     func isOverLimit(with cost: Int, _ units: UInt32, instead index: UInt32) -> Bool {
         if hasCosts || cost != 0, totalCost - Int128(self.cost(of: index)) + Int128(cost) > costBound { return true }
@@ -223,12 +224,12 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             && totalUnits - Int(self.units(of: index)) + Int(units) > unitBound(count: table.count)
     }
 
-    // MARK: Beside the table
+    // MARK: Next to the table
 
     @inlinable @inline(__always)
     func cost(of index: UInt32) -> Int { Int(index) < costs.count ? costs[Int(index)] : 0 }
 
-    /// Takes an entry out of the totals.
+    /// Subtracts an entry from the totals.
     @inlinable @inline(__always)
     mutating func setNothingBeside(_ index: UInt32) {
         if hasCosts && Int(index) < costs.count {
@@ -241,7 +242,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         }
     }
 
-    /// Notes what belongs to an entry that is in no total.
+    /// Records the data of an entry that is in no total.
     @inlinable @inline(__always)
     mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
         if cost != 0 {
@@ -281,7 +282,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     }
 }
 
-/// What a write puts out of its place, kept until the lock is let go: its release may run user code.
+/// The objects that a write replaced, kept until the lock is released: their release may run user code.
 @usableFromInline
 struct Displaced<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline var key: Key?

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What happened to a memory cache since it was created, or since ``MemoryCache/resetStatistics()``.
+/// The numbers of events of a memory cache since it was created, or since ``MemoryCache/resetStatistics()``.
 public struct MemoryCacheStatistics: Sendable, Equatable {
     /// The number of reads that found a value.
     public var hits = 0
@@ -11,7 +11,7 @@ public struct MemoryCacheStatistics: Sendable, Equatable {
     /// The number of entries that were removed because a limit was exceeded.
     public var evictions = 0
 
-    /// The number of entries that had expired when a read or a sweep came to them.
+    /// The number of expired entries that a read or a sweep has removed.
     public var expirations = 0
 
     @usableFromInline
@@ -19,7 +19,7 @@ public struct MemoryCacheStatistics: Sendable, Equatable {
 }
 
 extension MemoryCache {
-    /// The numbers of hits, misses, evictions and expirations; exact, whichever threads the calls come from.
+    /// The numbers of hits, misses, evictions and expirations, exact for calls from any threads.
     ///
     /// The subscript and ``value(forKey:)`` count as reads.
     public var statistics: MemoryCacheStatistics { state.withLock { $0.counts } }
@@ -35,7 +35,7 @@ extension MemoryCache {
 
     /// Returns all entries that have not expired, as they are at one moment.
     ///
-    /// - Complexity: O(n), under the lock but for the making of the dictionary.
+    /// - Complexity: O(n) under the lock, except for the creation of the dictionary.
     public func snapshot() -> [Key: Value] {
         let now = rule.isUnlimited ? 0 : exactNow()
         var pairs: [(Key, Value)] = []
@@ -50,12 +50,12 @@ extension MemoryCache {
 
     /// Calls a closure for every entry after each interval, and removes the entries for which it returns true.
     ///
-    /// The closure is called on a thread of its own while no lock is held, and may use the cache. An entry that was replaced in
-    /// the meantime stays. The first look comes after the first interval, and each later one an interval after the last has
-    /// ended.
+    /// The closure is called on a thread of its own while no lock is held, and may use the cache. An entry that was
+    /// replaced in the meantime stays. The first iteration begins after the first interval, and each later one an
+    /// interval after the last has ended.
     ///
     /// - Parameters:
-    ///   - interval: The time between two looks; one of less than a millisecond is a millisecond, zero or less looks never.
+    ///   - interval: The time between two iterations, at least a millisecond. If it is zero or less, there are none.
     ///   - shouldEvict: Returns whether to remove an entry; it doesn't count as access.
     /// - Returns: The task, which ends if it is cancelled or released.
     public func evict(

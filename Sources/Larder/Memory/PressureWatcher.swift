@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// Something that gives memory back when it gets scarce.
+/// An object that releases memory when it gets scarce.
 package protocol PressureResponder: AnyObject, Sendable {
     func handleMemoryPressure(_ level: MemoryPressure)
 }
 
 /// Passes the system's memory pressure on to every cache that wants it: one watcher a process, while there is a cache.
 ///
-/// A program that makes caches and drops them in a loop would make sources, with threads and descriptors, faster than they
-/// end. So there are only so many a second; who comes then is listened for a second later, if it is still there.
+/// A program that creates and releases caches in a loop would create sources, with threads and descriptors, faster than
+/// they end. So their number per second is limited; later caches are served a second later, if they still exist.
 package final class PressureWatcher: Sendable {
-    /// The one of the process.
+    /// The watcher of the process.
     package static let shared = PressureWatcher(makeSource: PressureSource.system)
 
     private struct Member: Sendable {
@@ -20,20 +20,21 @@ package final class PressureWatcher: Sendable {
     private struct State {
         var members: [ObjectIdentifier: Member] = [:]
         var source: PressureSource?
-        /// Whether a source was asked for since the first came; where there is none, not everyone asks again.
+        /// A Boolean value that indicates whether a source was requested since the first cache; if there is none, later
+        /// caches do not ask again.
         var hasAsked = false
-        /// When the first of the latest sources was made, and how many there are of these.
+        /// The time at which the first of the latest sources was created, and their number.
         var burst = (start: Int64.min, count: 0)
-        /// Whether one is to be made later.
+        /// A Boolean value that indicates whether a source is to be created later.
         var isDeferred = false
     }
 
-    /// Guards who listens and whether the source runs; responders are called outside it.
+    /// Guards the list of caches and the source; responders are called outside it.
     private let state = Mutex(State())
     private let makeSource: @Sendable (@escaping @Sendable (MemoryPressure) -> Void) -> PressureSource?
     private let timekeeper: Timekeeper
 
-    /// How many sources are made within a second.
+    /// The maximum number of sources that are created within a second.
     package static let mostAtOnce = 8
 
     package init(
@@ -44,19 +45,19 @@ package final class PressureWatcher: Sendable {
         self.makeSource = makeSource
     }
 
-    /// How many caches listen.
+    /// The number of caches that listen.
     package var memberCount: Int { state.withLock { $0.members.count } }
 
-    /// Whether a source of the system's is being watched.
+    /// A Boolean value that indicates whether a source of the system is being watched.
     package var isWatching: Bool { state.withLock { $0.source != nil } }
 
-    /// Whether this object listens.
+    /// Returns whether this object listens.
     package func isListening(_ responder: AnyObject?) -> Bool {
         guard let responder else { return false }
         return state.withLock { $0.members[ObjectIdentifier(responder)] != nil }
     }
 
-    /// Tells every cache.
+    /// Reports memory pressure to every cache.
     package func notify(_ level: MemoryPressure) {
         let members = state.withLock { $0.members.values.map(\.responder) }
         for case let member? in members { member.handleMemoryPressure(level) }
@@ -72,7 +73,7 @@ package final class PressureWatcher: Sendable {
     private func listen(_ state: inout State) {
         if state.hasAsked || state.isDeferred { return }
         let now = timekeeper.now()
-        // Where the clock was set back, too.
+        // Also true if the clock was set back.
         if !(0..<1000).contains(now.subtractingSaturated(state.burst.start)) { state.burst = (now, 0) }
         guard state.burst.count < Self.mostAtOnce else {
             state.isDeferred = true

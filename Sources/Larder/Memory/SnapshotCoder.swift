@@ -1,24 +1,24 @@
 internal import Foundation
 
-/// The bytes of a snapshot: records of CBOR, the first with what the others hold, then one for each entry.
+/// The bytes of a snapshot: records of CBOR, the first with the description of the others, then one for each entry.
 ///
 /// All of it is a sequence of CBOR items (RFC 8742), so any reader of CBOR can look at it.
 ///
 /// Safety: The file is mapped or read by the caller and valid for the time of the call. Payloads are decoded inside
-/// it, and what is decoded is a copy.
+/// the call, and a decoded value is a copy.
 struct SnapshotCoder<Key: Codable, Value: Codable> {
-    /// What the first record holds.
+    /// The contents of the first record.
     private struct Head: Codable {
         var format = 1
         var key = Self.name(of: Key.self)
         var value = Self.name(of: Value.self)
-        /// The mark of the records behind this one.
+        /// The mark of the following records.
         var mark = UInt64.random(in: .min ... .max)
 
-        /// A type with its module and what encloses it.
+        /// Returns the name of a type with its module and the enclosing types.
         ///
-        /// By themselves `A.Item` and `B.Item` are both `Item`. Private types are told apart by an address, which is
-        /// another one in each process, and is left out.
+        /// Without these, `A.Item` and `B.Item` are both `Item`. Private types are distinguished by an address, which
+        /// differs in each process and is left out.
         static func name(of type: Any.Type) -> String {
             String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
         }
@@ -50,7 +50,7 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
         SnapshotRecord.bytes(try encoder.encode(item), mark: head.mark)
     }
 
-    /// Calls `body` for each record behind the first, and once for each stretch that is damaged.
+    /// Calls `body` for each record after the first, and once for each stretch that is damaged.
     func forEachItem(
         in file: UnsafeRawBufferPointer, of url: URL, _ body: (Result<SnapshotItem<Key, Value>, Failure>) -> Void
     ) throws(CacheError) {
@@ -66,7 +66,7 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
             let found = SnapshotRecord(in: file, at: offset, mark: mark)
             guard let record = found, record.isWhole else {
                 checkedInVain += found?.payload.count ?? 0
-                // No damage makes of a file heads without end, each of which claims what the others do; a forger might.
+                // Damage cannot create endless heads that each claim the bytes of the others, but a forger can.
                 let next =
                     checkedInVain / 8 < file.count
                     ? SnapshotRecord.next(in: file, from: offset + 1, mark: mark) : file.count
@@ -108,7 +108,7 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
         }
     }
 
-    /// The key of a record whose value does not decode, or where it stands.
+    /// Returns the key of a record whose value does not decode, or its place in the file.
     private func name(of record: SnapshotRecord) -> String {
         do {
             return "for key \(try decoder.decode(SnapshotItemKey<Key>.self, from: record.payload).key)"

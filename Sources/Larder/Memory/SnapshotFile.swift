@@ -10,9 +10,9 @@ internal import Darwin
 
 /// A file that takes another's place in one step, once it is complete and on the disk.
 ///
-/// It is written under a name of its own beside the old one, `.larder-`, 16 digits for its target's name and a UUID,
-/// and is held locked (`flock`) until it has the old one's. Whoever dies before ``commit()`` leaves the old untouched,
-/// and a file that nobody holds: the next save to the same place deletes it.
+/// It is written next to the old one under a name of its own: `.larder-`, 16 digits for its target's name and a UUID.
+/// It is locked (`flock`) until it has the old one's name. If the process dies before ``commit()``, the old file is
+/// untouched, and the new one is no longer locked: the next save to the same place deletes it.
 final class SnapshotFile {
     private let url: URL
     private let temporary: URL
@@ -50,7 +50,7 @@ final class SnapshotFile {
         try flush()
         try wrapping { try $0.synchronize() }
         guard rename(temporary.path, url.path) == 0 else { throw Self.failure(errno, url) }
-        // Closes it: not before the rename, since it would not be locked then.
+        // Closes the file: not before the rename, since it would not be locked then.
         handle = nil
         // The new name reaches the disk with the folder; where that cannot be synced, the old file is still whole.
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
@@ -77,32 +77,32 @@ final class SnapshotFile {
         }
     }
 
-    // MARK: - What others left
+    // MARK: - Abandoned files
 
-    /// How the names of the files begin that are to take this one's place; of one length, however long its name is.
+    /// Returns the prefix of the names of files that are to replace this one; its length does not depend on the name.
     private static func prefix(_ url: URL) -> String {
         let hash = Data(url.lastPathComponent.utf8).withUnsafeBytes { Checksum.xxh3($0) }
         let digits = String(hash, radix: 16)
         return ".larder-" + String(repeating: "0", count: 16 - digits.count) + digits + "-"
     }
 
-    /// Locks a file that was just made; false if somebody took it for abandoned before.
+    /// Locks a file that was just created; returns false if another process has deleted it as abandoned before.
     private static func isHeld(_ descriptor: CInt) -> Bool {
         while flock(descriptor, LOCK_EX) != 0 {
-            // On a volume without locks nobody can take it for abandoned either.
+            // On a disk without locks no process can take it for abandoned either.
             if errno != EINTR { return true }
         }
         var status = stat()
         return fstat(descriptor, &status) != 0 || status.st_nlink > 0
     }
 
-    /// Deletes the files of those who died before their ``commit()``.
+    /// Deletes the files of processes that died before their ``commit()``.
     private static func deleteAbandoned(_ prefix: String, in folder: URL) {
         let names: [String]
         do {
             names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         } catch {
-            // If that matters, the making of a file in there tells of it.
+            // If that matters, creating a file in the folder reports it.
             return
         }
         for name in names where name.hasPrefix(prefix) {

@@ -3,7 +3,7 @@ struct SnapshotItem<Key, Value> {
     var key: Key
     var value: Value
     var cost: Int
-    /// When its age began, in milliseconds since 1970; nil where the cache had no age.
+    /// The start of its age, in milliseconds since 1970; nil if the cache had no age.
     var start: Int64?
 }
 

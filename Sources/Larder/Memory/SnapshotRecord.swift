@@ -1,18 +1,18 @@
 internal import Foundation
 
-/// How the parts of a snapshot stand in its file: each is found, and known to be whole, without the others.
+/// A part of a snapshot in its file: each is found, and known to be whole, without the others.
 ///
-/// A record is a CBOR array of a mark (8 bytes), a checksum (64 bits) and the length and bytes of what it holds. All
-/// records of one file but the first have the same mark, chosen at random when it is written. So where a record is
-/// damaged the next one can be looked for, and what a caller's value holds, even another snapshot, is never taken for
-/// a record.
+/// A record is a CBOR array of a mark (8 bytes), a checksum (64 bits) and the length and bytes of its payload. All
+/// records of one file but the first have the same mark, chosen at random when it is written. So if a record is
+/// damaged, the next one can be found, and the contents of a caller's value, even another snapshot, are never taken
+/// for a record.
 ///
 /// Safety: The payload is a part of the caller's file and is used while that is valid. Offsets and lengths are
 /// compared with the size of the file before any byte is read.
 struct SnapshotRecord {
-    /// Where it begins.
+    /// The offset at which the record begins.
     let offset: Int
-    /// The bytes it holds.
+    /// The bytes of the payload.
     let payload: UnsafeRawBufferPointer
     private let mark: UInt64
     private let checksum: UInt64
@@ -37,7 +37,7 @@ struct SnapshotRecord {
         return bytes
     }
 
-    /// The record at `offset`, if one begins there; ``isWhole`` tells whether it is one.
+    /// Creates the record at `offset`, if one begins there; ``isWhole`` indicates whether it is undamaged.
     init?(in file: UnsafeRawBufferPointer, at offset: Int, mark: UInt64) {
         guard file.count - offset >= Self.headLength, Self.begins(in: file, at: offset, mark: mark) else { return nil }
         func number(at place: Int) -> UInt64 {
@@ -53,10 +53,10 @@ struct SnapshotRecord {
         payload = UnsafeRawBufferPointer(rebasing: file[start..<start + length])
     }
 
-    /// Whether its bytes are those that were written.
+    /// A Boolean value that indicates whether its bytes are the written ones.
     var isWhole: Bool { checksum == Checksum.xxh3(payload, seed: mark) }
 
-    /// Where the next record begins, or the end of the file.
+    /// Returns the offset of the next record, or the end of the file.
     static func next(in file: UnsafeRawBufferPointer, from offset: Int, mark: UInt64) -> Int {
         var place = offset
         while place < file.count && !begins(in: file, at: place, mark: mark) { place += 1 }

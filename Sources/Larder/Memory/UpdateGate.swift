@@ -1,14 +1,16 @@
 internal import Synchronization
 
-/// A key some `update` works on, with those who wait for it.
+/// A key that an `update` works on, with the updates that wait for it.
 @usableFromInline
 struct UpdateHold<Key: Hashable & Sendable>: Sendable {
     let key: Key
     let hash: UInt64
     let gate: UpdateGate
-    /// How many calls are past the gate, or wait at it.
+    /// The number of calls that are past the gate, or wait at it.
     var users: Int
-    /// Whether somebody wrote the key since the running update read it; that write is the later one.
+    /// A Boolean value that indicates whether the key was written since the running update read it.
+    ///
+    /// That write is the later one.
     var isOverwritten = false
 }
 
@@ -16,9 +18,9 @@ struct UpdateHold<Key: Hashable & Sendable>: Sendable {
 final class UpdateGate: Sendable {
     /// Held while the body runs, which is the caller's code.
     ///
-    /// That is what the gate is for; the cache's own lock is not held meanwhile.
+    /// The gate exists for that; the cache's own lock is not held during the body.
     private let mutex = Mutex(())
-    /// The thread inside, or 0: only a thread that is inside itself can find its own number here.
+    /// The thread inside, or 0: only a thread that is inside can find its own number here.
     private let owner = Atomic<UInt>(0)
 
     func pass<R>(_ body: () throws -> R) rethrows -> R {

@@ -1,18 +1,19 @@
 internal import LarderStore
 
 extension Cache {
-    /// Returns what changes from now on, through any handle of this manager, as the net of intervals.
+    /// Returns a stream of the changes from now on, through any handle of this manager, in batches.
     ///
-    /// The first change starts an interval, and at its end a batch is sent. While nothing changes nothing is sent, and no
-    /// timer runs. A slow reader delays no writer: pending changes hold keys, and values are read when the batch is taken,
-    /// which doesn't count as access. Beyond 10,000 pending keys, and for a clear or purge, ``CacheChanges/isReset`` is true:
-    /// read again.
+    /// The first change starts an interval, and at its end a batch is sent. If nothing changes, nothing is sent and
+    /// no timer runs. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
+    /// is taken, which doesn't count as access. After more than 10,000 pending keys, and after a clear or purge,
+    /// ``CacheChanges/isReset`` is true: read everything again.
     ///
-    /// Extended data that is written alone is no change. The stream keeps the handle alive. It ends when it is dropped, when
-    /// the manager is closed, and when the manager opens the cache under another version or removes it; what was pending
-    /// still comes, as a reset if its values cannot be read.
+    /// Writing only extended data is no change. The stream keeps the handle alive. It ends when it is released, when
+    /// the manager is closed, and when the manager opens the cache under another version or removes it. Pending
+    /// changes are still sent, as a reset if their values cannot be read.
     ///
-    /// - Parameter interval: The time between two batches.
+    /// - Parameter interval: The minimum time between two batches.
+    /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
         let hub = shared.copies.changes
         let stream = hub.changes(every: interval, timekeeper: manager.timekeeper, owner: shared.streamOwner) { keys in

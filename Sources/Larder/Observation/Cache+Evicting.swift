@@ -3,14 +3,15 @@ internal import LarderStore
 extension Cache {
     /// Evicts the entries that a closure chooses after each interval, unless they were replaced in the meantime.
     ///
-    /// The closure is called on a thread of its own while no lock is held, and may use the cache. The first iteration begins
-    /// after the first interval, and each later one an interval after the last has ended. It doesn't count as access, and
-    /// expired entries are left out. Pinned entries can be chosen too.
+    /// The closure is called on a thread of its own while no lock is held, and may use the cache. The first iteration
+    /// begins after the first interval, and each later one an interval after the last has ended. It doesn't count as
+    /// access, and expired entries are left out. Pinned entries can be chosen too.
     ///
     /// - Parameters:
-    ///   - interval: The time between two iterations. If it is zero or less, that is reported, and nothing is evicted.
+    ///   - interval: The time between two iterations. If it is zero or less, that is reported, and nothing is
+    ///     evicted.
     ///   - shouldEvict: Returns whether an entry is evicted.
-    /// - Returns: The task, which ends when it is dropped.
+    /// - Returns: The task, which ends when it is released.
     public func evict(
         every interval: Duration, where shouldEvict: @escaping @Sendable (CacheEntry<Key, Value>) -> Bool
     ) -> EvictionTask {
@@ -21,14 +22,15 @@ extension Cache {
 
     /// Evicts the entries that a closure chooses by key and metadata after each interval; no value is read.
     ///
-    /// The closure is called on a thread of its own while no lock is held, and may use the cache. The first iteration begins
-    /// after the first interval, and each later one an interval after the last has ended. It doesn't count as access, and
-    /// expired entries are left out. Pinned entries can be chosen too.
+    /// The closure is called on a thread of its own while no lock is held, and may use the cache. The first iteration
+    /// begins after the first interval, and each later one an interval after the last has ended. It doesn't count as
+    /// access, and expired entries are left out. Pinned entries can be chosen too.
     ///
     /// - Parameters:
-    ///   - interval: The time between two iterations. If it is zero or less, that is reported, and nothing is evicted.
+    ///   - interval: The time between two iterations. If it is zero or less, that is reported, and nothing is
+    ///     evicted.
     ///   - shouldEvict: Returns whether an entry is evicted.
-    /// - Returns: The task, which ends when it is dropped.
+    /// - Returns: The task, which ends when it is released.
     public func evict(
         every interval: Duration, whereMetadata shouldEvict: @escaping @Sendable (Key, EntryMetadata) -> Bool
     ) -> EvictionTask {

@@ -10,7 +10,7 @@ public struct CacheChanges<Key: Hashable, Value> {
 
     /// A Boolean value that indicates whether the changes are too many to list, or the cache was cleared or purged.
     ///
-    /// If it is true, ``updated`` and ``removed`` are empty: read everything again.
+    /// If it is true, ``updated`` and ``removed`` are empty. Read everything again.
     public let isReset: Bool
 
     package init(updated: [Key: Value], removed: Set<Key>, isReset: Bool) {

@@ -1,61 +1,61 @@
 public import Foundation
 
-/// Something that happened to a store and that nobody asked for.
+/// An event in a store that no caller asked for.
 public struct CacheEvent: Sendable, Hashable {
-    /// What happened.
+    /// The kind of an event.
     public enum Kind: Sendable, Hashable {
         /// The database was damaged, or newer than the library, and was replaced; the original is at `setAside`.
         ///
-        /// A damaged one was replaced by what could be read of it. The message says how many entries were carried over and
-        /// how many were lost.
+        /// A damaged database is replaced by the entries that can be read. The message says how many entries were
+        /// carried over and how many were lost.
         case recovered(setAside: URL)
-        /// A cache was opened under another version than this, under which its entries were written, or with another codec.
+        /// A cache was opened with another version or codec; its entries were written under `version`.
         case purged(version: CacheVersion)
-        /// An entry was over, and removed.
+        /// An expired entry was deleted.
         case expired
         /// An entry was removed to make room.
         case evicted(Eviction)
-        /// What is stored does not decode as the type asked for.
+        /// A stored value does not decode as the requested type.
         case undecodable
-        /// A row or a file is damaged or gone.
+        /// A row is damaged, or a value file is damaged or missing.
         case corruptEntry
-        /// Something could not be written, and no call was there to throw.
+        /// A write failed, and there was no call to throw the error.
         case writeFailed
-        /// Something could not be read, and no call was there to throw.
+        /// A read failed, and there was no call to throw the error.
         case readFailed
-        /// A value was too costly for memory, or the limits on disk cannot be held because nothing may go.
+        /// A value was too costly for memory, or the limits on disk cannot be held because no entry may be evicted.
         case limitReached
-        /// A value could not be refreshed in the background; the old one is served as long as its terms allow.
+        /// A value could not be refreshed in the background; the old one is served as long as the options allow.
         case refreshFailed
-        /// Memory was given back.
+        /// Memory was released.
         case memoryPressure(MemoryPressure)
     }
 
-    /// Why an entry had to make room.
+    /// The reason for an eviction.
     public enum Eviction: Sendable, Hashable {
         /// There were too many entries.
         case count
-        /// The entries came to too many bytes.
+        /// The entries had too many bytes.
         case size
-        /// The volume was short of space.
+        /// The disk was short of space.
         case freeSpace
-        /// A decider chose it.
+        /// An eviction closure chose the entry.
         case decider
     }
 
-    /// What happened.
+    /// The kind of the event.
     public let kind: Kind
 
-    /// The cache it concerns, where it is one.
+    /// The name of the cache that the event concerns, if it concerns one.
     public let cacheName: String?
 
-    /// The key it concerns, where it is one, as text.
+    /// The key that the event concerns, as text, if it concerns one.
     public let key: String?
 
-    /// What happened, in a sentence.
+    /// A sentence that describes the event.
     public let message: String
 
-    /// How many events this stream has lost before this one, because nobody took them in time.
+    /// The number of events that this stream lost before this one because its reader was too slow.
     public internal(set) var lostBefore = 0
 
     package init(_ kind: Kind, cacheName: String? = nil, key: String? = nil, message: String) {

@@ -5,18 +5,19 @@ public import struct Synchronization.Atomic
 public import Synchronization
 #endif
 
-/// Tells every stream of one cache what changed.
+/// Reports changes to every stream of one cache.
 ///
-/// Whoever writes notes it here, in the order of the writes and when readers can see them. That is a thread that leads, as a
-/// rule, so what may go with a note is given back, to be released where nothing is held: keys that a stream drops, and the
-/// streams themselves, of which one may be the last holder of a handle and of its manager, whose end waits for the leader.
+/// A writer notes each change here, in the order of the writes and when readers can see them. As a rule the writer is
+/// a leading thread, so objects that a note displaces are returned, to be released without a lock: keys that a stream
+/// drops, and streams. A stream may be the last holder of a handle and of its manager, whose release waits for the
+/// leader.
 @usableFromInline
 package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct State {
         var streams: [Int: ChangeStream<Key, Value>] = [:]
-        /// For whom each was made.
+        /// The owner of each stream.
         var owners: [Int: ObjectIdentifier] = [:]
-        /// The same, to go through without the lock.
+        /// The streams, to iterate without the lock.
         var list: [ChangeStream<Key, Value>] = []
         var lastID = 0
         var isFinished = false
@@ -27,7 +28,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     package init() {}
 
-    /// Whether anybody listens: without, a write pays this one load.
+    /// A Boolean value that indicates whether there are streams; without any, a write costs only this load.
     @inlinable
     package var isObserved: Bool { observed.load(ordering: .acquiring) }
 
@@ -47,7 +48,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         if isObserved { tell(&discards) { $0.note(keys, .updated) } }
     }
 
-    /// Notes that the entries of the keys have gone, as one step; one that was not there did not go.
+    /// Notes that the entries of the keys were removed, as one step; pass only keys that had an entry.
     package func noteRemoved(_ keys: some Collection<Key>, _ discards: inout Discards) {
         if isObserved { tell(&discards) { $0.note(keys, .removed) } }
     }
@@ -68,10 +69,10 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     // MARK: - Readers
 
-    /// A stream of what changes from now on, at most one batch in an interval.
+    /// Returns a stream of the changes from now on, at most one batch in an interval.
     ///
-    /// An interval of zero or less sends what changed as soon as it is asked for. `read` gives the values when a batch is
-    /// taken; it runs under no lock and must not block. `owner` is for ``finish(for:)``.
+    /// An interval of zero or less sends changes as soon as they are requested. `read` returns the values when a
+    /// batch is taken; it runs under no lock and must not block. `owner` is for ``finish(for:)``.
     package func changes(
         every interval: Duration, timekeeper: Timekeeper, owner: ObjectIdentifier? = nil,
         read: @escaping ChangeStream<Key, Value>.Read
@@ -85,7 +86,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
     }
 
-    /// Ends every stream once what is pending in it was taken, and every later one at once.
+    /// Ends every stream once its pending changes were taken, and every later one at once.
     package func finish(_ discards: inout Discards) {
         let streams = state.withLock { state in
             state.isFinished = true
@@ -93,12 +94,12 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
         for stream in streams {
             stream.finish()
-            // This may be the last to hold it.
+            // This may be the last reference to it.
             discards.add(stream)
         }
     }
 
-    /// The same for the streams of an owner.
+    /// Ends the streams of an owner once their pending changes were taken.
     package func finish(for owner: ObjectIdentifier) {
         let streams = state.withLock { state in
             state.owners.filter { $0.value == owner }.compactMap { state.streams[$0.key] }
@@ -129,12 +130,12 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
             observed.store(!state.list.isEmpty, ordering: .releasing)
             return dropped
         }
-        // What a stream's reading holds is released here, outside the lock.
+        // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}
     }
 }
 
-/// Ends a stream when whoever could read it is gone.
+/// Ends a stream when its last reader is released.
 private final class ChangeSubscription<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let stream: ChangeStream<Key, Value>
     private let onEnd: @Sendable () -> Void

@@ -1,16 +1,16 @@
-/// What became of a key.
+/// The change of a key.
 ///
-/// Outside `ChangeLog`, for a type inside a generic one is generic too, and that shows in the cost of a write.
+/// It is outside of `ChangeLog`, because a type inside a generic one is generic too, which makes a write slower.
 package enum KeyChange: Sendable {
     case updated, removed
 }
 
-/// The net of what changed in an interval: keys only, and a bounded number of them.
+/// The net changes of an interval: keys only, and a bounded number of them.
 package struct ChangeLog<Key: Hashable & Sendable>: Sendable {
-    /// What a reset has dropped, for the caller to release where no lock is held.
+    /// The keys that a reset has dropped, for the caller to release while no lock is held.
     package typealias Dropped = [Key: KeyChange]
 
-    /// Beyond so many keys, reading all again is no dearer than a list of them.
+    /// The maximum number of keys: beyond it, reading everything again costs no more than a list.
     package static var capacity: Int { 10_000 }
 
     private var pending: [Key: KeyChange] = [:]
@@ -18,15 +18,15 @@ package struct ChangeLog<Key: Hashable & Sendable>: Sendable {
 
     package init() {}
 
-    /// Whether nothing changed since the last batch was taken.
+    /// A Boolean value that indicates whether nothing changed since the last batch was taken.
     package var isEmpty: Bool { pending.isEmpty && !isReset }
 
-    /// How many keys are held.
+    /// The number of keys that are held.
     package var count: Int { pending.count }
 
-    /// Notes that the key has a value, a new one or another, or that its entry, one that was there, has gone.
+    /// Notes that the key has a new or another value, or that its entry was removed.
     ///
-    /// The last change of a key decides: whoever takes the batch sees the state behind it, and no step on the way.
+    /// The last change of a key counts: the reader of the batch sees the state after it, and no intermediate one.
     package mutating func note(_ key: Key, _ change: KeyChange) -> Dropped? {
         if isReset { return nil }
         pending.updateValue(change, forKey: key)
@@ -40,7 +40,7 @@ package struct ChangeLog<Key: Hashable & Sendable>: Sendable {
         return pending
     }
 
-    /// The net of the changes since the last batch, or nil if there were none.
+    /// Returns the net changes since the last batch, or nil if there were none.
     package mutating func take() -> (updated: Set<Key>, removed: Set<Key>, isReset: Bool)? {
         if isEmpty { return nil }
         defer {

@@ -1,26 +1,26 @@
 internal import Synchronization
 
-/// What one reader has yet to learn, and when it may.
+/// The pending changes of one reader, and the time at which they are due.
 ///
-/// The first change starts the interval, and at its end a batch is due: the net of what changed until the reader takes it.
-/// Nothing waits on a reader and nothing but keys waits for it. While nothing has changed there is no timer.
+/// The first change starts the interval, and at its end a batch is due: the net changes until the reader takes it.
+/// No writer waits for a reader, and only keys are kept for it. While nothing has changed there is no timer.
 package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// Gives the values of those keys that have one, or nil if they cannot be read any more.
+    /// Returns the values of those keys that have one, or nil if they cannot be read any more.
     package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
 
     private struct State {
         var log = ChangeLog<Key>()
         var phase = ChangePhase.quiet
-        /// Who waits for a batch to be due.
+        /// The readers that wait for a batch to be due.
         var readers: [CheckedContinuation<Void, Never>] = []
-        /// Whether no more changes come; what is pending may still be taken.
+        /// A Boolean value that indicates whether no more changes come; pending ones may still be taken.
         var isFinished = false
         var isCancelled = false
 
         var isOver: Bool { isFinished || isCancelled }
     }
 
-    /// Held over a key's own `==` and `hash`, and no other user code.
+    /// Held during a key's own `==` and `hash`, and no other user code.
     private let state = Mutex(State())
     private let timekeeper: Timekeeper
     private let interval: Duration
@@ -35,14 +35,14 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     // MARK: - Writers
 
-    /// Notes a change, after all those noted before; gives back what is to be released where nothing is held.
+    /// Notes a change after all earlier ones; returns the objects to release while no lock is held.
     func note(_ key: Key, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
         note { $0.note(key, change) }
     }
 
     /// Notes that all of `keys` changed, as one step.
     func note(_ keys: some Collection<Key>, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
-        // Once at most is something dropped, for after that the log holds nothing.
+        // Keys are dropped at most once, because after that the log is empty.
         note { log in keys.reduce(nil) { log.note($1, change) ?? $0 } }
     }
 
@@ -93,7 +93,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
         return state.readers
     }
 
-    /// Ends the stream once what is pending was taken, which may be done at once.
+    /// Ends the stream once the pending changes were taken, which may be possible at once.
     func finish() {
         stop { state in
             state.isFinished = true
@@ -121,7 +121,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     // MARK: - The reader
 
-    /// Waits for a batch to be due and takes it; nil at the end of the stream.
+    /// Waits for a batch to be due and returns it; nil at the end of the stream.
     func next() async -> CacheChanges<Key, Value>? {
         while true {
             await dueBatch()
@@ -131,7 +131,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
                 defer { state.log = ChangeLog() }
                 return (state.isCancelled ? ChangeLog() : state.log, isOver)
             }
-            // Sorted here, since that takes a moment and writers want the lock.
+            // Sorted here, outside the lock: sorting takes a moment, and writers need the lock.
             if let batch = log.take() { return await changes(of: batch) }
             // Else another reader was faster.
             if isOver { return nil }
@@ -161,7 +161,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     }
 }
 
-/// Where a stream stands with its next batch.
+/// The state of a stream's next batch.
 private enum ChangePhase {
     /// Nothing changed.
     case quiet
@@ -171,7 +171,7 @@ private enum ChangePhase {
     case due
 }
 
-/// What a change asks for, once the lock was released.
+/// The action that a change requires after the lock was released.
 private enum ChangeStep {
     case none, start
     case wake([CheckedContinuation<Void, Never>])

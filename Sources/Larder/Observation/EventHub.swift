@@ -2,14 +2,14 @@ internal import Synchronization
 
 /// Hands each event to every stream that listens, without ever waiting for one.
 package final class EventHub: Sendable {
-    /// How many events wait in a stream; beyond that the oldest goes.
+    /// The maximum number of events that wait in a stream; beyond it the oldest is dropped.
     package static let capacity = 1000
 
     private struct State {
         var listeners: [Int: EventMailbox] = [:]
         var nextListener = 0
         var isFinished = false
-        /// What happened before anybody listened: opening a store has no other way to tell.
+        /// The events before there was any stream: opening a store has no other way to report them.
         var early = EventQueue()
     }
 
@@ -17,7 +17,7 @@ package final class EventHub: Sendable {
 
     package init() {}
 
-    /// A new stream: events from now on, and for the first stream those of the opening as well.
+    /// Returns a new stream: events from now on, and for the first stream those of the opening as well.
     package func stream() -> AsyncStream<CacheEvent> {
         let reader = state.withLock { state -> EventReader in
             defer { state.nextListener += 1 }
@@ -34,20 +34,20 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Sends `event` to every stream; keeps it for the first one if none was made yet.
+    /// Sends `event` to every stream; keeps it for the first one if none was created yet.
     package func send(_ event: CacheEvent) {
         let listeners = state.withLock { state in
             if state.nextListener == 0 { state.early.add(event) }
-            // Under the lock, so that all get it in the same order.
+            // Under the lock, so that all streams get the events in the same order.
             return state.listeners.values.compactMap { $0.put(event) }
         }
         for wake in listeners { wake() }
     }
 
-    /// How many streams listen.
+    /// The number of streams.
     package var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// Ends every stream, once what waits in it was taken.
+    /// Ends every stream, once its waiting events were taken.
     package func finish() {
         let listeners = state.withLock { state in
             state.isFinished = true
@@ -58,10 +58,10 @@ package final class EventHub: Sendable {
     }
 }
 
-/// The newest events of a stream, and how many older ones had to go.
+/// The newest events of a stream, and the number of older ones that were dropped.
 private struct EventQueue: Sendable {
     private var events: [CacheEvent] = []
-    /// Where the oldest that counts stands: the array is cut only now and then.
+    /// The index of the oldest valid event: the array is cut only now and then.
     private var start = 0
     private var lost = 0
 
@@ -77,7 +77,7 @@ private struct EventQueue: Sendable {
         events.append(event)
     }
 
-    /// The oldest event, with the number of those that were lost before it.
+    /// Returns the oldest event, with the number of those that were lost before it.
     mutating func take() -> CacheEvent? {
         guard start < events.count else { return nil }
         var event = events[start]
@@ -88,7 +88,7 @@ private struct EventQueue: Sendable {
     }
 }
 
-/// What waits for the reader of one stream, or the reader that waits for it.
+/// The events that wait for the reader of one stream, or the readers that wait for an event.
 private final class EventMailbox: Sendable {
     private struct State {
         var queue: EventQueue
@@ -102,7 +102,7 @@ private final class EventMailbox: Sendable {
         state = Mutex(State(queue: queue))
     }
 
-    /// - Returns: What wakes the reader, if one waits.
+    /// - Returns: A closure that wakes the reader, if one waits.
     func put(_ event: CacheEvent) -> (@Sendable () -> Void)? {
         state.withLock { state in
             state.queue.add(event)
@@ -112,7 +112,7 @@ private final class EventMailbox: Sendable {
         }
     }
 
-    /// The next event; nil at the end.
+    /// Returns the next event; nil at the end.
     func next() async -> CacheEvent? {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state -> CacheEvent?? in
@@ -125,7 +125,7 @@ private final class EventMailbox: Sendable {
         }
     }
 
-    /// Nothing comes any more.
+    /// Ends the stream: no more events come.
     func finish() {
         let readers = state.withLock { state in
             state.isFinished = true
@@ -136,7 +136,7 @@ private final class EventMailbox: Sendable {
     }
 }
 
-/// Held by a stream: with it the listening ends.
+/// Held by a stream: its release ends the subscription.
 private final class EventReader: Sendable {
     let mailbox: EventMailbox
     private let onEnd: @Sendable () -> Void
@@ -148,7 +148,7 @@ private final class EventReader: Sendable {
 
     deinit { onEnd() }
 
-    /// Its task was cancelled.
+    /// Ends the subscription because the reader's task was cancelled.
     func end() {
         onEnd()
         mailbox.finish()

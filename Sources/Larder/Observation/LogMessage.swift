@@ -1,30 +1,30 @@
 /// One line for the program's log.
 public struct LogMessage: Sendable, CustomStringConvertible {
-    /// How much it matters.
+    /// The severity of a message.
     public enum Level: Int, Sendable, Comparable {
-        /// For someone who looks for a fault.
+        /// A detail that helps to find a fault.
         case debug
-        /// Worth knowing.
+        /// Useful information.
         case info
-        /// The library could help itself, but something was lost or is in the way.
+        /// The library handled a problem, but data was lost or the problem persists.
         case warning
-        /// Something failed.
+        /// An operation failed.
         case error
 
-        /// Orders by weight.
+        /// Returns whether the first level is less severe than the second.
         public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
     }
 
-    /// How much it matters.
+    /// The severity of the message.
     public let level: Level
 
-    /// What happened, in a sentence.
+    /// A sentence that describes the event.
     public let text: String
 
-    /// What happened, in a sentence; the same as ``text``.
+    /// A sentence that describes the event; equal to ``text``.
     public var message: String { text }
 
-    /// The failure behind it, with its cause.
+    /// The error that caused the message, with its own cause.
     public let error: CacheError?
 
     package init(_ level: Level, _ text: String, error: CacheError? = nil) {
@@ -33,6 +33,6 @@ public struct LogMessage: Sendable, CustomStringConvertible {
         self.error = error
     }
 
-    /// The text, and the failure behind it.
+    /// The text, and the error that caused the message.
     public var description: String { error.map { "\(text) – \($0)" } ?? text }
 }

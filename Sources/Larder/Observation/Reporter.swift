@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Where the caches that a manager opened report what nobody asked for.
+/// Reports events that no caller asked for, for the caches that a manager opened.
 final class Reporter: Sendable {
     let hub: EventHub
     private let log: @Sendable (LogMessage) -> Void
 
-    /// The threads that are in the log at this moment.
+    /// The threads that are inside the log closure at this moment.
     private let logging = Mutex<Set<UInt>>([])
 
     init(hub: EventHub, log: @escaping @Sendable (LogMessage) -> Void) {
@@ -18,7 +18,7 @@ final class Reporter: Sendable {
         hub.send(event)
     }
 
-    /// Writes to the log; not of what happens inside of it, which would be told without end where its own writes fail.
+    /// Writes to the log, except from inside the log closure: its own failing writes would be reported without end.
     func note(_ message: LogMessage) {
         let thread = CurrentThread.identity
         guard logging.withLock({ $0.insert(thread).inserted }) else { return }

@@ -25,7 +25,7 @@ package enum BuildStamp {
 
     private static var executableStamp: String? {
         #if os(Linux)
-        // The file that runs, even if another one is at its path by now.
+        // The running file, even if another one is at its path by now.
         let path = "/proc/self/exe"
         #else
         guard let path = Bundle.main.executablePath else { return nil }

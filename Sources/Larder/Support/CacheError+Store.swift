@@ -3,7 +3,7 @@ internal import LarderStore
 extension CacheError {
     /// Creates the error of a call from that of the store.
     ///
-    /// - Parameter action: What the call was to do ("read the value").
+    /// - Parameter action: The action of the call ("read the value").
     init(_ error: StoreError, _ action: String, cache: String? = nil, key: StoredKey? = nil) {
         let subject = key.map { " of key \"\($0.name)\"" } ?? ""
         let place = cache.map { "The cache \"\($0)\"" } ?? "The store"

@@ -1,18 +1,18 @@
-/// What went wrong, on what, and what can be done about it.
+/// A failure, with the store, cache and key that it concerns, and a remedy.
 ///
-/// Every throwing call of a manager, a cache or a snapshot throws this type. An error of a closure of the caller's passes
-/// through untouched, and a cancelled wait throws `CancellationError`.
+/// Every throwing call of a manager, a cache or a snapshot throws this type. An error of the caller's closure is
+/// rethrown unchanged, and a cancelled wait throws `CancellationError`.
 public struct CacheError: Error, Sendable {
-    /// The kind of failure, to decide by.
+    /// The kind of the failure, for decisions in code.
     public let code: Code
 
-    /// What failed, on which store, cache and key, and what to do.
+    /// A sentence with the failed action, the store, cache and key, and the remedy.
     public let message: String
 
     /// The error that caused this one, if there was one.
     public let underlying: (any Error)?
 
-    /// SQLite's extended result code, where SQLite reported the failure.
+    /// SQLite's extended result code, if SQLite reported the failure.
     public let sqliteCode: Int32?
 
     package init(_ code: Code, _ message: String, underlying: (any Error)? = nil, sqliteCode: Int32? = nil) {

@@ -5,7 +5,7 @@
 /// Safety: The buffer is valid for the time of the call. Each function is called for a range of lengths and reads
 /// between the start and `count` only; the secret is longer than the largest offset into it.
 package enum Checksum {
-    /// The checksum of `bytes`.
+    /// Returns the checksum of `bytes`.
     package static func xxh3(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
         guard let start = bytes.baseAddress, bytes.count > 0 else { return empty(seed) }
         return secret.withUnsafeBytes { secret in
@@ -106,7 +106,7 @@ package enum Checksum {
         return mixed(sum)
     }
 
-    /// Takes 64 bytes in.
+    /// Adds 64 bytes.
     @inline(__always)
     private static func add(_ start: UnsafeRawPointer, _ key: UnsafeRawPointer, _ lanes: inout Lanes) {
         let data = start.loadUnaligned(as: Lanes.self)
@@ -154,7 +154,7 @@ package enum Checksum {
 
     private static let secretSize = 192
 
-    /// The secret of the definition, which is none.
+    /// The secret of the definition, which is public.
     private static let secret: [UInt64] = [
         0xBE4B_A423_396C_FEB8, 0x1CAD_21F7_2C81_017C, 0xDB97_9083_E96D_D4DE, 0x1F67_B3B7_A4A4_4072,
         0x78E5_C0CC_4EE6_79CB, 0x2172_FFCC_7DD0_5A82, 0x8E24_43F7_7446_08B8, 0x4C26_3A81_E690_35E0,

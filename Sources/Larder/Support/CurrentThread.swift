@@ -6,7 +6,7 @@ internal import Musl
 internal import Darwin
 #endif
 
-/// The thread that runs.
+/// The current thread.
 package enum CurrentThread {
     /// A number that no other thread has while this one lives.
     package static var identity: UInt {
@@ -17,9 +17,9 @@ package enum CurrentThread {
         #endif
     }
 
-    /// Lets others run first.
+    /// Lets other threads run first.
     package static func yield() { sched_yield() }
 
-    /// Waits, where the system has no way to be told what is waited for.
+    /// Waits, for conditions that the system cannot report.
     package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 }

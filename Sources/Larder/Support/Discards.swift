@@ -1,7 +1,7 @@
 /// Objects to release once no lock is held.
 ///
-/// The end of a value or of a key may run code of the user's, which may call the cache. So whoever removes one under a lock
-/// adds it here, and the caller releases all of it when nothing is held any more.
+/// Releasing a value or a key may run the user's code, which may call the cache. So code that removes one under a lock
+/// adds it here, and the caller releases all of them when no lock is held any more.
 @usableFromInline
 package struct Discards: Sendable {
     @usableFromInline var objects: [any Sendable] = []
@@ -15,7 +15,7 @@ package struct Discards: Sendable {
         if let object { objects.append(object) }
     }
 
-    /// Adds what was collected elsewhere.
+    /// Adds the objects of another collection.
     package mutating func add(_ others: Discards) { objects += others.objects }
 
     package var isEmpty: Bool { objects.isEmpty }

@@ -20,7 +20,7 @@ public final class EvictionTask: Sendable {
 
 /// The runs of an eviction closure.
 ///
-/// A running one keeps this object alive, but not the task, whose release ends it.
+/// A running one keeps this object alive, but not the task. Releasing the task ends the runs.
 private final class EvictionWork: Sendable {
     private struct State {
         var wakeup: Wakeup?
@@ -30,7 +30,7 @@ private final class EvictionWork: Sendable {
     private let state = Mutex(State())
     private let timekeeper: Timekeeper
     private let interval: Duration
-    /// Evaluates every entry once, while the closure it gets returns true; false if no further run is needed.
+    /// Evaluates every entry once, while the given closure returns true; returns false if no further run is needed.
     private let pass: @Sendable (() -> Bool) -> Bool
 
     init(every interval: Duration, _ timekeeper: Timekeeper, _ pass: @escaping @Sendable (() -> Bool) -> Bool) {
@@ -60,7 +60,7 @@ private final class EvictionWork: Sendable {
         if !isKept { wakeup.cancel() }
     }
 
-    /// On a thread that the timekeeper provides for as long as needed.
+    /// Runs on a thread that the timekeeper provides for as long as needed.
     private func run() {
         if isCancelled { return }
         if pass({ !self.isCancelled }) { schedule() } else { cancel() }

@@ -1,11 +1,11 @@
-/// The beginning of an ELF file of 64 bits, as far as it tells which build it is.
+/// The beginning of a 64-bit ELF file, as far as it identifies the build.
 ///
 /// Safety: The buffer is the caller's and must be valid while this value is in use; `BuildStamp` uses it inside one
 /// call. Every offset from the file is compared with the number of bytes before it is read.
 package struct ExecutableFile {
     private let bytes: UnsafeRawBufferPointer
 
-    /// Nil if `bytes` do not begin as such a file does.
+    /// Returns nil if `bytes` do not begin like such a file.
     package init?(bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 64, bytes.prefix(5).elementsEqual([0x7F, 0x45, 0x4C, 0x46, 2]) else { return nil }
         self.bytes = bytes
@@ -52,7 +52,7 @@ package struct ExecutableFile {
         T(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
     }
 
-    /// A place in the file; one that lies beyond our bytes becomes their end.
+    /// Returns a place in the file; one beyond the given bytes becomes their end.
     private func clamped(_ offset: UInt64) -> Int {
         Int(min(offset, UInt64(bytes.count)))
     }

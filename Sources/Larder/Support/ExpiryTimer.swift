@@ -1,11 +1,12 @@
 internal import Synchronization
 
-/// Wakes its owner when the earliest of the entries that it was told of may have expired.
+/// Wakes its owner when the earliest of the reported entries may have expired.
 ///
 /// There is no timer while nothing can expire. It costs a write one comparison: a later write expires later, as a rule.
 @usableFromInline
 package final class ExpiryTimer: Sendable {
-    /// The shortest and the longest pause between two sweeps, in milliseconds, and the share of an age that it may take.
+    /// The shortest and the longest pause between two sweeps, in milliseconds, and the share of an age that it may
+    /// take.
     private static let pauses: ClosedRange<Int64> = 1000...60_000
     private static let shareOfAge: Int64 = 16
 
@@ -13,7 +14,7 @@ package final class ExpiryTimer: Sendable {
     private static let longestWait: Int64 = 30 * 86_400_000
 
     private struct State: Sendable {
-        /// When it is due, on the scale of the uptime.
+        /// The time at which it is due, on the scale of the uptime.
         var due = Int64.max
         var wakeup: Wakeup?
         var lastSweep: Int64
@@ -24,7 +25,7 @@ package final class ExpiryTimer: Sendable {
     /// Guards the timer that waits; only the lock of the system's timers is taken under it.
     private let state: Mutex<State>
 
-    /// The clock's moment for which the timer waits: what expires later is no news.
+    /// The clock's moment for which the timer waits: entries that expire later need no report.
     private let quietUntil = Atomic<Int64>(.max)
 
     package init(_ timekeeper: Timekeeper) {
@@ -35,10 +36,10 @@ package final class ExpiryTimer: Sendable {
     /// A Boolean value that indicates whether a timer waits.
     package var isArmed: Bool { state.withLock { $0.wakeup != nil } }
 
-    /// A Boolean value that indicates whether the timer has to be told of an entry that expires after `end`.
+    /// Returns whether the timer needs a report of an entry that expires after `end`.
     package func isNews(_ end: Int64) -> Bool { end < quietUntil.load(ordering: .relaxed) }
 
-    /// Sees to it that `sweep` is called after the moment `end` of the clock.
+    /// Schedules a call of `sweep` after the moment `end` of the clock.
     ///
     /// - Parameters:
     ///   - end: The last moment at which an entry is served; nil if there is none.
@@ -48,7 +49,7 @@ package final class ExpiryTimer: Sendable {
         note(remaining: end.subtractingSaturated(timekeeper.now()), age: age, sweep: sweep)
     }
 
-    /// Sees to it that `sweep` is called when more than so many milliseconds have passed.
+    /// Schedules a call of `sweep` when more than so many milliseconds have passed.
     package func note(remaining: Int64, age: Int64, sweep: @escaping @Sendable () -> Void) {
         let uptime = timekeeper.uptime()
         let pause = min(max(age / Self.shareOfAge, Self.pauses.lowerBound), Self.pauses.upperBound)
@@ -72,7 +73,7 @@ package final class ExpiryTimer: Sendable {
         displaced?.cancel()
     }
 
-    /// Ends the wait, until it is told of an entry again.
+    /// Ends the wait, until an entry is reported again.
     package func cancel() {
         let displaced = state.withLock { state in
             reset(&state)
@@ -83,7 +84,7 @@ package final class ExpiryTimer: Sendable {
 
     private func beginSweep() -> Bool {
         state.withLock { state in
-            // One that was displaced while it fired.
+            // A timer that was replaced while it fired.
             guard state.wakeup != nil else { return false }
             reset(&state)
             state.wakeup = nil

@@ -94,7 +94,7 @@ public struct MaxAge: Hashable, Sendable {
         return MaxAge(rule: AgeRule(deadline: SystemClock.milliseconds(of: date)))
     }
 
-    /// An age without a limit: entries never expire, and a read calls no clock for it.
+    /// An age without a limit: entries never expire, and a read calls no clock.
     public static var unlimited: MaxAge { MaxAge(rule: AgeRule()) }
 
     /// This age, counted from the last access instead of the last write: each read restarts it.

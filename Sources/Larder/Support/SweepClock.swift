@@ -8,7 +8,7 @@ package struct SweepMoment: Hashable, Sendable {
     /// Milliseconds since 1970, by the clock.
     package let wall: Int64
 
-    /// The moment that follows from the time that has passed; the clock's where that is not contradicted.
+    /// The moment that follows from the time that has passed; the clock's if that is not contradicted.
     let elapsed: Int64
 
     /// The clock's first moment, as far as known, after it was set ahead; `.max` if it was not.
@@ -40,11 +40,11 @@ package struct SweepMoment: Hashable, Sendable {
 
 /// Compares the clock with the time that has passed, so that a clock that is set far ahead deletes nothing.
 ///
-/// It starts with its owner, and knows nothing of the time before: a clock that was wrong at that moment is believed.
+/// It starts with its owner, and knows nothing of the time before: a clock that was wrong at that moment is trusted.
 package final class SweepClock: Sendable {
     /// The number of milliseconds by which the clock may run ahead between two sweeps.
     ///
-    /// Clocks that are kept right by the network are moved by less. One that is moved by more delays sweeps by as much.
+    /// Clocks that are set by the network are moved by less. A clock that is moved by more delays sweeps by as much.
     static let tolerance: Int64 = 60_000
 
     private struct Anchor: Sendable {
@@ -54,7 +54,8 @@ package final class SweepClock: Sendable {
 
     private let timekeeper: Timekeeper
 
-    /// Two moments at which the clock was believed, the later one after it was set ahead; no other lock is taken under it.
+    /// Two moments at which the clock was trusted, the later one after it was set ahead; no other lock is taken under
+    /// it.
     private let anchors: Mutex<(trusted: Anchor, jump: Anchor?)>
 
     package init(_ timekeeper: Timekeeper) {
@@ -71,7 +72,7 @@ package final class SweepClock: Sendable {
                 anchors = (present, nil)
                 return SweepMoment(present.wall)
             }
-            // Set ahead once more, or back in part: only ages that begin from now on go by it.
+            // Set ahead again, or back in part: only ages that begin from now on use it.
             let isSteady = anchors.jump.map {
                 (-Self.tolerance...Self.tolerance).contains(
                     present.wall.subtractingSaturated(Self.moment(of: present, since: $0)))
@@ -81,7 +82,7 @@ package final class SweepClock: Sendable {
         }
     }
 
-    /// The moment by which a sweep decides now that goes by another clock.
+    /// Returns the moment by which a sweep decides now that uses another clock.
     package func moment(at wall: Int64) -> SweepMoment { moment().moved(to: wall) }
 
     private static func moment(of present: Anchor, since anchor: Anchor) -> Int64 {

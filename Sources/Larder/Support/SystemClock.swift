@@ -10,23 +10,24 @@ internal import Darwin
 
 /// The only place where the system's clock is read.
 ///
-/// Moments are milliseconds since 1970, rounded to the nearest once, here; everything behind compares integers.
+/// Moments are milliseconds since 1970, rounded to the nearest once, here; all other code compares integers.
 @usableFromInline
 package enum SystemClock {
-    /// How far the coarse clock may lag behind the exact one.
+    /// The maximum number of milliseconds by which the coarse clock lags behind the exact one.
     ///
-    /// The kernel renews it once a tick, 10 ms at its slowest (100 Hz); the rest is margin.
+    /// The kernel updates it once a tick, 10 ms at its slowest (100 Hz); the rest is margin.
     @inlinable package static var coarseLag: Int64 { 20 }
 
-    /// Now, to the nearest millisecond.
+    /// Returns the current time, to the nearest millisecond.
     @usableFromInline
     package static func now() -> Int64 {
         read(CLOCK_REALTIME)
     }
 
-    /// Now, or up to ``coarseLag`` milliseconds earlier, and never later: an eighth of the price of ``now()``.
+    /// Returns the current time, or up to ``coarseLag`` milliseconds earlier, never later, at an eighth of the cost of
+    /// ``now()``.
     ///
-    /// Other systems than Linux have no such clock for the time of day, so it is the exact one there.
+    /// Only Linux has such a clock for the time of day; on other systems it is the exact one.
     @usableFromInline
     package static func coarseNow() -> Int64 {
         #if os(Linux)
@@ -36,7 +37,7 @@ package enum SystemClock {
         #endif
     }
 
-    /// Milliseconds since some moment, by a clock that goes on while the machine sleeps, and that nobody sets.
+    /// Returns milliseconds since some moment, by a clock that runs while the machine sleeps and that nothing sets.
     package static func uptime() -> Int64 {
         #if os(Linux)
         read(CLOCK_BOOTTIME)
@@ -45,21 +46,21 @@ package enum SystemClock {
         #endif
     }
 
-    /// Now, in the form in which a caller would give a clock.
+    /// Returns the current time, in the form of a caller's clock.
     @Sendable package static func date() -> Date { Date() }
 
-    /// A moment of a clock of the caller's, to the nearest millisecond; what no `Int64` holds stops at its ends.
+    /// Returns a moment of a caller's clock, to the nearest millisecond, clamped to the range of `Int64`.
     @usableFromInline
     package static func milliseconds(of date: Date) -> Int64 {
         saturated((date.timeIntervalSince1970 * 1000).rounded())
     }
 
-    /// The moment as a date.
+    /// Returns the moment as a date.
     package static func date(of milliseconds: Int64) -> Date {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
 
-    /// The nearest `Int64`; not-a-number is 0, so that a broken clock of the caller's cannot trap.
+    /// Returns the nearest `Int64`; 0 for not-a-number, so that a caller's broken clock cannot trap.
     package static func saturated(_ milliseconds: Double) -> Int64 {
         if milliseconds.isNaN { return 0 }
         if milliseconds >= 0x1p63 { return .max }

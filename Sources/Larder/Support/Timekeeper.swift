@@ -1,9 +1,9 @@
 package import Foundation
 internal import Synchronization
 
-/// The one place where the library learns the time: what it is now, and that some of it has passed.
+/// The library's only source of time: the current time, and the passing of time.
 ///
-/// Tests give a timekeeper of their own and move time by hand.
+/// Tests use a timekeeper of their own and advance time manually.
 package struct Timekeeper: Sendable {
     /// Milliseconds since 1970, rounded to the nearest.
     package let now: @Sendable () -> Int64
@@ -11,12 +11,12 @@ package struct Timekeeper: Sendable {
     /// Calls back once, on a thread of its own choice, when the duration has passed, unless the result was cancelled.
     package let wake: @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
 
-    /// Milliseconds that have passed, sleep of the machine included, since some moment; nobody can set it.
+    /// Milliseconds that have passed, sleep of the machine included, since some moment; nothing can set it.
     package let uptime: @Sendable () -> Int64
 
-    /// Makes a timekeeper.
+    /// Creates a timekeeper.
     ///
-    /// - Parameter uptime: Nil for that of a clock which nothing contradicts.
+    /// - Parameter uptime: The uptime; nil for one that never contradicts the clock.
     package init(
         now: @escaping @Sendable () -> Int64, uptime: (@Sendable () -> Int64)? = nil,
         wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
@@ -26,7 +26,7 @@ package struct Timekeeper: Sendable {
         self.wake = wake
     }
 
-    /// Makes the timekeeper of a clock that was injected, or the system's if none was.
+    /// Creates the timekeeper of an injected clock, or the system's if there is none.
     package init(
         clock: (@Sendable () -> Date)?, uptime: (@Sendable () -> Int64)? = nil,
         wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup = Timekeeper.system.wake
@@ -64,10 +64,10 @@ package final class Wakeup: Sendable {
         action?()
     }
 
-    /// Whether it ran or was cancelled.
+    /// A Boolean value that indicates whether the action ran or was cancelled.
     package var isOver: Bool { action.withLock { $0 == nil } }
 
-    /// Makes sure that the action does not begin any more, and lets go of it.
+    /// Prevents the action from beginning, and releases it.
     package func cancel() {
         _ = action.withLock { $0.take() }
     }

@@ -2,18 +2,18 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Wakes what has come due, on threads of its own.
+/// Fires due wakeups, on threads of its own.
 ///
-/// Dispatch's timers need file descriptors, and end the process when there are none; a cache must not. So a thread waits on
-/// a semaphore while anything is to come, and there is none while nothing is.
+/// Dispatch's timers need file descriptors, and end the process if there are none; a cache must not. So a thread waits
+/// on a semaphore while there are wakeups, and ends when there are none.
 final class TimerThread: Sendable {
     static let shared = TimerThread()
 
     private struct State {
-        /// What waits, soonest last.
+        /// The waiting wakeups, soonest last.
         var waiting: [(due: DispatchTime, wakeup: Wakeup)] = []
         var isRunning = false
-        /// At this length those that were cancelled go.
+        /// The length at which cancelled wakeups are removed.
         var purgesAt = 64
     }
 
@@ -58,7 +58,7 @@ final class TimerThread: Sendable {
                 return .fire(next.wakeup)
             }
             switch step {
-            // Work may take its time, and must not hold up what comes due next.
+            // The action may take time, and must not delay the next wakeup.
             case .fire(let wakeup): Thread.detachNewThread { wakeup.fire() }
             case .wait(let due): _ = change.wait(timeout: due)
             case .end: return
@@ -68,6 +68,6 @@ final class TimerThread: Sendable {
 }
 
 extension DispatchSemaphore {
-    /// Waits for a signal; false if none came in time.
+    /// Waits for a signal; returns false if none came in time.
     func wait(atMost duration: Duration) -> Bool { wait(timeout: .now() + duration / .seconds(1)) == .success }
 }

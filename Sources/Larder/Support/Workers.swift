@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Synchronization
 
-/// A few threads on which reads of tasks wait for the disk, as many as a store has connections that read.
+/// A few threads on which tasks' reads wait for the disk, as many as a store has reading connections.
 ///
-/// They start with the first read, and stay. No read of a file waits for a running body, so the threads are never kept for
-/// long; a store in memory has no other connection than the writer's, and its reads do not come here.
+/// They start with the first read, and stay. No read of a file waits for a running body, so the threads are never
+/// kept for long. A store in memory has only the writer's connection, and its reads do not use these threads.
 enum Workers {
     private static let threadCount = 4
 
