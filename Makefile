@@ -69,7 +69,7 @@ sanitize-thread: setup
 sanitize-address: setup
 	@ASAN_OPTIONS=detect_stack_use_after_return=0:suppressions=$(CURDIR)/Tests/Sanitizers/address.supp LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=60 .ci/tests --sanitize address --scratch-path .build/sanitize-address -- --skip HouseRulesTests
 
-## Work on it: make torture           kills processes, cuts the power, flips bits, fills disks, ROUNDS times. SEED= repeats a run
+## Work on it: make torture           kills processes, cuts the power, damages pages, fills disks, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
 torture: setup strace
 	@for round in $$(seq $(ROUNDS)); do \

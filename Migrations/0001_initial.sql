@@ -5,18 +5,10 @@ CREATE TABLE store (
     free_space_floor INTEGER,             -- bytes that stay free on the disk; NULL: none
     is_capped        INTEGER NOT NULL DEFAULT 0,
     last_place       INTEGER NOT NULL DEFAULT 0, -- in the order of accesses
-    library_version  TEXT NOT NULL,       -- of the program that opened the store last
-    opened_at        INTEGER NOT NULL     -- milliseconds since 1970
+    opened_at        INTEGER NOT NULL     -- 0; raised in a damaged file, so that other processes see a commit
 ) STRICT;
 
--- Which program opened the store on which day.
-CREATE TABLE opener (
-    program TEXT NOT NULL,
-    day     INTEGER NOT NULL,             -- days since 1970
-    PRIMARY KEY (program, day)
-) STRICT, WITHOUT ROWID;
-
--- One row for each generation of a cache. Ids are random and never used again.
+-- One row for each generation of a cache. Ids are random.
 CREATE TABLE cache (
     id            INTEGER PRIMARY KEY,
     name          TEXT NOT NULL,
@@ -26,9 +18,8 @@ CREATE TABLE cache (
     age           INTEGER NOT NULL,       -- milliseconds; with rule 3 since 1970
     count_limit   INTEGER,
     size_limit    INTEGER,
-    inline_limit  INTEGER,
     keeps_expired INTEGER NOT NULL DEFAULT 0,
-    state         INTEGER NOT NULL,       -- 0 live, 1 retired, 2 being migrated
+    state         INTEGER NOT NULL,       -- 0 live, 1 retired
     opened_at     INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX cache_live ON cache (name) WHERE state = 0;
@@ -59,7 +50,7 @@ CREATE TABLE used (
     accessed_at INTEGER NOT NULL          -- milliseconds since 1970
 ) STRICT;
 
--- A row whose revision is not the entry's is ignored, and swept.
+-- A row whose revision is not the entry's is ignored.
 CREATE TABLE tag (
     tag      TEXT NOT NULL,
     cache    INTEGER NOT NULL,

@@ -117,7 +117,7 @@ struct UpkeepTests {
         let memory = FakeMemory(onRemoval: {
             do {
                 var other = try place.otherConnection()
-                try other.execute("UPDATE store SET library_version = library_version || '.'")
+                try other.execute("UPDATE store SET opened_at = opened_at + 1")
             } catch { Issue.record(error) }
         })
         rows.attach(memory)

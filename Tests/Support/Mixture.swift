@@ -6,7 +6,7 @@ import Synchronization
 /// asked for, readers that never pause.
 package final class Mixture: Sendable {
     /// The rows of a large transaction, and the bytes of each.
-    package static let largestTransaction = (rows: 2000, bytes: 1000)
+    private static let largestTransaction = (rows: 2000, bytes: 1000)
 
     private let manager: CacheManager
     private let rows: Cache<Int, Data>

@@ -220,7 +220,7 @@ extension Cache {
         )
     }
 
-    /// Reports that results are not stored, unless the cache was purged or nobody waits for it.
+    /// Reports that results are not stored, unless the cache was purged or the last caller has left.
     private func reportUnstored(_ made: LoadedEntries, _ error: any Error) {
         guard let error = error as? CacheError, error.code != .superseded else { return }
         report(error, .writeFailed, made.writes.first?.copy.key)

@@ -113,7 +113,7 @@ private struct SalvagedRows {
         for sql in SQL.salvagedCaches {
             try Self.read(sql, from: &source) { (cache) throws(SQLiteError) in
                 guard case .integer(let id) = cache[0], caches[id] == nil else { return }
-                if cache[10] != .integer(0) {
+                if cache[9] != .integer(0) {
                     caches[id] = false
                 } else if try Self.insert(cache, .insertCache, &copy) {
                     caches[id] = true

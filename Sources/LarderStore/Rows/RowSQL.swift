@@ -109,7 +109,7 @@ extension SQL {
     static let sweptRows = SQL("SELECT \(facts), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
-    static let insertStore = SQL("INSERT INTO store (id, library_version, opened_at) VALUES (1, '', 0)")
+    static let insertStore = SQL("INSERT INTO store (id, opened_at) VALUES (1, 0)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
     static let sizeOfFiles = SQL(
         "SELECT sum(min(max(size, 0), 1 << 40)) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
@@ -151,18 +151,18 @@ extension SQL {
         "SELECT \(facts), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
     static let markReplaced = SQL("UPDATE store SET opened_at = opened_at + 1")
     private static let cacheColumns =
-        "id, name, version, codec, age_rule, age, count_limit, size_limit, inline_limit, keeps_expired, state, opened_at"
+        "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at"
     /// The generations from their table, and from the index that is their second copy.
     static let salvagedCaches = [
         SQL("SELECT \(cacheColumns) FROM cache NOT INDEXED"),
         SQL(
             """
-            SELECT id, name, version, codec, age_rule, age, NULL, NULL, NULL, keeps_expired, state, 0
+            SELECT id, name, version, codec, age_rule, age, NULL, NULL, keeps_expired, state, 0
             FROM cache INDEXED BY cache_copy ORDER BY name
             """),
     ]
     static let insertCache = SQL(
-        "INSERT OR IGNORE INTO cache (\(cacheColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
+        "INSERT OR IGNORE INTO cache (\(cacheColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
     private static let entryColumns =
         "id, cache, key, revision, written_at, expires_at, checksum, file, size, meta, payload"
     static let salvagedEntries = SQL("SELECT \(entryColumns) FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id")

@@ -11,7 +11,7 @@ func expectInvariants<Key, Value: Equatable>(
     try Waiting.until { try StoreProbe(cache.manager).isIdle }
 }
 
-/// Expects that everything that can be asked of a cache says the same; lets go of nothing.
+/// Expects that all reads of a cache agree, and closes nothing.
 func expectAgreement<Key, Value: Equatable>(
     _ cache: Cache<Key, Value>, sourceLocation: SourceLocation = #_sourceLocation
 ) throws {

@@ -118,4 +118,28 @@ struct LateResultTests {
         #expect(cache[1] == (Self.leavings.contains(change) ? 9 : change.value))
         try expectInvariants(cache)
     }
+
+    @Test(arguments: LoadForm.asynchronous, [true, false])
+    func `a load that begins before a change is committed does not undo it`(form: LoadForm, isRemoval: Bool)
+        async throws
+    {
+        let cache = try bench.numbers()
+        let (begun, gate) = (begun, gate)
+        defer { gate.open() }
+        let late = try await onThread { () throws -> Task<String?, any Error> in
+            try cache.manager.transaction { transaction throws in
+                if isRemoval {
+                    try transaction.removeValue(forKey: 1, in: cache)
+                } else {
+                    try transaction.setValue("newer", forKey: 1, in: cache)
+                }
+                let late = Task { try await form.load("late", in: cache, begun: begun, gate: gate) }
+                try begun.wait()
+                return late
+            }
+        }
+        gate.open()
+        #expect(try await late.value == "late")
+        #expect(cache[1] == (isRemoval ? nil : "newer"))
+    }
 }
