@@ -228,6 +228,18 @@ struct ReadersTests {
         #expect(longest < Self.logBound, "\(longest)")
     }
 
+    @Test func `each commit that is long is copied, also if the log has begun again with it`() throws {
+        let rows = try place.open().open(.a)
+        let text = String(repeating: "x", count: 2000)
+        var other = try place.otherConnection()
+        _ = try other.text("SELECT count(*) FROM entry")
+        let counter = CommitCounter(of: other)
+        for count in [3000, 3200, 3400] {
+            try rows.run(.put((0..<count).map { EntryWrite(Int64($0), text) }, if: .always))
+            try Waiting.until { counter?.uncopiedFrames == 0 }
+        }
+    }
+
     @Test func `closing leaves no frame in the log, unless another store has the file open`() throws {
         let (store, other) = (try place.open(), try place.open())
         try store.open(.a).put(1, "one")

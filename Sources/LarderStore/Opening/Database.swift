@@ -25,6 +25,8 @@ struct OpenedFile: Sendable {
 final class Database: Sendable {
     /// Nil in memory.
     let file: OpenedFile?
+    /// Sees the index of the log; nil if there is none.
+    let counter: CommitCounter?
     /// Notices the commits of other stores.
     let watch: CommitWatch
     /// The connections that read; nil in memory.
@@ -37,9 +39,9 @@ final class Database: Sendable {
         self.file = file
         // A file without a log has no index either, and none may be created.
         let isAlone = file?.state != nil
-        let counter = isAlone ? nil : CommitCounter(of: connection)
+        counter = isAlone ? nil : CommitCounter(of: connection)
         watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
-        readers = file.map { [watch] in Readers($0, watch, counter) }
+        readers = file.map { [watch, counter] in Readers($0, watch, counter) }
         files = file.map { ValueFiles($0) }
     }
 

@@ -116,7 +116,7 @@ final class Upkeep: Sendable {
             try writer.read {
                 let kept = $0.isShortOfRoom ? Ballast.size : 0
                 // A log that has begun again is as long as before.
-                if $0.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
+                if $0.connection.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
                     $0.copyLog()
                 } else {
                     _ = try $0.emptyLog(keeping: Int(kept))
@@ -124,7 +124,7 @@ final class Upkeep: Sendable {
             }
             report.freedBytes = max(0, size - (try writer.read { $0.connection.fileSize }))
         } else {
-            try writer.read { if $0.logPages >= 100 { $0.copyLog() } }
+            try writer.read { if $0.uncopiedPages >= 100 { $0.copyLog() } }
         }
         return report
     }

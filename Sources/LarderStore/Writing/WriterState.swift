@@ -68,9 +68,10 @@ package final class WriterState {
     var isCapped = false
     var isShortOfRoom = false
 
-    /// The length of the log at which it is copied next, and after the last commit.
-    private(set) var copyPages = WriterState.checkpointPages
-    private(set) var logPages = 0
+    /// The number of pages of the log that are not in the main file yet, in whatever process they were written.
+    var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
+    /// The number of them at which the log is copied next.
+    private var copyPages = WriterState.checkpointPages
     private var isCopyScheduled = false
     static let checkpointPages = Ballast.pages
     private var copyInterval: Int { isShortOfRoom ? Self.checkpointPages / 5 : Self.checkpointPages }
@@ -154,9 +155,6 @@ package final class WriterState {
         aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
         noteUses()
         events += pendingEvents
-        // The log has begun again.
-        if connection.logPages < logPages { copyPages = copyInterval }
-        logPages = connection.logPages
         return epoch
     }
 
@@ -242,18 +240,18 @@ package final class WriterState {
     // MARK: The log
 
     /// Forgets what was known of the log of another file.
-    func resetLog() { (logPages, copyPages, isCopyScheduled) = (0, copyInterval, false) }
+    func resetLog() { (copyPages, isCopyScheduled) = (copyInterval, false) }
 
     /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
     func schedulesCopy() -> Bool {
-        guard logPages >= copyPages, !isCopyScheduled else { return false }
+        guard uncopiedPages >= copyPages, !isCopyScheduled else { return false }
         isCopyScheduled = true
-        copyPages = logPages + copyInterval
+        copyPages = uncopiedPages + copyInterval
         return true
     }
 
     /// A Boolean value that indicates whether the log has grown as long again since the copy was scheduled.
-    var isCopyOverdue: Bool { isCopyScheduled && logPages >= copyPages }
+    var isCopyOverdue: Bool { isCopyScheduled && uncopiedPages >= copyPages }
 
     func copyOverdueLog() { if isCopyOverdue { copyLog() } }
 
@@ -262,10 +260,10 @@ package final class WriterState {
     /// If that fails or another process reads from the log, it is tried again 100 pages later.
     func copyLog() {
         isCopyScheduled = false
-        copyPages = logPages + 100
+        copyPages = uncopiedPages + 100
         database.readers?.release()
         do {
-            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = logPages + copyInterval }
+            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = copyInterval }
         } catch {}
         lookAtRoom()
         // A read transaction that began in the meantime keeps the log from beginning again.
@@ -279,8 +277,8 @@ package final class WriterState {
         guard guardian != nil else { return true }
         copyLog()
         do { try connection.shrinkLog(to: bytes) } catch { if error.code != .busy { throw error } }
-        (logPages, copyPages) = (connection.logPages, copyInterval)
-        return logPages < 10
+        copyPages = copyInterval
+        return connection.logPages < 10
     }
 
     /// Stamps the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
