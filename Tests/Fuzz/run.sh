@@ -9,10 +9,14 @@ build=$root/.build/fuzz
 mkdir -p "$build/$name-corpus"
 case $name in
 memory)
-    sources=("$root"/Sources/Larder/Memory/*.swift "$root"/Sources/Larder/Support/{AgeRule,SystemClock,CurrentThread}.swift
-        "$root"/Sources/Larder/Support/{MaxAge,Timekeeper,TimerThread,Int64+Saturating,EvictionTask,ExpiryTimer,SweepClock}.swift
-        "$root"/Sources/Larder/Errors/{CacheError,CacheError+Code}.swift
-        "$root/Tests/Fuzz/MemoryFuzz.swift")
+    # Not the memory tier, which needs the store, and no snapshots.
+    mapfile -t sources < <(find "$root/Sources/Larder/Memory" -name '*.swift' |
+        grep -vE 'Copies|MemoryCopy|MemoryTier|Snapshot|Restoring')
+    support=(AgeRule CacheError CacheError+Code CurrentThread EvictionTask ExpiryTimer Int64+Saturating MaxAge SweepClock
+        SystemClock Timekeeper TimerThread)
+    sources+=("${support[@]/#/$root/Sources/Larder/Support/}")
+    sources=("${sources[@]/%.swift/}")
+    sources=("${sources[@]/%/.swift}" "$root/Tests/Fuzz/MemoryFuzz.swift")
     ;;
 *)
     echo "no fuzzer named $name" >&2
