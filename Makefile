@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-store bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -83,10 +83,6 @@ bench: setup
 
 bench-quick: OPTIONS = --quick --rounds 1 --variants 2
 bench-quick: bench
-
-## Measure it: make bench-store       the store without types next to raw SQLite, in the same run
-bench-store: setup
-	LARDER_BENCH=1 swift run -c release --scratch-path .build/bench-store larder-bench-store
 
 # The accepted results. `make bench OPTIONS="--json $(FIGURES)"` replaces them, and `make bench-charts` then draws them.
 FIGURES := Tests/Benchmarks/Figures/figures.json

@@ -81,14 +81,6 @@ var settings: [SwiftSetting] = features.map { .enableUpcomingFeature($0) }
 if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
 if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
 
-/// Set by `make bench-store`: a benchmark of what users cannot see, which their builds do not need.
-if Context.environment["LARDER_BENCH"] == "1" {
-    package.targets.append(
-        .executableTarget(
-            name: "larder-bench-store", dependencies: ["LarderStore", "LarderSQLite", "LarderCSQLite"],
-            path: "Tests/Benchmarks/Store"))
-}
-
 /// Set by `make quick`: the only test target of the build.
 if let tests = Context.environment["LARDER_TESTS"] {
     precondition(package.targets.contains { $0.name == tests }, "There is no test target \(tests).")
