@@ -13,8 +13,8 @@ struct Curve {
             name: "entries-disk-get", title: "A hit on disk, by the number of entries",
             remark: "Values of 300 bytes, keys at random, nothing kept in memory.", axis: .number),
         Curve(
-            name: "entries-disk-set", title: "A set of a new key, by the number of entries",
-            remark: "Values of 300 bytes in no order; each set is committed by itself.", axis: .number),
+            name: "entries-disk-set", title: "A replaced value, by the number of entries",
+            remark: "Values of 300 bytes, keys at random. Each is committed by itself.", axis: .number),
         Curve(
             name: "size-set", title: "A replaced value, by its size", remark: "Each is committed by itself.",
             axis: .bytes),

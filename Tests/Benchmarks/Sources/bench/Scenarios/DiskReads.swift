@@ -1,58 +1,67 @@
 import Foundation
 import Larder
 
-/// Reads with the memory front off, beside a prepared autocommit SELECT of the same row with values that need no decoding.
+/// Reads with the memory tier off, beside a prepared autocommit SELECT of the same row with values that need no decoding.
+///
+/// Each sample asks for keys of its own.
 var diskReadScenarios: [Scenario] {
     let count = 100_000
-    func order(_ keys: Range<Int>) -> [Int] {
-        var generator = SeededGenerator(seed: 7)
-        return (0..<10_000).map { _ in Int.random(in: keys, using: &generator) }
-    }
+    let store = Lazily { BlobStore(entries: count, keys: scattered) }
+    let raw = Lazily { rawBlobs(entries: count, keys: scattered) }
+    let all = (0..<count).map(scattered)
+    let absent = (count..<2 * count).map(scattered)
     return [
-        reads("disk-hit", target: 0.6, count, order(0..<count)),
-        reads("disk-hit-hot", target: 0.4, count, order(5_000..<7_000)),
-        reads("disk-miss", target: 0.4, count, order(count..<2 * count)),
-        readsAfterCommits(count, Array(order(0..<count).prefix(1_000))),
+        reads("disk-hit", target: 0.72, store, raw, among: all),
+        reads("disk-hit-hot", target: 0.5, store, raw, among: Array(all[5_000..<7_000])),
+        reads("disk-miss", target: 0.33, store, raw, among: absent),
+        readsAfterCommits(all),
     ]
 }
 
-private func reads(_ name: String, target: Double, _ count: Int, _ keys: [Int]) -> Scenario {
-    Scenario(
+private func reads(
+    _ name: String, target: Double, _ store: Lazily<BlobStore>, _ raw: Lazily<RawSQLite>, among keys: [Int]
+) -> Scenario {
+    let draws = Draws(of: keys.count)
+    let operations = 10_000
+    return Scenario(
         name, target: target,
         [
-            Variant("larder", operations: keys.count, once: { BlobStore(entries: count) }) { store in
+            Variant("larder", operations: operations, eachTime: { (store.value, draws(operations, of: keys)) }) {
+                store, asked in
                 var sum = 0
-                for key in keys { sum &+= store.cache[key]?.count ?? 1 }
+                for key in asked { sum &+= store.cache[key]?.count ?? 1 }
                 consume(sum)
             },
-            Variant("select", operations: keys.count, once: { rawBlobs(entries: count) }) { raw in
+            Variant("select", operations: operations, eachTime: { (raw.value, draws(operations, of: keys)) }) {
+                raw, asked in
                 var sum = 0
-                for key in keys { sum &+= raw.get(key)?.count ?? 1 }
+                for key in asked { sum &+= raw.get(key)?.count ?? 1 }
                 consume(sum)
             },
         ])
 }
 
 /// Another process commits before each read; the time is that of the reads alone.
-private func readsAfterCommits(_ count: Int, _ keys: [Int]) -> Scenario {
+private func readsAfterCommits(_ keys: [Int]) -> Scenario {
     let subject = Lazily { () -> (BlobStore, Committer) in
-        let store = BlobStore(entries: count)
+        let store = BlobStore(entries: keys.count, keys: scattered)
         return (store, Committer(store.manager.url?.path ?? ""))
     }
     let yardstick = Lazily { () -> (RawSQLite, Committer) in
-        let raw = rawBlobs(entries: count)
+        let raw = rawBlobs(entries: keys.count, keys: scattered)
         return (raw, Committer(raw.path))
     }
+    let draws = Draws(of: keys.count)
     return Scenario(
         "disk-hit-after-foreign-commit", target: 1.5,
         [
             Variant("larder") {
                 let (store, committer) = subject.value
-                return committer.nanosecondsAfterCommits(keys) { consume(store.cache[$0]) }
+                return committer.nanosecondsAfterCommits(draws(1_000, of: keys)) { consume(store.cache[$0]) }
             },
             Variant("select") {
                 let (raw, committer) = yardstick.value
-                return committer.nanosecondsAfterCommits(keys) { consume(raw.get($0)) }
+                return committer.nanosecondsAfterCommits(draws(1_000, of: keys)) { consume(raw.get($0)) }
             },
         ])
 }

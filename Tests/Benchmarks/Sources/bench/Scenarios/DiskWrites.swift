@@ -2,17 +2,36 @@ import Foundation
 import Larder
 import Synchronization
 
-/// Writes, beside a prepared autocommit upsert and the same encoding.
+/// Writes of records, beside a prepared upsert of the same record, encoded by the same codec.
+///
+/// Keys come in no order; those that are replaced are drawn anew for each sample.
 var diskWriteScenarios: [Scenario] {
-    [
-        sets("set-new", target: 1.2, isNew: true),
-        sets("set-replace", target: 1.2, isNew: false),
-        tasks,
-        bulk,
+    let (new, newRaw) = (Counter(count), Counter(count))
+    let (draws, drawsRaw) = (Draws(of: count), Draws(of: count))
+    let present = (0..<count).map(scattered)
+    func newKeys(_ counter: Counter, _ number: Int) -> [Int] { (0..<number).map { _ in scattered(counter.advance()) } }
+    return [
+        writes("set-new", 2_000, target: 1.25, { newKeys(new, $0) }, { newKeys(newRaw, $0) }),
+        writes("set-replace", 2_000, target: 1.25, { draws($0, of: present) }, { drawsRaw($0, of: present) }),
+        writes(
+            "set-then-get", 2_000, target: 1.3, { newKeys(new, $0) }, { newKeys(newRaw, $0) },
+            set: { store, key in
+                store.cache[key] = record(key)
+                consume(store.cache[key])
+            },
+            upsert: { raw, key in
+                write(raw, key)
+                if let data = raw.get(key) { consume(attempt { try decoder.decode(Record.self, from: data) }) }
+            }),
+        tasks("set-one-task", tasks: 1, each: 2_000, target: 1.3, batch: 1),
+        tasks("set-100-tasks", tasks: 100, each: 50, target: 1.3, batch: 100),
+        bulk(present),
     ]
 }
 
+private let count = 100_000
 private let encoder = CBOREncoder()
+private let decoder = CBORDecoder()
 
 private func write(_ raw: RawSQLite, _ key: Int) { raw.set(key, attempt { try encoder.encode(record(key)) }) }
 
@@ -21,43 +40,40 @@ private func record(_ key: Int) -> Record { Record(key, edition: editions.add(1,
 
 private let editions = Atomic(0)
 
-private func sets(_ name: String, target: Double, isNew: Bool) -> Scenario {
-    let (existing, operations) = (20_000, 2_000)
-    let next = Counter(existing)
-    let nextRaw = Counter(existing)
-    var generator = SeededGenerator(seed: 3)
-    let old = (0..<operations).map { _ in Int.random(in: 0..<existing, using: &generator) }
+private func writes(
+    _ name: String, _ operations: Int, target: Double, _ keys: @escaping (Int) -> [Int],
+    _ rawKeys: @escaping (Int) -> [Int], set: @escaping (RecordStore, Int) -> Void = { $0.cache[$1] = record($1) },
+    upsert: @escaping (RawSQLite, Int) -> Void = write
+) -> Scenario {
+    let store = Lazily { RecordStore(entries: count, keys: scattered) }
+    let raw = Lazily { rawRecords(entries: count, keys: scattered) }
     return Scenario(
         name, target: target,
         [
-            Variant("larder", operations: operations, once: { RecordStore(entries: existing) }) { store in
-                for index in 0..<operations {
-                    let key = isNew ? next.advance() : old[index]
-                    store.cache[key] = record(key)
-                }
+            Variant("larder", operations: operations, eachTime: { (store.value, keys(operations)) }) { store, keys in
+                for key in keys { set(store, key) }
             },
-            Variant("upsert", operations: operations, once: { rawRecords(entries: existing) }) { raw in
-                for index in 0..<operations { write(raw, isNew ? nextRaw.advance() : old[index]) }
+            Variant("upsert", operations: operations, eachTime: { (raw.value, rawKeys(operations)) }) { raw, keys in
+                for key in keys { upsert(raw, key) }
             },
         ])
 }
 
-/// A hundred tasks that each set one new key at a time, in random order.
-private var tasks: Scenario {
-    let (existing, perTask) = (20_000, 50)
-    let (rounds, rawRounds) = (Counter(1), Counter(1))
+/// Tasks that each set one new key at a time, beside transactions of as many.
+private func tasks(_ name: String, tasks: Int, each: Int, target: Double, batch: Int) -> Scenario {
+    let (next, nextRaw) = (Counter(count), Counter(count))
+    let store = Lazily { RecordStore(entries: count, keys: scattered) }
+    let raw = Lazily { rawRecords(entries: count, keys: scattered) }
+    func keys(_ counter: Counter) -> [Int] { (0..<tasks * each).map { _ in scattered(counter.advance()) } }
     return Scenario(
-        "set-100-tasks", target: 0.35,
+        name, target: target,
         [
-            Variant("larder", operations: 100 * perTask, once: { RecordStore(entries: existing) }) { store in
-                let cache = store.cache
-                let round = rounds.advance()
+            Variant("larder", operations: tasks * each, eachTime: { (store.value.cache, keys(next)) }) { cache, keys in
                 waitFor {
                     await withTaskGroup { group in
-                        for task in 0..<100 {
+                        for task in 0..<tasks {
                             group.addTask {
-                                for index in 0..<perTask {
-                                    let key = newKey(round, task * perTask + index)
+                                for key in keys[task * each..<(task + 1) * each] {
                                     do {
                                         try await cache.setValue(record(key), forKey: key)
                                     } catch {
@@ -69,28 +85,36 @@ private var tasks: Scenario {
                     }
                 }
             },
-            Variant("upsert", operations: 100 * perTask, once: { rawRecords(entries: existing) }) { raw in
-                let round = rawRounds.advance()
-                for index in 0..<100 * perTask { write(raw, newKey(round, index)) }
-            },
+            Variant(
+                batch == 1 ? "upsert" : "transactions of \(batch)", operations: tasks * each,
+                eachTime: { (raw.value, keys(nextRaw)) },
+                { raw, keys in
+                    for start in stride(from: 0, to: keys.count, by: batch) {
+                        if batch == 1 {
+                            write(raw, keys[start])
+                        } else {
+                            raw.transaction { for key in keys[start..<start + batch] { write(raw, key) } }
+                        }
+                    }
+                }),
         ])
 }
 
-/// Keys without an order that nobody has set before.
-private func newKey(_ round: Int, _ index: Int) -> Int {
-    var generator = SeededGenerator(seed: UInt64(round * 1_000_000 + index))
-    return Int(truncatingIfNeeded: generator.next() >> 1)
-}
-
-private var bulk: Scenario {
-    Scenario(
-        "set-values-1000", target: 2,
+/// A thousand entries in one call, which are there already.
+private func bulk(_ present: [Int]) -> Scenario {
+    let (draws, drawsRaw) = (Draws(of: count), Draws(of: count))
+    let store = Lazily { RecordStore(entries: count, keys: scattered) }
+    let raw = Lazily { rawRecords(entries: count, keys: scattered) }
+    return Scenario(
+        "set-values-1000", target: 1.15,
         [
-            Variant("larder", operations: 1_000, once: { RecordStore(entries: 20_000) }) { store in
-                attempt { try store.cache.setValues((0..<1_000).map { ($0 &* 7919 % 20_000, record($0)) }) }
+            Variant("larder", operations: 1_000, eachTime: { (store.value, draws(1_000, of: present)) }) {
+                store, keys in
+                attempt { try store.cache.setValues(keys.map { ($0, record($0)) }) }
             },
-            Variant("transaction", operations: 1_000, once: { rawRecords(entries: 20_000) }) { raw in
-                raw.transaction { for index in 0..<1_000 { write(raw, index &* 7919 % 20_000) } }
+            Variant("transaction", operations: 1_000, eachTime: { (raw.value, drawsRaw(1_000, of: present)) }) {
+                raw, keys in
+                raw.transaction { for key in keys { write(raw, key) } }
             },
         ])
 }

@@ -12,7 +12,7 @@ final class Draws {
     private let sums: [Double]?
 
     /// - Parameter distribution: `zipf` draws the key of rank r with a probability that is proportional to 1 / r^0.99.
-    init(of count: Int, _ distribution: Distribution) {
+    init(of count: Int, _ distribution: Distribution = .uniform) {
         self.count = count
         guard distribution == .zipf else {
             sums = nil
@@ -26,7 +26,9 @@ final class Draws {
     }
 
     /// So many keys of a list with as many.
-    func callAsFunction<Key>(_ keys: [Key]) -> [Key] { keys.map { _ in keys[next()] } }
+    func callAsFunction<Key>(_ keys: [Key]) -> [Key] { callAsFunction(keys.count, of: keys) }
+
+    func callAsFunction<Key>(_ number: Int, of keys: [Key]) -> [Key] { (0..<number).map { _ in keys[next()] } }
 
     private func next() -> Int {
         guard let sums, let total = sums.last else { return Int.random(in: 0..<count, using: &generator) }

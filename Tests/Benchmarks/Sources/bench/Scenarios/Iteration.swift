@@ -1,13 +1,29 @@
 import Foundation
 import Larder
 
-/// Passes over a hundred thousand entries of 300 bytes, beside prepared scans of the same rows.
+/// Iterations over a hundred thousand entries of 300 bytes, beside prepared scans of the same rows.
 var iterationScenarios: [Scenario] {
     let count = 100_000
-    let store = Lazily { RecordStore(entries: count) }
-    let raw = Lazily { rawRecords(entries: count) }
+    let store = Lazily { RecordStore(entries: count, keys: scattered) }
+    let raw = Lazily { rawRecords(entries: count, keys: scattered) }
+    let blobs = Lazily { BlobStore(entries: count, keys: scattered) }
+    let rawData = Lazily { rawBlobs(entries: count, keys: scattered) }
     let decoder = CBORDecoder()
     return [
+        Scenario(
+            "iteration-data", target: 1.3,
+            [
+                Variant("larder", operations: count, once: { blobs.value }) { store in
+                    var sum = 0
+                    for (key, data) in store.cache { sum &+= key &+ data.count }
+                    consume(sum)
+                },
+                Variant("scan", operations: count, once: { rawData.value }) { raw in
+                    var sum = 0
+                    raw.forEach { key, data in sum &+= key &+ data.count }
+                    consume(sum)
+                },
+            ]),
         Scenario(
             "iteration", target: 1.6,
             [

@@ -10,17 +10,17 @@ import Darwin
 /// Values of 100 KB, beside a plain file that is written, renamed and named by a committed row.
 var largeValueScenarios: [Scenario] {
     [
-        large("large-set-new", target: 0.85) { store, number in
+        large("large-set-new", target: 1) { store, number in
             attempt { try store.cache.setValue(payload(number), forKey: number) }
         } yardstick: { files, number in
             files.write(payload(number), number)
         },
-        large("large-replace", target: 0.2) { store, number in
+        large("large-replace", target: 0.3) { store, number in
             attempt { try store.cache.setValue(payload(number), forKey: number % 20) }
         } yardstick: { files, number in
             files.write(payload(number), number % 20)
         },
-        large("large-get", target: 1.4) { store, number in
+        large("large-get", target: 1.7) { store, number in
             consume(store.cache[number % 20])
         } yardstick: { files, number in
             consume(files.read(number % 20))

@@ -21,24 +21,18 @@ private func divided(
 
 private func memoryGet(_ threads: Int) -> Scenario {
     let operations = 400_000
-    func keys() -> [Int] {
-        var generator = SeededGenerator(seed: 31)
-        return (0..<100_000).map { _ in Int(truncatingIfNeeded: generator.next()) }
-    }
+    let keys = (0..<100_000).map(scattered)
+    let draws = Draws(of: keys.count)
     func reading<Store: KeyedStore<Int, Int>>(_ name: String, _ make: @escaping () -> Store) -> Variant {
-        Variant(
-            name, operations: operations,
-            once: {
-                let keys = keys()
-                return (fill(make(), with: keys), keys)
-            },
-            { store, keys in
-                divided(operations, by: threads) { thread, indices in
-                    var sum = 0
-                    for index in indices { sum &+= store[keys[(index &+ thread &* 7919) % keys.count]] ?? 1 }
-                    consume(sum)
-                }
-            })
+        let store = Lazily { fill(make(), with: keys) }
+        return Variant(name, operations: operations, eachTime: { (store.value, draws(operations, of: keys)) }) {
+            store, asked in
+            divided(operations, by: threads) { _, indices in
+                var sum = 0
+                for key in asked[indices] { sum &+= store[key] ?? 1 }
+                consume(sum)
+            }
+        }
     }
     return Scenario(
         "curve-threads-memory-get-\(threads)", point: Point(curve: "threads-memory-get", place: Double(threads)),

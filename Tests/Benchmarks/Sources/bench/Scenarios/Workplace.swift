@@ -43,6 +43,14 @@ func attempt<R>(_ body: () throws -> R) -> R {
     do { return try body() } catch { preconditionFailure("\(error)") }
 }
 
+/// The key of a number, of keys that come in no order.
+///
+/// Rows in the order of their keys would be inserted at the end of the index and found side by side.
+func scattered(_ number: Int) -> Int {
+    var generator = SeededGenerator(seed: UInt64(bitPattern: Int64(number)))
+    return Int(truncatingIfNeeded: generator.next() >> 1)
+}
+
 /// A store with one cache of records.
 struct RecordStore {
     let manager: CacheManager
@@ -50,7 +58,8 @@ struct RecordStore {
 
     init(
         entries: Int, memory: MemoryLimits = .disabled, maxAge: MaxAge = .days(7), disk: DiskLimits = DiskLimits(),
-        configuration: CacheManager.Configuration = .init(), at url: URL = Workplace.path()
+        configuration: CacheManager.Configuration = .init(), at url: URL = Workplace.path(),
+        keys: (Int) -> Int = { $0 }
     ) {
         manager = attempt { try CacheManager(url: url, configuration: configuration) }
         cache = attempt { [manager] in
@@ -59,7 +68,7 @@ struct RecordStore {
         }
         for start in stride(from: 0, to: entries, by: 10_000) {
             attempt { [cache] in
-                try cache.setValues((start..<min(start + 10_000, entries)).map { ($0, Record($0)) })
+                try cache.setValues((start..<min(start + 10_000, entries)).map { (keys($0), Record($0)) })
             }
         }
         attempt { [manager] in try manager.flush() }
@@ -67,12 +76,14 @@ struct RecordStore {
 }
 
 /// The yardstick's table with the same records.
-func rawRecords(entries: Int) -> RawSQLite {
+func rawRecords(entries: Int, keys: (Int) -> Int = { $0 }) -> RawSQLite {
     let raw = RawSQLite(Workplace.path().path)
     let encoder = CBOREncoder()
     for start in stride(from: 0, to: entries, by: 10_000) {
         raw.transaction {
-            for id in start..<min(start + 10_000, entries) { raw.set(id, attempt { try encoder.encode(Record(id)) }) }
+            for id in start..<min(start + 10_000, entries) {
+                raw.set(keys(id), attempt { try encoder.encode(Record(id)) })
+            }
         }
     }
     return raw
@@ -95,24 +106,26 @@ struct BlobStore {
 
     init(
         entries: Int, memory: MemoryLimits = .disabled, configuration: CacheManager.Configuration = .init(),
-        at url: URL = Workplace.path()
+        keys: (Int) -> Int = { $0 }
     ) {
-        manager = attempt { try CacheManager(url: url, configuration: configuration) }
+        manager = attempt { try CacheManager(url: Workplace.path(), configuration: configuration) }
         cache = attempt { [manager] in
             try manager.cache(named: "blobs", version: "1", maxAge: .days(7), options: CacheOptions(memory: memory))
         }
         for start in stride(from: 0, to: entries, by: 10_000) {
-            attempt { [cache] in try cache.setValues((start..<min(start + 10_000, entries)).map { ($0, blob($0)) }) }
+            attempt { [cache] in
+                try cache.setValues((start..<min(start + 10_000, entries)).map { (keys($0), blob($0)) })
+            }
         }
         attempt { [manager] in try manager.flush() }
     }
 }
 
 /// The yardstick's table with the same blobs.
-func rawBlobs(entries: Int) -> RawSQLite {
+func rawBlobs(entries: Int, keys: (Int) -> Int = { $0 }) -> RawSQLite {
     let raw = RawSQLite(Workplace.path().path)
     for start in stride(from: 0, to: entries, by: 10_000) {
-        raw.transaction { for key in start..<min(start + 10_000, entries) { raw.set(key, blob(key)) } }
+        raw.transaction { for key in start..<min(start + 10_000, entries) { raw.set(keys(key), blob(key)) } }
     }
     return raw
 }
