@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-readme bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -86,7 +86,6 @@ bench-quick: bench
 
 # The accepted results. `make bench OPTIONS="--json $(FIGURES)"` replaces them, and `make bench-charts` then draws them.
 FIGURES := Tests/Benchmarks/Figures/figures.json
-README_FIGURES := Tests/Benchmarks/Figures/readme.json
 GUIDES := Sources/Larder/Documentation.docc/Guides
 
 ## Measure it: make bench-compare     a new run, or that of NEW=FILE, against the accepted figures
@@ -97,13 +96,7 @@ bench-compare: setup
 ## Measure it: make bench-charts      draws the charts and tables of README and Performance from the accepted figures
 bench-charts: setup
 	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(GUIDES) --page $(GUIDES)/Performance.md
-	swift run -c release --package-path Tests/Benchmarks bench --charts $(README_FIGURES) --showcase Tests/Benchmarks/Figures/readme.svg --page README.md
-
-## Measure it: make bench-readme      measures the five operations of README again, and draws them
-bench-readme: bench-peers
-	swift run -c release --package-path Tests/Benchmarks bench --rounds 5 --json $(README_FIGURES) \
-		--only memory-int-get-at-random --only peers-get --only peers-set --only large-replace --only large-get
-	$(MAKE) bench-charts
+	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --showcase Tests/Benchmarks/Figures/readme.svg --page README.md
 
 ## Measure it: make bench-peers       prepares LMDB, diskcache and Redis for the benchmarks, if they are installed
 bench-peers:

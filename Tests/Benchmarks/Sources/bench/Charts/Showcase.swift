@@ -69,7 +69,7 @@ struct Showcase {
         }
         let system = machine.system.split(separator: " ").prefix(2).joined(separator: " ")
         drawing.text(
-            "\(machine.date.prefix(10)), \(machine.processor), \(machine.cores) cores, \(system). Repeat: make bench-readme",
+            "\(machine.date.prefix(10)), \(machine.processor), \(machine.cores) cores, \(system). Repeat: make bench",
             16, bottom + 44, "quiet")
         return drawing.svg(title: "\(title). \(remark)")
     }
