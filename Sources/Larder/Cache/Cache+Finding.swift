@@ -138,7 +138,7 @@ extension Cache {
         let (found, tickets) = shared.copies.state.withLock { state in
             (state.values(items, now: now, watch, epoch), items.map { state.ticket($0.hash, epoch) })
         }
-        if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map(\.key), found)) { first, _ in first } }
+        if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map { $0.key }, found)) { first, _ in first } }
         let offers = Dictionary(uniqueKeysWithValues: zip(order, tickets))
         let rows = try throwing("read values") { () throws(StoreError) in try self.rows.rows(order) }
         var values: [Key: Value] = [:]

@@ -64,7 +64,7 @@ extension Cache {
         let changes = TransactionChanges()
         if writes.count > 1 { changes.begin(in: shared.copies) }
         defer { changes.end() }
-        let operation = RowOperation.put(writes.map(\.entry), if: .always)
+        let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
         _ = try throwing(action, writes.count == 1 ? writes[0].entry.key : nil) { () throws(StoreError) in
             try rows.run(operation, apply: applying(writes, changes.leftovers))
         }
@@ -76,7 +76,7 @@ extension Cache {
         let changes = TransactionChanges()
         if writes.count > 1 { changes.begin(in: shared.copies) }
         defer { changes.end() }
-        let operation = RowOperation.put(writes.map(\.entry), if: .always)
+        let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
             try await rows.run(operation, apply: applying(writes, changes.leftovers))
         }
@@ -84,7 +84,7 @@ extension Cache {
     }
 
     func applying(_ writes: [Write], _ leftovers: Leftovers) -> CacheRows.Apply {
-        let (copies, values) = (shared.copies, writes.map(\.copy))
+        let (copies, values) = (shared.copies, writes.map { $0.copy })
         return { copies.wrote(values, $0, leftovers) }
     }
 
@@ -109,7 +109,7 @@ extension Cache {
     func removing(_ keys: [(key: Key, stored: StoredKey)], _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
         let copies = shared.copies
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
-        return (.remove(keys.map(\.stored)), { copies.removed(hashed, $0, leftovers) })
+        return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, leftovers) })
     }
 
     /// The request that removes a key, and returns its row.

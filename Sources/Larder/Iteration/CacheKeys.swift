@@ -51,7 +51,7 @@ extension Cache {
         let now = rows.store.time.now()
         return try throwing("read keys") { () throws(StoreError) in
             guard try rows.mayHaveExpired(at: now) else { return try pages.nextKeys(of: rows) }
-            return try pages.nextFacts(of: rows).filter { $0.end >= now }.map(\.key)
+            return try pages.nextFacts(of: rows).filter { $0.end >= now }.map { $0.key }
         }
     }
 

@@ -49,7 +49,9 @@ extension Cache {
         forKeys keys: some Sequence<Key>, generate: ([Key]) throws -> [Key: Value]
     ) throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
-        let loaded = try load(rest, needsValue: false) { try generate($0.missing.map(\.key)).mapValues { .value($0) } }
+        let loaded = try load(rest, needsValue: false) {
+            try generate($0.missing.map { $0.key }).mapValues { .value($0) }
+        }
         return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
     }
 
@@ -63,7 +65,7 @@ extension Cache {
     ) async throws -> [Key: Value] {
         let (known, rest) = try glance(keys)
         let loaded = try await load(rest, needsValue: false) {
-            try await generate($0.missing.map(\.key)).mapValues { .value($0) }
+            try await generate($0.missing.map { $0.key }).mapValues { .value($0) }
         }
         return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
     }

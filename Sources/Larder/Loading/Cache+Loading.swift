@@ -30,7 +30,7 @@ extension Cache {
                 entries.merge(try await loads.result(for: own)) { $1 }
             }
             for ticket in others { entries.merge(try await loads.result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap(\.keys).filter { entries[$0.stored] == nil } : []
+            rest = needsValue ? others.flatMap { $0.keys }.filter { entries[$0.stored] == nil } : []
         }
         return entries
     }
@@ -51,7 +51,7 @@ extension Cache {
                 entries.merge(try loads.take(own)) { $1 }
             }
             for ticket in others { entries.merge(try loads.result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap(\.keys).filter { entries[$0.stored] == nil } : []
+            rest = needsValue ? others.flatMap { $0.keys }.filter { entries[$0.stored] == nil } : []
         }
         return entries
     }
@@ -117,7 +117,7 @@ extension Cache {
         let hashes = keys.map { copies.seed.hash($0.key) }
         let tickets = copies.state.withLock { state in hashes.map { state.ticket($0, epoch) } }
         let found = try throwing("read values", keys.count == 1 ? keys[0].stored : nil) { () throws(StoreError) in
-            keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map(\.stored))
+            keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map { $0.stored })
         }
         let byKey = Dictionary(found.map { ($0.facts.key, $0) }) { first, _ in first }
         var look = LoadLook()
@@ -213,9 +213,9 @@ extension Cache {
         // Asked again if a key was overtaken since.
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
-        let (keys, values) = (writes.map(\.entry.key), writes.map(\.copy))
+        let (keys, values) = (writes.map { $0.entry.key }, writes.map { $0.copy })
         return (
-            .put(writes.map(\.entry), if: .check { loads.claim(keys, of: load) }),
+            .put(writes.map { $0.entry }, if: .check { loads.claim(keys, of: load) }),
             { copies.wrote(values, $0, leftovers, by: load) }
         )
     }

@@ -86,7 +86,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         var (own, others, recursion) = ([Item](), [Int: [Item]](), StoredKey?.none)
         change { state in
             let outer = chain.compactMap { state.loads[$0] }.filter { $0.result == nil }
-            recursion = keys.map(\.stored).first { key in outer.contains { $0.keys.contains(key) } }
+            recursion = keys.map { $0.stored }.first { key in outer.contains { $0.keys.contains(key) } }
             if recursion != nil { return }
             for item in keys {
                 let load = state.standing[item.stored]?.first { load in
@@ -101,7 +101,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
                 }
             }
             if own.isEmpty { return }
-            state.loads[id] = Load(keys: own.map(\.stored), isSynchronous: isSynchronous, callers: [caller])
+            state.loads[id] = Load(keys: own.map { $0.stored }, isSynchronous: isSynchronous, callers: [caller])
         }
         if let recursion {
             throw CacheError(
@@ -144,9 +144,8 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     /// Calls `wake` once the load is done or the caller has left.
     private func wait(_ ticket: Ticket, _ wake: @escaping @Sendable () -> Void) {
         let isWaiting = change { state in
-            guard let load = state.loads[ticket.load], load.result == nil, load.callers.contains(ticket.caller) else {
-                return false
-            }
+            let isCaller = state.loads[ticket.load]?.callers.contains(ticket.caller) ?? false
+            guard isCaller, state.loads[ticket.load]?.result == nil else { return false }
             state.loads[ticket.load]?.wakers[ticket.caller] = wake
             return true
         }
@@ -156,13 +155,15 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     /// Takes the result of a load that is done; for a caller that has left, throws `CancellationError`.
     @discardableResult
     func take(_ ticket: Ticket) throws -> [StoredKey: Output] {
-        // Released outside the lock.
-        let load = change { state -> Load? in
-            guard state.loads[ticket.load]?.callers.remove(ticket.caller) != nil else { return nil }
-            defer { if state.loads[ticket.load]?.callers.isEmpty == true { state.loads[ticket.load] = nil } }
-            return state.loads[ticket.load]
+        // The last caller releases the load, outside the lock. For others a copy would make the next one copy all callers.
+        let (found, load) = change { state -> (Result?, Load?) in
+            guard state.loads[ticket.load]?.callers.remove(ticket.caller) != nil else { return (nil, nil) }
+            let result = state.loads[ticket.load]?.result
+            let isLast = state.loads[ticket.load]?.callers.isEmpty ?? true
+            return (result, isLast ? state.loads.removeValue(forKey: ticket.load) : nil)
         }
-        guard let result = load?.result else { throw CancellationError() }
+        defer { withExtendedLifetime(load) {} }
+        guard let result = found else { throw CancellationError() }
         let outputs = try result.get()
         // The load may have been overtaken at other keys.
         return ticket.keys.reduce(into: [:]) { $0[$1.stored] = outputs[$1.stored] }

@@ -60,7 +60,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     func wrote(
         _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers, by load: Int? = nil
     ) {
-        loads.overtake(outcome.rows.map(\.key), by: load)
+        loads.overtake(outcome.rows.map { $0.key }, by: load)
         var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
             for (copy, row) in zip(copies, outcome.rows) {
@@ -77,7 +77,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
         leftovers.add(displaced)
-        if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map(\.key), &$1) } }
+        if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map { $0.key }, &$1) } }
     }
 
     /// Takes in that keys were removed, whether they had rows or not.
@@ -85,15 +85,15 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers,
         by load: Int? = nil
     ) {
-        loads.overtake(keys.map(\.stored), by: load)
+        loads.overtake(keys.map { $0.stored }, by: load)
         let nodes = state.withLock { state in
             state.counts.removals += outcome.rows.count
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
         }
         leftovers.add(nodes)
         observe(leftovers) {
-            let gone = Set(outcome.rows.map(\.key))
-            $0.noteRemoved(keys.filter { gone.contains($0.stored) }.map(\.key), &$1)
+            let gone = Set(outcome.rows.map { $0.key })
+            $0.noteRemoved(keys.filter { gone.contains($0.stored) }.map { $0.key }, &$1)
         }
     }
 
@@ -113,7 +113,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Takes in that the row of a key has other attributes.
     func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ leftovers: Leftovers) {
-        loads.overtake(outcome.rows.map(\.key))
+        loads.overtake(outcome.rows.map { $0.key })
         guard let row = outcome.rows.first.flatMap(CopiedRow.init) else { return }
         let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
         if let node { leftovers.add(node) }
@@ -152,7 +152,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         }
         _ = consume nodes
         // A later write may have been noted before, so the stream looks what there is.
-        observe(Leftovers()) { $0.noteUpdated(copies.map(\.key), &$1) }
+        observe(Leftovers()) { $0.noteUpdated(copies.map { $0.key }, &$1) }
     }
 
     package func storeWasReplaced() { cleared(Leftovers()) }
