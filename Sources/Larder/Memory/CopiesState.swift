@@ -259,8 +259,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         if index != 0 { setAge(row, at: index) }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses
-        displaced.append(replaced)
-        displaced.append(discards)
+        if !replaced.isEmpty { displaced.append(replaced) }
+        if !discards.isEmpty { displaced.append(discards) }
     }
 
     /// Takes over when a copy expires.

@@ -290,4 +290,10 @@ struct Displaced<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     @inlinable
     init() {}
+
+    var isEmpty: Bool {
+        if case .some = key { return false }
+        if case .some = value { return false }
+        return true
+    }
 }

@@ -63,9 +63,9 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         loads.overtake(outcome.rows.map { $0.key }, by: load)
         var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
-            for (copy, row) in zip(copies, outcome.rows) {
+            for (index, row) in outcome.rows.enumerated() where index < copies.count {
                 guard let written = CopiedRow(row) else { continue }
-                state.wrote(copy, written, at: row.writtenAt, outcome.epoch, &displaced)
+                state.wrote(copies[index], written, at: row.writtenAt, outcome.epoch, &displaced)
             }
             state.counts.writes += outcome.rows.count
             if state.memory.countLimit > 0,
@@ -76,7 +76,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             return state.takeEvictedAccesses()
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
-        leftovers.add(displaced)
+        if !displaced.isEmpty { leftovers.add(displaced) }
         if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map { $0.key }, &$1) } }
     }
 
