@@ -4,7 +4,7 @@ import Synchronization
 
 /// Writes of records, beside a prepared upsert of the same record, encoded by the same codec.
 ///
-/// Keys come in no order; those that are replaced are drawn anew for each sample.
+/// Keys come in no order. Each sample draws its own keys to replace.
 var diskWriteScenarios: [Scenario] {
     let (new, newRaw) = (Counter(count), Counter(count))
     let (draws, drawsRaw) = (Draws(of: count), Draws(of: count))
