@@ -59,6 +59,7 @@ package final class CommitWatch: Sendable {
     /// Returns the current epoch: results that are read after this call are at least as new.
     ///
     /// While a commit of the own store ends, it returns ``noEpoch``.
+    @usableFromInline
     package func epoch() -> UInt32 {
         let known = knownEpoch
         return known == Self.noEpoch ? settle() : known

@@ -1,24 +1,30 @@
-internal import Foundation
-internal import LarderSQLite
+public import Foundation
+public import LarderSQLite
 public import LarderStore
-internal import Synchronization
+
+#if LARDER_TSAN
+public import LarderTSan
+#else
+public import Synchronization
+#endif
 
 /// The read path: memory, else the disk.
+///
+/// It is inlinable, since generic code that is not specialized for the types of a cache takes a tenth of a read.
 extension Cache {
     /// Returns the value of a key from memory by a full look, or from the disk.
-    @usableFromInline
+    @inlinable
     func find(_ key: Key) throws(CacheError) -> Value? {
         let stored = try stored(key)
         let hash = shared.copies.seed.hash(key)
-        let now = rows.store.time.now()
+        let now = rows.now()
         let (look, ticket) = look(key, hash, now)
         switch look {
         case .hit, .slid: return served(look, at: now)
         case .expired: return missed()
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
-            let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.facts(stored) }
-            guard let facts = found else {
+            guard let facts = try rows.currentFacts(stored) else {
                 shared.copies.removed(key, hash: hash, revision: revision)
                 return missed()
             }
@@ -29,8 +35,7 @@ extension Cache {
             return value
         case .absent: break
         }
-        let found = try throwing("read the value", stored) { () throws(StoreError) in try rows.row(stored) }
-        guard let row = found, row.facts.end >= now else { return missed() }
+        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed() }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
@@ -49,7 +54,8 @@ extension Cache {
         return served(look(key, shared.copies.seed.hash(key), now).0, at: now)
     }
 
-    private func served(_ look: CopiesState<Key, Value>.Look, at now: Int64) -> Value? {
+    @inlinable
+    func served(_ look: CopiesState<Key, Value>.Look, at now: Int64) -> Value? {
         switch look {
         case .hit(let value): return value
         case .slid(let value, let row):
@@ -62,8 +68,9 @@ extension Cache {
     /// Looks a key up in memory.
     ///
     /// The epoch is that of the moment before, so what a later read finds is at least as new.
-    private func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (CopiesState<Key, Value>.Look, OfferTicket) {
-        let watch = rows.store.watch
+    @inlinable
+    func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (CopiesState<Key, Value>.Look, OfferTicket) {
+        let watch = rows.watch
         let epoch = watch.epoch()
         return shared.copies.state.withLock { state in
             (state.look(key, hash: hash, now: now, watch, epoch), state.ticket(hash, epoch))
@@ -71,6 +78,7 @@ extension Cache {
     }
 
     /// Offers a value that was read to memory, and notes the access.
+    @inlinable
     func take(
         _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: OfferTicket
     ) {
@@ -82,7 +90,24 @@ extension Cache {
         if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
     }
 
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
+    @discardableResult
+    @inlinable
+    func noteAccess(
+        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: OfferTicket? = nil
+    ) -> RowFacts {
+        var facts = facts
+        facts.note(accessAt: now)
+        let row = CopiedRow(facts)
+        let isNoted = shared.copies.state.withLock {
+            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
+        }
+        if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+        return facts
+    }
+
     /// Counts a miss.
+    @inlinable
     func missed<R>() -> R? {
         shared.copies.count { $0.misses += 1 }
         return nil
@@ -111,6 +136,7 @@ extension Cache {
     }
 
     /// The copy that memory keeps of a value.
+    @inlinable
     func copy(
         of value: Value, _ key: Key, _ hash: UInt64, _ stored: StoredKey, payloadSize: Int, cost: Int64?
     ) -> WrittenCopy<Key, Value> {
@@ -153,5 +179,27 @@ extension Cache {
         let missing = order.count - values.count
         shared.copies.count { $0.misses += missing }
         return values
+    }
+}
+
+extension CacheRows {
+    /// Returns the row of a key; nil if there is none.
+    @usableFromInline
+    func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
+        do throws(StoreError) {
+            return try row(key)
+        } catch {
+            throw CacheError(error, "read the value", cache: declaration.name, key: key)
+        }
+    }
+
+    /// Returns the facts of a key's row; nil if there is none.
+    @usableFromInline
+    func currentFacts(_ key: StoredKey) throws(CacheError) -> RowFacts? {
+        do throws(StoreError) {
+            return try facts(key)
+        } catch {
+            throw CacheError(error, "read the value", cache: declaration.name, key: key)
+        }
     }
 }

@@ -82,21 +82,6 @@ extension Cache {
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
-    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
-    @discardableResult
-    func noteAccess(
-        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: OfferTicket? = nil
-    ) -> RowFacts {
-        var facts = facts
-        facts.note(accessAt: now)
-        let row = CopiedRow(facts)
-        let isNoted = shared.copies.state.withLock {
-            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
-        }
-        if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
-        return facts
-    }
-
     private func liveFacts(_ key: Key) throws(CacheError) -> RowFacts? {
         let stored = try stored(key)
         let facts = try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored) }

@@ -1,45 +1,72 @@
-internal import Foundation
-internal import LarderStore
+public import Foundation
+public import LarderStore
 internal import Synchronization
 
 /// The attributes of an entry that is written.
+@usableFromInline
 struct EntryAttributes: Sendable {
     var cost: Int?
     var maxAge: MaxAge?
     var extendedData: Data?
-    var tags: Set<String> = []
+    var tags: Set<String>
     /// Nil keeps the pin of an older entry.
-    var isPinned: Bool?
+    @usableFromInline var isPinned: Bool?
+
+    @usableFromInline
+    init(
+        cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = [],
+        isPinned: Bool? = nil
+    ) {
+        (self.cost, self.maxAge, self.extendedData, self.tags) = (cost, maxAge, extendedData, tags)
+        self.isPinned = isPinned
+    }
+
+    /// Returns what a row has of them, and the end of the entry alone.
+    ///
+    /// - Parameter subject: The key and the cache, for the message of an error.
+    @usableFromInline
+    func stored(
+        at now: Int64, _ subject: @autoclosure () -> String
+    ) throws(CacheError) -> (meta: RowMeta, end: Int64?) {
+        var (meta, end) = (RowMeta(), Int64?.none)
+        if let maxAge {
+            try maxAge.requireNumber(subject())
+            end = meta.setOwnAge(maxAge.storeRule, writtenAt: now)
+        }
+        meta.isPinned = isPinned ?? false
+        meta.cost = cost.map { Int64(MemoryCacheState<Int, Int>.clamped($0)) }
+        meta.extendedData = extendedData
+        if !tags.isEmpty { meta.tags = Set(tags.map { CBORText.normalized($0) }).sorted() }
+        return (meta, end)
+    }
 }
 
 /// The write path: encode, then one request of the store, which brings memory up to date after its commit.
+///
+/// It is inlinable as the read path is.
 extension Cache {
     /// A value on its way to a row and to memory.
+    @usableFromInline
     struct Write: Sendable {
-        let entry: EntryWrite
-        let copy: WrittenCopy<Key, Value>
+        @usableFromInline let entry: EntryWrite
+        @usableFromInline let copy: WrittenCopy<Key, Value>
+
+        @inlinable
+        init(entry: EntryWrite, copy: WrittenCopy<Key, Value>) { (self.entry, self.copy) = (entry, copy) }
     }
 
     /// Encodes a value.
+    @inlinable
     func write(_ value: Value, forKey key: Key, _ attributes: EntryAttributes = EntryAttributes()) throws(CacheError)
         -> Write
     {
-        let stored = try stored(key)
-        var meta = RowMeta()
-        let now = rows.store.time.now()
-        var end: Int64?
-        if let age = attributes.maxAge {
-            try age.requireNumber("key \(stored.name) of cache \"\(name)\"")
-            end = meta.setOwnAge(age.storeRule, writtenAt: now)
-        }
-        meta.isPinned = attributes.isPinned ?? false
-        meta.cost = attributes.cost.map { Int64(CopiesState<Key, Value>.Memory.clamped($0)) }
-        meta.extendedData = attributes.extendedData
-        meta.tags = Set(attributes.tags.map { CBORText.normalized($0) }).sorted()
+        let (stored, now) = (try stored(key), rows.now())
+        let (meta, end) = try attributes.stored(at: now, "key \(stored.name) of cache \"\(name)\"")
         return try write(value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil)
     }
 
     /// Encodes a value for an entry with these attributes.
+    @inlinable
     func write(
         _ value: Value, forKey key: Key, _ stored: StoredKey, at now: Int64, _ end: Int64?, _ meta: RowMeta,
         keepsPin: Bool
@@ -55,42 +82,42 @@ extension Cache {
     }
 
     /// The readable part of the name of a key's file; nil for one that the key gives.
-    private func label(_ stored: StoredKey) -> String? {
+    @usableFromInline
+    func label(_ stored: StoredKey) -> String? {
         fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Writes values in one step.
+    @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {
-        let changes = TransactionChanges()
-        if writes.count > 1 { changes.begin(in: shared.copies) }
-        defer { changes.end() }
-        let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
-        _ = try throwing(action, writes.count == 1 ? writes[0].entry.key : nil) { () throws(StoreError) in
-            try rows.run(operation, apply: applying(writes, changes.leftovers))
-        }
-        reportTooCostly(writes, changes.leftovers)
+        let leftovers = Leftovers()
+        if writes.count > 1 { leftovers.begin(in: shared.copies) }
+        defer { leftovers.end() }
+        try rows.put(writes.map { $0.entry }, action, applying(writes, leftovers))
+        if leftovers.isTooCostly { reportTooCostly(writes) }
     }
 
     /// Writes values in one step, for a task.
     func run(_ writes: [Write], _ action: String) async throws {
-        let changes = TransactionChanges()
-        if writes.count > 1 { changes.begin(in: shared.copies) }
-        defer { changes.end() }
+        let leftovers = Leftovers()
+        if writes.count > 1 { leftovers.begin(in: shared.copies) }
+        defer { leftovers.end() }
         let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
-            try await rows.run(operation, apply: applying(writes, changes.leftovers))
+            try await rows.run(operation, apply: applying(writes, leftovers))
         }
-        reportTooCostly(writes, changes.leftovers)
+        if leftovers.isTooCostly { reportTooCostly(writes) }
     }
 
+    @inlinable
     func applying(_ writes: [Write], _ leftovers: Leftovers) -> CacheRows.Apply {
         let (copies, values) = (shared.copies, writes.map { $0.copy })
         return { copies.wrote(values, $0, leftovers) }
     }
 
     /// Reports values that memory cannot keep, whatever is evicted.
-    func reportTooCostly(_ writes: [Write], _ leftovers: Leftovers) {
-        guard leftovers.isTooCostly else { return }
+    @usableFromInline
+    func reportTooCostly(_ writes: [Write]) {
         for write in writes {
             let isKept = shared.copies.state.withLock {
                 $0.memory.admits(cost: write.copy.cost, bytes: write.copy.bytes)
@@ -144,6 +171,19 @@ extension Cache {
     func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
         do { return try await body() } catch let error as StoreError {
             throw CacheError(error, action, cache: name, key: key)
+        }
+    }
+}
+
+extension CacheRows {
+    /// Writes entries in one step.
+    @usableFromInline
+    func put(_ entries: [EntryWrite], _ action: String, _ apply: @escaping Apply) throws(CacheError) {
+        do throws(StoreError) {
+            try run(.put(entries, if: .always), apply: apply)
+        } catch {
+            throw CacheError(
+                error, action, cache: declaration.name, key: entries.count == 1 ? entries[0].key : nil)
         }
     }
 }

@@ -20,6 +20,7 @@ extension Cache {
     ///     of an older entry.
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.tooLarge`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
+    @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -52,6 +53,7 @@ extension Cache {
     /// - Parameter values: The keys with their values.
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    @inlinable
     public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
         let writes = try writes(values)
         if !writes.isEmpty { try run(writes, "set values") }
@@ -64,6 +66,7 @@ extension Cache {
     /// - Parameter values: The values by key.
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    @inlinable
     public func setValues(_ values: [Key: Value]) throws(CacheError) {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
@@ -85,7 +88,8 @@ extension Cache {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    private func writes(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [Write] {
+    @inlinable
+    func writes(_ values: some Sequence<(Key, Value)>) throws(CacheError) -> [Write] {
         var writes: [Write] = []
         for (key, value) in values { writes.append(try write(value, forKey: key)) }
         return writes
@@ -241,20 +245,20 @@ extension Cache {
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.encodingFailed`.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
-        let (keys, changes) = (try pairs(keys), TransactionChanges())
-        changes.begin(in: shared.copies)
-        defer { changes.end() }
-        if !keys.isEmpty { _ = try run(removing(keys, changes.leftovers), "remove values") }
+        let (keys, leftovers) = (try pairs(keys), Leftovers())
+        leftovers.begin(in: shared.copies)
+        defer { leftovers.end() }
+        if !keys.isEmpty { _ = try run(removing(keys, leftovers), "remove values") }
     }
 
     /// Removes keys in one step; absent keys are skipped.
     ///
     /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
-        let (keys, changes) = (try pairs(keys), TransactionChanges())
-        changes.begin(in: shared.copies)
-        defer { changes.end() }
-        if !keys.isEmpty { _ = try await run(removing(keys, changes.leftovers), "remove values") }
+        let (keys, leftovers) = (try pairs(keys), Leftovers())
+        leftovers.begin(in: shared.copies)
+        defer { leftovers.end() }
+        if !keys.isEmpty { _ = try await run(removing(keys, leftovers), "remove values") }
     }
 
     func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {

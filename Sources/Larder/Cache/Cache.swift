@@ -93,7 +93,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         return copies.state.withLock { $0.hit(key, hash: hash, now: now) }
     }
 
-    @usableFromInline
+    @inlinable
     func foundOrReported(_ key: Key) -> Value? {
         do throws(CacheError) {
             return try find(key)
@@ -103,7 +103,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         }
     }
 
-    @usableFromInline
+    @inlinable
     func store(_ value: Value?, orReport key: Key) {
         do throws(CacheError) {
             try setValue(value, forKey: key)
@@ -113,6 +113,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     }
 
     /// Reports a failure that a call could not throw.
+    @usableFromInline
     func report(_ error: CacheError, _ kind: CacheEvent.Kind, _ key: Key? = nil) {
         // An undecodable value was reported as that.
         if error.code == .undecodable { return }
@@ -126,6 +127,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         do throws(CacheError) { return try stored(key).name } catch { return nil }
     }
 
+    @inlinable
     func stored(_ key: Key) throws(CacheError) -> StoredKey { try shared.keyCodec.stored(key, cache: name) }
 
     /// Runs a call of the store, and gives its failure the names of the cache and the key.

@@ -3,10 +3,10 @@ internal import LarderStore
 /// The counters of a cache since it was opened, which its memory guards.
 @usableFromInline
 struct CacheCounts: Sendable {
-    @usableFromInline var memoryHits = 0
-    var (diskHits, misses, expirations, memoryEvictions) = (0, 0, 0, 0)
+    @usableFromInline var (memoryHits, diskHits, misses, memoryEvictions) = (0, 0, 0, 0)
+    @usableFromInline var (writes, failures) = (0, 0)
+    var (expirations, removals) = (0, 0)
     var (countEvictions, sizeEvictions, spaceEvictions, deciderEvictions) = (0, 0, 0, 0)
-    var (writes, removals, failures) = (0, 0, 0)
 
     mutating func note(_ cause: RemovedRow.Cause) {
         switch cause {

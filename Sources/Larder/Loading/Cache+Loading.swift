@@ -208,7 +208,7 @@ extension Cache {
     /// Returns the next request that stores the results; nil if there is none.
     private func nextRequest(_ load: Int, _ made: inout LoadedEntries) -> (RowOperation, CacheRows.Apply)? {
         if let change = made.change.take() { return change }
-        if made.isStored { reportTooCostly(made.writes, made.leftovers) }
+        if made.isStored && made.leftovers.isTooCostly { reportTooCostly(made.writes) }
         let (copies, loads, leftovers) = (shared.copies, loads, made.leftovers)
         // Asked again if a key was overtaken since.
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }

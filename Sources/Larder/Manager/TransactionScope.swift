@@ -7,7 +7,7 @@ internal import Synchronization
 struct TransactionScope {
     let state: WriterState
     let manager: CacheManager
-    let changes: TransactionChanges
+    let changes: Leftovers
 
     /// Throws if a cache belongs to another manager.
     func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
@@ -30,11 +30,11 @@ struct TransactionScope {
     }
 
     func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run((.put([write.entry], if: .always), cache.applying([write], changes.leftovers)), "set the value", cache)
+        try run((.put([write.entry], if: .always), cache.applying([write], changes)), "set the value", cache)
     }
 
     func remove<Key, Value>(_ key: Key, _ stored: StoredKey, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run(cache.removing([(key, stored)], changes.leftovers), "remove the value", cache)
+        try run(cache.removing([(key, stored)], changes), "remove the value", cache)
     }
 
     private func run<Key, Value>(
@@ -47,25 +47,10 @@ struct TransactionScope {
     }
 }
 
-/// A change of several keys on its way: the memory tiers in which nothing that reads find is kept in the meantime, and what
-/// it puts out of its place there.
-final class TransactionChanges: Sendable {
-    let leftovers = Leftovers()
-    private let tiers = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
-
-    func begin<Key, Value>(in tier: MemoryCopies<Key, Value>) {
-        let end = { @Sendable in tier.endChange() }
-        let isNew = tiers.withLock { $0.updateValue(end, forKey: ObjectIdentifier(tier)) == nil }
-        if isNew { tier.beginChange() }
-    }
-
-    func end() { for end in tiers.withLock({ Array($0.values) }) { end() } }
-}
-
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.
     func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
-        let changes = TransactionChanges()
+        let changes = Leftovers()
         defer { changes.end() }
         do {
             return try store.transaction { state in
@@ -80,7 +65,7 @@ extension CacheManager {
     func transacting<R: Sendable>(
         _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
     ) async throws -> R {
-        let changes = TransactionChanges()
+        let changes = Leftovers()
         defer { changes.end() }
         do {
             return try await store.transaction { state in

@@ -120,11 +120,13 @@ extension AccessLog {
     }
 
     /// When an entry was accessed last.
+    @inlinable
     func stamp(of index: UInt32) -> AccessStamp {
         stamps?[Int(positions[Int(index)])] ?? AccessStamp(number: 0, moment: 0)
     }
 
     /// Changes when an entry was accessed last, and not its place in the order.
+    @inlinable
     func setStamp(_ stamp: AccessStamp, of index: UInt32) { stamps?[Int(positions[Int(index)])] = stamp }
 
     /// Takes an entry's record out.

@@ -17,9 +17,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// A Boolean value that indicates whether the time is the system's, which is read here.
     @usableFromInline let isSystemTime: Bool
     /// For each remainder of a hash the number of changes that were applied.
-    private var stamps = [UInt32](repeating: 0, count: 256)
+    @usableFromInline var stamps = [UInt32](repeating: 0, count: 256)
     /// The number of requests of several keys that are on their way: nothing is offered in the meantime.
-    var openChanges = 0
+    @usableFromInline var openChanges = 0
     @usableFromInline var counts = CacheCounts()
     /// The counters when the statistics were reset, and when the store took them over.
     var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
@@ -28,14 +28,14 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// The place of the last access in the order of use.
     @usableFromInline var lastPlace: Int64
     /// Accesses at this place or later were not taken yet.
-    private var takenPlace: Int64
+    @usableFromInline var takenPlace: Int64
     /// Those of entries that were evicted since.
-    private var evictedAccesses: [Access] = []
+    @usableFromInline var evictedAccesses: [Access] = []
     var limits: MemoryLimits
-    var accessGrain: Int64
+    @usableFromInline var accessGrain: Int64
 
     /// The moment of an entry's last access if it was only written.
-    private static var never: Int64 { .min }
+    @inlinable static var never: Int64 { .min }
 
     init(
         _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, uses: Uses, isSystemTime: Bool, accessGrain: Int64,
@@ -75,7 +75,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// What memory knows of a key.
-    enum Look {
+    @usableFromInline enum Look {
         case hit(Value)
         /// The access moves the end of the entry, so the store has to note it.
         case slid(Value, CopiedRow)
@@ -86,6 +86,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Looks a key up at a moment, in an epoch of the watch.
+    @inlinable
     mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> Look {
         // It is another one after the file was opened again.
         if self.watch !== watch { self.watch = watch }
@@ -133,6 +134,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Returns the ticket of a look-up that is done now, for a later offer.
+    @inlinable
     func ticket(_ hash: UInt64, _ epoch: UInt32) -> OfferTicket {
         OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch)
     }
@@ -140,6 +142,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
     ///
     /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
+    @inlinable
     mutating func noteAccess(
         to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64, confirming ticket: OfferTicket? = nil
     ) -> Bool {
@@ -161,6 +164,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
+    @inlinable
     mutating func offer(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket,
         _ displaced: inout [any Sendable]
@@ -184,11 +188,13 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     // MARK: Changes, in the order of commits
 
     /// Refuses what reads that began earlier offer for a key.
+    @inlinable
     mutating func noteChange(_ hash: UInt64) { stamps[Int(truncatingIfNeeded: hash & 255)] &+= 1 }
 
     /// Refuses what reads that began earlier offer for any key.
     mutating func noteChangeOfAll() { for index in stamps.indices { stamps[index] &+= 1 } }
 
+    @inlinable
     mutating func wrote(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at moment: Int64, _ epoch: UInt32,
         _ displaced: inout [any Sendable]
@@ -231,7 +237,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         return EmptiedTable(memory.removeAll())
     }
 
-    private mutating func keep(
+    @inlinable
+    mutating func keep(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, accessedAt moment: Int64,
         _ displaced: inout [any Sendable]
     ) {
@@ -264,80 +271,13 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Takes over when a copy expires.
-    private mutating func setAge(_ row: CopiedRow, at index: UInt32) {
+    @inlinable
+    mutating func setAge(_ row: CopiedRow, at index: UInt32) {
         memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
         if row.age > 0, Int(index) >= memory.ages.count {
             Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
         }
         if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.age }
-    }
-
-    // MARK: Accesses
-
-    /// Returns the next place in the order of use: behind the last one here, and behind the last read of the disk or write.
-    @inlinable @inline(__always)
-    mutating func nextPlace() -> Int64 {
-        lastPlace = max(lastPlace, uses.latestPlace) &+ 1
-        return lastPlace
-    }
-
-    /// Returns the accesses since the last call, the oldest first.
-    mutating func takeAccesses(at now: Int64) -> [Access] {
-        var found: [Access] = []
-        var index = memory.table.mostRecent
-        while index != 0, memory.table.stamp(of: index).number >= takenPlace {
-            if let access = memory.access(at: index, since: takenPlace, accessGrain) { found.append(access) }
-            index = memory.table.older(than: index)
-        }
-        lastMoment = isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now)
-        // Later accesses are behind all of these.
-        takenPlace = lastPlace + 1
-        uses.raise(to: lastPlace)
-        defer { evictedAccesses = [] }
-        return evictedAccesses + found.reversed()
-    }
-
-    /// Keeps the access to an entry that leaves memory.
-    private mutating func keepAccess(at index: UInt32) {
-        if let access = memory.access(at: index, since: takenPlace, accessGrain) { evictedAccesses.append(access) }
-    }
-
-    /// Returns the accesses of entries that were evicted since the last call.
-    mutating func takeEvictedAccesses() -> [Access] {
-        if evictedAccesses.isEmpty { return [] }
-        defer { evictedAccesses = [] }
-        return evictedAccesses
-    }
-
-    /// Evicts the least recently used entries of a slice while a condition holds, and returns whether it holds no more.
-    mutating func trim(
-        atMost count: Int, isEviction: Bool, _ discards: inout [Node], while isTooMuch: (borrowing Memory) -> Bool
-    ) -> Bool {
-        for _ in 0..<count {
-            guard memory.table.count > 0, isTooMuch(memory) else {
-                memory.giveBackRoom()
-                return true
-            }
-            let oldest = memory.table.leastRecent
-            keepAccess(at: oldest)
-            if isEviction { counts.memoryEvictions += 1 }
-            discards.append(memory.remove(oldest))
-        }
-        return false
-    }
-}
-
-extension MemoryCacheState {
-    /// Returns the access to an entry since a place in the order of use; nil if there was none.
-    fileprivate func access<Content>(
-        at index: UInt32, since place: Int64, _ grain: Int64
-    ) -> Access? where Value == MemoryCopy<Content> {
-        let (stamp, rest) = (table.stamp(of: index), rests[Int(index)])
-        guard stamp.number >= place, stamp.moment != .min else { return nil }
-        let age = Int(index) < ages.count && table.value(at: index).slides ? ages[Int(index)] : .max
-        return Access(
-            id: rest.id, revision: rest.revision, moment: stamp.moment, place: stamp.number, grain: min(grain, age / 16)
-        )
     }
 }
 

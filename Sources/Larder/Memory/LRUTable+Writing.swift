@@ -9,9 +9,11 @@ extension LRUTable {
     package mutating func promote(_ index: UInt32, _ stamp: AccessStamp) { log.touch(index, stamp) }
 
     /// Returns the time of an entry's last access, in a table that keeps stamps.
+    @inlinable
     func stamp(of index: UInt32) -> AccessStamp { log.stamp(of: index) }
 
     /// Changes the time of an entry's last access, without changing its place in the order.
+    @inlinable
     mutating func setStamp(_ stamp: AccessStamp, of index: UInt32) { log.setStamp(stamp, of: index) }
 
     /// Replaces the value of an entry, and returns the old one, to be released outside the lock.

@@ -141,7 +141,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// - Parameters:
     ///   - beside: Called with the index of the entry when it is in the table.
     ///   - willEvict: Called with the index of each entry that is evicted for it.
-    @usableFromInline
+    @inlinable
     mutating func setValue(
         _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?,
         into discards: inout [Table.Node], beside: (inout Self, UInt32) -> Void = { _, _ in },
@@ -291,7 +291,7 @@ struct Displaced<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @inlinable
     init() {}
 
-    var isEmpty: Bool {
+    @inlinable var isEmpty: Bool {
         if case .some = key { return false }
         if case .some = value { return false }
         return true

@@ -18,10 +18,10 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// Nothing else is locked while it is held.
     @usableFromInline let state: Mutex<State>
     @usableFromInline let seed: HashSeed
-    private let uses: Uses
+    @usableFromInline let uses: Uses
     private let name: String
     private let keyCodec = KeyCodec<Key>()
-    let changes = ChangeHub<Key, Value>()
+    @usableFromInline let changes = ChangeHub<Key, Value>()
     let loads: Loads<Key, CacheEntry<Key, Value>>
 
     init(
@@ -39,6 +39,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     // MARK: Reading
 
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
+    @inlinable
     func offer(_ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket) -> Bool {
         var displaced: [any Sendable] = []
         let (isKept, evicted) = state.withLock { state in
@@ -50,6 +51,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         return isKept
     }
 
+    @inlinable
     func count(_ change: @Sendable (inout CacheCounts) -> Void) { state.withLock { change(&$0.counts) } }
 
     // MARK: Changes, in the order of commits
@@ -57,10 +59,11 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// Takes in what a request has written, unless its condition did not hold.
     ///
     /// - Parameter load: The load whose result it is.
+    @inlinable
     func wrote(
         _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers, by load: Int? = nil
     ) {
-        loads.overtake(outcome.rows.map { $0.key }, by: load)
+        overtakeLoads(with: outcome, load)
         var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
             for (index, row) in outcome.rows.enumerated() where index < copies.count {
@@ -78,6 +81,11 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
         if !displaced.isEmpty { leftovers.add(displaced) }
         if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map { $0.key }, &$1) } }
+    }
+
+    @usableFromInline
+    func overtakeLoads(with outcome: Outcome, _ load: Int?) {
+        loads.overtake(outcome.rows.map { $0.key }, by: load)
     }
 
     /// Takes in that keys were removed, whether they had rows or not.
@@ -98,7 +106,8 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     }
 
     /// Lets streams note a change, if there are any.
-    private func observe(_ leftovers: Leftovers, _ note: (ChangeHub<Key, Value>, inout Discards) -> Void) {
+    @inlinable
+    func observe(_ leftovers: Leftovers, _ note: (ChangeHub<Key, Value>, inout Discards) -> Void) {
         guard changes.isObserved else { return }
         var discards = Discards()
         note(changes, &discards)
@@ -106,6 +115,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     }
 
     /// Removes a copy whose row is gone.
+    @usableFromInline
     func removed(_ key: Key, hash: UInt64, revision: Int64) {
         let node = state.withLock { $0.remove(key, hash: hash, revision: revision) }
         _ = consume node

@@ -1,4 +1,4 @@
-internal import LarderStore
+public import LarderStore
 internal import Synchronization
 
 /// A value in memory, with what a hit needs to know of its row.
@@ -26,13 +26,15 @@ struct CopiedRow: Sendable {
     @usableFromInline let end: Int64
     @usableFromInline let slidingAge: Int64?
     /// The milliseconds from the write or the last access to the end; 0 if there is no end.
-    let age: Int64
+    @usableFromInline let age: Int64
 
+    @usableFromInline
     init(id: Int64, revision: Int64, end: Int64, slidingAge: Int64?, writtenAt: Int64) {
         (self.id, self.revision, self.end, self.slidingAge) = (id, revision, end, slidingAge)
         age = slidingAge ?? (end == .max ? 0 : max(0, end.subtractingSaturated(writtenAt)))
     }
 
+    @usableFromInline
     init(_ facts: RowFacts) {
         self.init(
             id: facts.id, revision: facts.revision, end: facts.end, slidingAge: facts.slidingAge,
@@ -40,6 +42,7 @@ struct CopiedRow: Sendable {
     }
 
     /// The row that a request has written; nil if it was removed.
+    @usableFromInline
     init?(_ row: Outcome.RowChange) {
         guard let revision = row.revision else { return nil }
         self.init(
@@ -48,32 +51,28 @@ struct CopiedRow: Sendable {
 }
 
 /// A value that is being written, for memory.
+@usableFromInline
 struct WrittenCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    let key: Key
-    let hash: UInt64
-    let value: Value
-    let cost: Int
+    @usableFromInline let key: Key
+    @usableFromInline let hash: UInt64
+    @usableFromInline let value: Value
+    @usableFromInline let cost: Int
     /// The bytes of the key and the value outside the table.
-    let bytes: Int
+    @usableFromInline let bytes: Int
+
+    @inlinable
+    init(key: Key, hash: UInt64, value: Value, cost: Int, bytes: Int) {
+        (self.key, self.hash, self.value, self.cost, self.bytes) = (key, hash, value, cost, bytes)
+    }
 }
 
 /// What a look-up that found nothing has to show when it offers a copy.
 @usableFromInline
 struct OfferTicket: Sendable {
     /// The number of changes of keys with the same remainder of the hash.
-    let stamp: UInt32
-    let epoch: UInt32
-}
+    @usableFromInline let stamp: UInt32
+    @usableFromInline let epoch: UInt32
 
-/// Objects that are released once no lock is held: the end of a value or a key may run code of the program's.
-final class Leftovers: Sendable {
-    private let objects = Mutex<[any Sendable]>([])
-    private let tooCostly = Atomic(false)
-
-    /// A Boolean value that indicates whether memory cannot keep a written value, whatever is evicted.
-    var isTooCostly: Bool { tooCostly.load(ordering: .relaxed) }
-
-    func noteTooCostly() { tooCostly.store(true, ordering: .relaxed) }
-
-    func add(_ object: any Sendable) { objects.withLock { $0.append(object) } }
+    @inlinable
+    init(stamp: UInt32, epoch: UInt32) { (self.stamp, self.epoch) = (stamp, epoch) }
 }

@@ -44,6 +44,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     func tellUpdated(_ key: Key, _ discards: inout Discards) { tell(&discards) { $0.note(key, .updated) } }
 
     /// Notes that the keys have values, as one step.
+    @usableFromInline
     package func noteUpdated(_ keys: some Collection<Key>, _ discards: inout Discards) {
         if isObserved { tell(&discards) { $0.note(keys, .updated) } }
     }

@@ -1,5 +1,6 @@
 extension Int64 {
     /// Returns the sum, or the limit of the type that it exceeds.
+    @usableFromInline
     package func addingSaturated(_ other: Int64) -> Int64 {
         let (sum, isTooMuch) = addingReportingOverflow(other)
         return isTooMuch ? (other < 0 ? .min : .max) : sum

@@ -12,7 +12,6 @@ final class Readers: Sendable {
     private let counter: CommitCounter?
     private let slots = (0..<4).map { _ in OwnedLock(Reader()) }
     private let isReleaseScheduled = Atomic(false)
-    private let cancelRelease = Mutex<(@Sendable () -> Void)?>(nil)
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
 
@@ -25,26 +24,28 @@ final class Readers: Sendable {
 
     /// Runs `body` with a connection and the live generation of a cache, or returns false if the cache is superseded.
     ///
-    /// - Parameter isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
+    /// - Parameters:
+    ///   - handle: The number of the handle that asks.
+    ///   - isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
     func read(
-        _ cache: CacheDeclaration, over writer: Writer, isSnapshot: Bool,
+        _ cache: CacheDeclaration, of handle: UInt64, over writer: Writer, isSnapshot: Bool,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         try compare()
         let own = Int((OwnedLock<Reader>.thread &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let result = try slots[(own + offset) % slots.count].tryLock { reader throws(StoreError) in
-                try read(&reader, cache, writer, isSnapshot, body)
+                try read(&reader, cache, handle, writer, isSnapshot, body)
             }
             if let result { return result }
         }
         return try slots[own].withLock { reader throws(StoreError) in
-            try read(&reader, cache, writer, isSnapshot, body)
+            try read(&reader, cache, handle, writer, isSnapshot, body)
         }
     }
 
     private func read(
-        _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ isSnapshot: Bool,
+        _ reader: inout Reader, _ cache: CacheDeclaration, _ handle: UInt64, _ writer: Writer, _ isSnapshot: Bool,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         if reader.isClosed { throw StoreError(SQLiteError.moved) }
@@ -73,7 +74,7 @@ final class Readers: Sendable {
             if isUseful { scheduleRelease() }
             // If another store has committed since, its generations are those of the snapshot, and none are kept.
             let known = watch.epoch() == epoch ? epoch : CommitWatch.noEpoch
-            guard let generation = try reader.generation(of: cache, in: known) else { return false }
+            guard let generation = try reader.generation(of: cache, handle, in: known) else { return false }
             try body(&reader.connection!, generation)
             return true
         } catch {
@@ -101,15 +102,13 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        let cancel = file.file.options.time.wake(1000) { [self] in
-            isReleaseScheduled.store(false, ordering: .releasing)
-            release()
+        _ = file.file.options.time.wake(1000) { [weak self] in
+            self?.isReleaseScheduled.store(false, ordering: .releasing)
+            self?.release()
         }
-        cancelRelease.withLock { $0 = cancel }
     }
 
     func close() {
-        cancelRelease.withLock { $0 }?()
         for slot in slots {
             slot.wait { reader in
                 reader.release()
@@ -131,17 +130,25 @@ private struct Reader: ~Copyable {
     var reads = 0
     /// The live generations by name, and the epoch in which they were looked up.
     private var generations: [ExactName: Generation] = [:]
+    /// The handle that asked last, and its generation.
+    private var last: (handle: UInt64, generation: Generation)?
     private(set) var epoch: UInt32 = 0
 
     /// Returns the live generation of a cache; nil if the cache is superseded.
     ///
     /// The generations are looked up again in each epoch.
-    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Generation? {
+    mutating func generation(
+        of cache: CacheDeclaration, _ handle: UInt64, in epoch: UInt32
+    ) throws(SQLiteError) -> Generation? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
-            generations = try connection?.liveGenerations() ?? [:]
+            (generations, last) = (try connection?.liveGenerations() ?? [:], nil)
             self.epoch = epoch
         }
-        return generations[cache.exactName].flatMap { cache.fits($0) ? $0 : nil }
+        // Names are compared once, and then the number of the handle.
+        if let last, last.handle == handle { return last.generation }
+        guard let found = generations[cache.exactName], cache.fits(found) else { return nil }
+        last = (handle, found)
+        return found
     }
 
     mutating func release() {

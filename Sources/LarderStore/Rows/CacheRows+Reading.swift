@@ -284,7 +284,7 @@ extension CacheRows {
             guard let readers = database.readers else {
                 return try store.writer.read { try $0.read(declaration, body) } ?? false
             }
-            return try readers.read(declaration, over: store.writer, isSnapshot: isSnapshot, body)
+            return try readers.read(declaration, of: number, over: store.writer, isSnapshot: isSnapshot, body)
         }
     }
 }

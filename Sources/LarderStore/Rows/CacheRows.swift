@@ -1,3 +1,6 @@
+public import LarderSQLite
+internal import Synchronization
+
 /// The rows of one cache: what a handle on the cache asks of the store.
 ///
 /// It names the cache by its declaration, so a clear does not concern it. Once no live cache has the declaration it is
@@ -6,12 +9,16 @@
 package final class CacheRows: Sendable {
     @usableFromInline package let declaration: CacheDeclaration
     package let store: Store
-    package let inlineLimit: Int
+    @usableFromInline package let inlineLimit: Int
     package let accessGrain: Int64
+    /// Tells the handles of a process apart.
+    let number: UInt64
+    private static let lastNumber = Atomic<UInt64>(0)
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
+    @usableFromInline
     package typealias Apply = @Sendable (Outcome) -> Void
 
     init(
@@ -19,7 +26,14 @@ package final class CacheRows: Sendable {
     ) {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
         (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
+        number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
+
+    /// The moment by the store's clock.
+    @usableFromInline
+    package func now() -> Int64 { store.time.now() }
+
+    @usableFromInline package var watch: CommitWatch { store.watch }
 
     /// Runs an operation and returns when it is committed.
     @discardableResult
@@ -64,6 +78,7 @@ package final class CacheRows: Sendable {
     }
 
     /// Notes a read that memory could not serve.
+    @usableFromInline
     package func noteAccess(to facts: RowFacts, at moment: Int64) {
         noteAccess(id: facts.id, revision: facts.revision, slidingAge: facts.slidingAge, at: moment)
     }

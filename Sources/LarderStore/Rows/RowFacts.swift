@@ -4,18 +4,18 @@ public import Foundation
 @usableFromInline
 package struct RowFacts: Sendable {
     @usableFromInline package let key: StoredKey
-    package let id: Int64
-    package let revision: Int64
+    @usableFromInline package let id: Int64
+    @usableFromInline package let revision: Int64
     package let writtenAt: Int64
     /// The end of the entry alone; nil if the rule of the cache holds, `.max` if the entry has no end.
     package let expiresAt: Int64?
     package let payloadSize: Int64
     package let file: String?
-    package let meta: RowMeta
+    @usableFromInline package let meta: RowMeta
     /// The last moment at which the entry is served; `.max` if it never expires.
     @usableFromInline package private(set) var end: Int64
     /// The milliseconds by which each access moves the end; nil if none does.
-    package let slidingAge: Int64?
+    @usableFromInline package let slidingAge: Int64?
     /// The moment of the last access, if it was looked up.
     package private(set) var accessedAt: Int64
 
@@ -33,6 +33,7 @@ package struct RowFacts: Sendable {
     }
 
     /// Notes an access, which moves the end of an entry that slides.
+    @usableFromInline
     package mutating func note(accessAt moment: Int64) {
         accessedAt = max(accessedAt, moment)
         guard let slidingAge else { return }

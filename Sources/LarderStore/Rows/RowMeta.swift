@@ -1,16 +1,18 @@
 package import Foundation
 
 /// The attributes that most entries do not have, packed into one column.
+@usableFromInline
 package struct RowMeta: Hashable, Sendable {
     package var isPinned = false
     /// The sliding age of the entry alone, in milliseconds.
     package var slidingAge: Int64?
     /// A Boolean value that indicates whether the entry's own end is a moment, and not an age that a touch restarts.
     package var hasFixedEnd = false
-    package var cost: Int64?
+    @usableFromInline package var cost: Int64?
     package var extendedData: Data?
     package var tags: [String] = []
 
+    @usableFromInline
     package init() {}
 
     /// Sets the age of the entry alone, and returns its end; nil if that is the cache's or slides.

@@ -1,6 +1,7 @@
 public import Synchronization
 
 /// An access to an entry.
+@usableFromInline
 package struct Access: Sendable {
     let id: Int64
     fileprivate(set) var revision: Int64
@@ -16,6 +17,7 @@ package struct Access: Sendable {
     var isReplacement = false
     fileprivate var isStamped = false
 
+    @usableFromInline
     package init(id: Int64, revision: Int64, moment: Int64, place: Int64, grain: Int64) {
         (self.id, self.revision, self.moment, self.place, self.grain) = (id, revision, moment, place, grain)
     }
@@ -51,9 +53,11 @@ package final class Uses: Sendable {
     }
 
     /// Notes a place of another store or an earlier one: later accesses come after it.
+    @usableFromInline
     package func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
 
     /// Notes accesses that memory has served.
+    @usableFromInline
     package func note(servedByMemory accesses: [Access]) { for access in accesses { _ = note(access) } }
 
     /// Notes an access, and returns whether it is time to stamp.
@@ -69,7 +73,7 @@ package final class Uses: Sendable {
                     return false
                 }
             }
-            if noted.count >= 4 * Self.capacity { noted = [:] }
+            if noted.count >= 4 * Self.capacity { noted.removeAll(keepingCapacity: true) }
             let isNew = noted.updateValue(access, forKey: access.id) == nil
             return isNew && noted.count % Self.capacity == 0
         }

@@ -1,8 +1,9 @@
-package import Foundation
+public import Foundation
 
 /// An entry that is to be written.
 ///
 /// Creating it hashes the payload, so create it before the write waits for its turn.
+@usableFromInline
 package struct EntryWrite: Sendable {
     package let key: StoredKey
     /// The payload; empty once it is in a file.
@@ -23,6 +24,7 @@ package struct EntryWrite: Sendable {
     ///   - expiresAt: The end of the entry alone; nil if the rule of the cache holds, `.max` for no end.
     ///   - keepsPin: A Boolean value that indicates whether the pin of an older entry stays, whatever `meta` says.
     ///   - label: The readable part of the value file's name; nil for one that the key gives.
+    @usableFromInline
     package init(
         key: StoredKey, payload: Data, writtenAt: Int64, expiresAt: Int64? = nil, meta: RowMeta = RowMeta(),
         keepsPin: Bool = false, label: String? = nil
@@ -94,10 +96,12 @@ package enum RowOperation: Sendable {
 }
 
 /// The result of a request.
+@usableFromInline
 package struct Outcome: Sendable {
     /// What has happened to one key.
+    @usableFromInline
     package struct RowChange: Sendable {
-        package let key: StoredKey
+        @usableFromInline package let key: StoredKey
         package let id: Int64
         /// The revision of the new row; nil if the row was removed.
         package let revision: Int64?
@@ -105,7 +109,7 @@ package struct Outcome: Sendable {
         package let end: Int64
         /// The milliseconds by which each access moves the end; nil if none does.
         package let slidingAge: Int64?
-        package let writtenAt: Int64
+        @usableFromInline package let writtenAt: Int64
 
         /// A removed row.
         init(key: StoredKey, id: Int64) {
@@ -127,14 +131,14 @@ package struct Outcome: Sendable {
     /// The rows that were written or removed, in order.
     ///
     /// A clear lists none.
-    package var rows: [RowChange] = []
+    @usableFromInline package var rows: [RowChange] = []
     /// The totals of the rows that a clear removed; nil for other requests.
     package var cleared: Totals?
     package var taken: StoredRow?
     /// The generation of the rows after the request.
     package var generation: Int64 = 0
     /// The epoch in which the written rows are valid.
-    package var epoch: UInt32 = 0
+    @usableFromInline package var epoch: UInt32 = 0
     /// What the request adds to the totals.
     package var difference = Totals()
 
