@@ -17,6 +17,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         var maxAge: MaxAge
         var disk: DiskLimits
         var clearsOnMemoryPressure: Bool
+        var background: BackgroundWatcher?
     }
 
     @usableFromInline let copies: MemoryCopies<Key, Value>
@@ -24,7 +25,6 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     private let rows: CacheRows
     private let settings: Mutex<Settings>
     private let reporter: Reporter
-    private let background = Mutex<BackgroundWatcher?>(nil)
     /// The clock of the configuration; nil for the system's.
     @usableFromInline let clock: (@Sendable () -> Date)?
     /// A Boolean value that indicates whether the cache's own age asks for no clock.
@@ -60,7 +60,8 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     /// Takes over what another open of the cache has set.
     func declare(_ options: CacheOptions, _ maxAge: MaxAge, accessGrain: Int64) {
         change {
-            $0 = Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure)
+            ($0.maxAge, $0.disk) = (maxAge, options.disk)
+            $0.clearsOnMemoryPressure = options.clearsOnMemoryPressure
         }
         isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
         copies.state.withLock { $0.accessGrain = accessGrain }
@@ -98,9 +99,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     /// Removes everything from memory when the app goes into the background, or no longer.
     private func watchBackground(_ isWanted: Bool) {
         let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.giveBack(.critical) } : nil
-        let old = background.withLock { current in
-            defer { current = watcher }
-            return current
+        let old = settings.withLock { settings in
+            defer { settings.background = watcher }
+            return settings.background
         }
         _ = consume old
     }

@@ -29,8 +29,8 @@ extension MemoryCache {
 
     /// A name for logs and debuggers; empty unless it is set.
     public var name: String {
-        get { label.withLock { $0 } }
-        set { label.withLock { $0 = newValue } }
+        get { settings.withLock { $0.label } }
+        set { settings.withLock { $0.label = newValue } }
     }
 
     /// Returns all entries that have not expired, as they are at one moment.

@@ -8,6 +8,7 @@ internal import Synchronization
 /// task's thread if the lock is free, or else on a serial queue. Lock order: the writer, then the queue.
 final class Writer: Sendable {
     private struct Queue {
+        var database: Database
         /// In the order of their deadlines.
         var waiting: [Request] = []
         var isClosed = false
@@ -23,9 +24,8 @@ final class Writer: Sendable {
 
     private static let batchLimit = 512
 
-    private let queue = Mutex(Queue())
+    private let queue: Mutex<Queue>
     private let lock: OwnedLock<WriterState?>
-    private let current: Mutex<Database>
     let report: @Sendable (StoreEvent) -> Void
     let memories: Memories
     let serialQueue = DispatchQueue(label: "larder.writer")
@@ -34,7 +34,7 @@ final class Writer: Sendable {
     private let syncsCommits: Bool
 
     init(_ state: sending WriterState, _ options: Store.Options) {
-        current = Mutex(state.database)
+        queue = Mutex(Queue(database: state.database))
         memories = state.memories
         syncsCommits = state.database.file != nil && options.durability == .powerLoss
         lock = OwnedLock(state)
@@ -42,8 +42,8 @@ final class Writer: Sendable {
     }
 
     var database: Database {
-        get { current.withLock { $0 } }
-        set { current.withLock { $0 = newValue } }
+        get { queue.withLock { $0.database } }
+        set { queue.withLock { $0.database = newValue } }
     }
 
     var isOwned: Bool { lock.isOwned }
