@@ -41,7 +41,9 @@ struct UnprovenCodeTests {
 
     @Test func `casts that nothing checks are counted`() throws {
         // A function of the C library, found by its name.
-        try expect(#"\bunsafeBitCast\b"#, atMost: ["Sources/LarderCBOR/CBORStack.swift": 1])
+        try expect(
+            #"\bunsafeBitCast\b"#,
+            atMost: ["Sources/LarderCBOR/CBORStack.swift": 1, "Sources/Larder/Memory/TableMemory.swift": 1])
         try expect(
             #"\bunsafeDowncast\b|\bunsafelyUnwrapped\b"#,
             atMost: ["Sources/LarderCBOR/CBORContainerMakers.swift": 1, "Sources/LarderCBOR/CBORReader.swift": 1])
@@ -51,7 +53,12 @@ struct UnprovenCodeTests {
 
     @Test func `the private layout of the standard library is used nowhere, and references are counted`() throws {
         try expect(#"\bUnmanaged\b|@exclusivity|_isBitwiseTakable|\bunowned\(unsafe\)"#, atMost: [:])
-        try expect(#"\b_isPOD\b"#, atMost: ["Sources/Larder/Memory/EntryBytes.swift": 2])
+        try expect(
+            #"\b_isPOD\b"#,
+            atMost: [
+                "Sources/Larder/Memory/EntryBytes.swift": 2, "Sources/Larder/Memory/LRUTable.swift": 1,
+                "Sources/Larder/Memory/LRUTable+Growth.swift": 1,
+            ])
     }
 
     @Test func `force unwraps are counted`() throws {

@@ -78,9 +78,9 @@ struct LimitOrderTests {
         let (store, rows, memory) = try open(limit: 20, grain: grain)
         func note(_ key: Int64) throws {
             let facts = try facts(key, rows)
-            let place = store.uses.nextPlace()
-            memory.note(
-                Access(id: facts.id, revision: facts.revision, moment: clock.now, place: place, grain: grain ?? 1000))
+            clock.advance(1)
+            memory.note(Access(id: facts.id, revision: facts.revision, moment: clock.now, grain: grain ?? 1000))
+            clock.advance(1)
         }
         try put(1...20, rows)
         try note(4)

@@ -203,8 +203,8 @@ struct UpkeepTests {
         #expect(try numbers(stamps) == [1_000_000])
         clock.advance(10_000)
         try noteAccess(rows)
-        let (facts, order) = (try #require(try rows.facts(.integer(2))), store.uses.nextPlace())
-        let access = Access(id: facts.id, revision: facts.revision, moment: clock.now, place: order, grain: 0)
+        let facts = try #require(try rows.facts(.integer(2)))
+        let access = Access(id: facts.id, revision: facts.revision, moment: clock.now, grain: 0)
         memory.accesses.change { $0 = [access] }
         try store.close()
         #expect(try numbers(stamps) == [1_012_000, 1_012_000])

@@ -16,7 +16,7 @@ extension Cache {
     @inlinable
     func find(_ key: Key) throws(CacheError) -> Value? {
         let stored = try stored(key)
-        let hash = shared.copies.seed.hash(key)
+        let hash = copies.seed.hash(key)
         let now = rows.now()
         let (look, ticket) = look(key, hash, now)
         switch look {
@@ -25,13 +25,13 @@ extension Cache {
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
             guard let facts = try rows.currentFacts(stored) else {
-                shared.copies.removed(key, hash: hash, revision: revision)
+                copies.removed(key, hash: hash, revision: revision)
                 return missed()
             }
             guard facts.revision == revision else { break }
             if facts.end < now { return missed() }
             noteAccess(to: key, hash, facts, at: now, confirming: ticket)
-            shared.copies.count { $0.memoryHits += 1 }
+            copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
@@ -40,7 +40,7 @@ extension Cache {
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            shared.copies.count { $0.misses += 1 }
+            copies.count { $0.misses += 1 }
             throw error
         }
         take(value, of: row, key, hash, at: now, ticket)
@@ -51,7 +51,7 @@ extension Cache {
     func glance(_ key: Key) -> Value? {
         if let value = hit(key) { return value }
         let now = rows.store.time.now()
-        return served(look(key, shared.copies.seed.hash(key), now).0, at: now)
+        return served(look(key, copies.seed.hash(key), now).0, at: now)
     }
 
     @inlinable
@@ -72,7 +72,7 @@ extension Cache {
     func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (CopiesState<Key, Value>.Look, OfferTicket) {
         let watch = rows.watch
         let epoch = watch.epoch()
-        return shared.copies.state.withLock { state in
+        return copies.state.withLock { state in
             (state.look(key, hash: hash, now: now, watch, epoch), state.ticket(hash, epoch))
         }
     }
@@ -85,7 +85,7 @@ extension Cache {
         var facts = row.facts
         facts.note(accessAt: now)
         let copy = copy(of: value, key, hash, row.facts.key, payloadSize: row.payload.count, cost: facts.meta.cost)
-        let isKept = shared.copies.offer(copy, CopiedRow(facts), at: now, ticket)
+        let isKept = copies.offer(copy, CopiedRow(facts), at: now, ticket)
         if !isKept { noteAccess(to: key, hash, facts, at: now) }
         if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
     }
@@ -99,7 +99,7 @@ extension Cache {
         var facts = facts
         facts.note(accessAt: now)
         let row = CopiedRow(facts)
-        let isNoted = shared.copies.state.withLock {
+        let isNoted = copies.state.withLock {
             $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
         }
         if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
@@ -109,7 +109,7 @@ extension Cache {
     /// Counts a miss.
     @inlinable
     func missed<R>() -> R? {
-        shared.copies.count { $0.misses += 1 }
+        copies.count { $0.misses += 1 }
         return nil
     }
 
@@ -129,7 +129,7 @@ extension Cache {
     @usableFromInline
     func noteUndecodable(_ facts: RowFacts, _ error: CacheError) {
         if undecodable == .drop { rows.removeLater(facts) }
-        shared.copies.count { $0.failures += 1 }
+        copies.count { $0.failures += 1 }
         manager.reporter.report(
             CacheEvent(.undecodable, cacheName: name, key: facts.key.name, message: error.message), .warning,
             error: error)
@@ -155,13 +155,13 @@ extension Cache {
         var order: [StoredKey] = []
         for key in keys {
             let stored = try stored(key)
-            if wanted.updateValue((key, shared.copies.seed.hash(key)), forKey: stored) == nil { order.append(stored) }
+            if wanted.updateValue((key, copies.seed.hash(key)), forKey: stored) == nil { order.append(stored) }
         }
         let now = rows.store.time.now()
         let watch = rows.store.watch
         let epoch = watch.epoch()
         let items = order.compactMap { wanted[$0] }
-        let (found, tickets) = shared.copies.state.withLock { state in
+        let (found, tickets) = copies.state.withLock { state in
             (state.values(items, now: now, watch, epoch), items.map { state.ticket($0.hash, epoch) })
         }
         if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map { $0.key }, found)) { first, _ in first } }
@@ -177,7 +177,7 @@ extension Cache {
             values[key] = value
         }
         let missing = order.count - values.count
-        shared.copies.count { $0.misses += missing }
+        copies.count { $0.misses += missing }
         return values
     }
 }

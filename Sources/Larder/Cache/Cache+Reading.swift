@@ -25,16 +25,16 @@ extension Cache {
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            shared.copies.count { $0.misses += 1 }
+            copies.count { $0.misses += 1 }
             throw error
         }
-        shared.copies.count { $0.diskHits += 1 }
+        copies.count { $0.diskHits += 1 }
         var facts = row.facts
         if isExpired {
             // Another write may have come in between.
             if let now = try factsWithAccess(stored), now.revision == facts.revision { facts = now }
         } else {
-            facts = noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
+            facts = noteAccess(to: key, copies.seed.hash(key), facts, at: now)
         }
         return CacheEntry(key, value, facts, isExpired: isExpired)
     }
@@ -48,8 +48,8 @@ extension Cache {
     public func metadata(forKey key: Key) throws(CacheError) -> EntryMetadata? {
         let stored = try stored(key)
         guard var facts = try factsWithAccess(stored), facts.end >= rows.store.time.now() else { return nil }
-        let hash = shared.copies.seed.hash(key)
-        if let moment = shared.copies.state.withLock({ $0.accessedAt(key, hash: hash) }) {
+        let hash = copies.seed.hash(key)
+        if let moment = copies.state.withLock({ $0.accessedAt(key, hash: hash) }) {
             facts.note(accessAt: moment)
         }
         return EntryMetadata(facts)
@@ -115,11 +115,11 @@ extension Cache {
 
     /// The counters of the cache since it was opened by this manager, or since ``resetStatistics()``.
     public var statistics: CacheStatistics {
-        CacheStatistics(shared.copies.state.withLock { $0.counts.since($0.resetCounts) })
+        CacheStatistics(copies.state.withLock { $0.counts.since($0.resetCounts) })
     }
 
     /// Sets the counters of ``statistics`` to zero.
-    public func resetStatistics() { shared.copies.state.withLock { $0.resetCounts = $0.counts } }
+    public func resetStatistics() { copies.state.withLock { $0.resetCounts = $0.counts } }
 }
 
 extension Cache {
@@ -136,7 +136,7 @@ extension Cache {
         let now = rows.store.time.now()
         return try throwing("find the file", stored) { () throws(StoreError) in
             guard let (path, facts) = try rows.filePath(stored), facts.end >= now else { return nil }
-            noteAccess(to: key, shared.copies.seed.hash(key), facts, at: now)
+            noteAccess(to: key, copies.seed.hash(key), facts, at: now)
             return URL(fileURLWithPath: path)
         }
     }

@@ -64,7 +64,7 @@ extension Cache {
         end: (Row) -> Int64
     ) throws -> Int {
         try checkCurrent("remove entries")
-        shared.copies.noteAccesses()
+        copies.noteAccesses()
         var count = 0
         while goesOn() {
             let page = try throwing("remove entries", nil, nextPage)
@@ -191,10 +191,10 @@ extension Cache {
         var entries: [CacheEntry<Key, Value>] = []
         for row in tagged where row.facts.end >= now {
             guard let (key, value) = decoded(row) else { continue }
-            let facts = noteAccess(to: key, shared.copies.seed.hash(key), row.facts, at: now)
+            let facts = noteAccess(to: key, copies.seed.hash(key), row.facts, at: now)
             entries.append(CacheEntry(key, value, facts))
         }
-        shared.copies.count { [count = entries.count] in $0.diskHits += count }
+        copies.count { [count = entries.count] in $0.diskHits += count }
         return entries
     }
 }

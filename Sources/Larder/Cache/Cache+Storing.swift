@@ -75,7 +75,7 @@ extension Cache {
         let entry = EntryWrite(
             key: stored, payload: payload, writtenAt: now, expiresAt: end, meta: meta, keepsPin: keepsPin,
             label: payload.count > rows.inlineLimit ? label(stored) : nil)
-        let hash = shared.copies.seed.hash(key)
+        let hash = copies.seed.hash(key)
         return Write(
             entry: entry,
             copy: copy(of: value, key, hash, stored, payloadSize: payload.count, cost: meta.cost))
@@ -91,7 +91,7 @@ extension Cache {
     @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {
         let leftovers = Leftovers()
-        if writes.count > 1 { leftovers.begin(in: shared.copies) }
+        if writes.count > 1 { leftovers.begin(in: copies) }
         defer { leftovers.end() }
         try rows.put(writes.map { $0.entry }, action, applying(writes, leftovers))
         if leftovers.isTooCostly { reportTooCostly(writes) }
@@ -100,7 +100,7 @@ extension Cache {
     /// Writes values in one step, for a task.
     func run(_ writes: [Write], _ action: String) async throws {
         let leftovers = Leftovers()
-        if writes.count > 1 { leftovers.begin(in: shared.copies) }
+        if writes.count > 1 { leftovers.begin(in: copies) }
         defer { leftovers.end() }
         let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
@@ -119,7 +119,7 @@ extension Cache {
     @usableFromInline
     func reportTooCostly(_ writes: [Write]) {
         for write in writes {
-            let isKept = shared.copies.state.withLock {
+            let isKept = copies.state.withLock {
                 $0.memory.admits(cost: write.copy.cost, bytes: write.copy.bytes)
             }
             if isKept { continue }
@@ -141,7 +141,7 @@ extension Cache {
 
     /// The request that removes a key, and returns its row.
     func taking(_ key: Key, _ stored: StoredKey, _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
-        let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
+        let (copies, hash) = (shared.copies, copies.seed.hash(key))
         return (.take(stored), { copies.removed([(key, stored, hash)], $0, leftovers) })
     }
 
@@ -149,7 +149,7 @@ extension Cache {
     func changing(
         _ key: Key, _ stored: StoredKey, _ change: AttributeChange, _ leftovers: Leftovers
     ) -> (RowOperation, CacheRows.Apply) {
-        let (copies, hash) = (shared.copies, shared.copies.seed.hash(key))
+        let (copies, hash) = (shared.copies, copies.seed.hash(key))
         return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, leftovers) })
     }
 

@@ -213,7 +213,7 @@ extension Cache {
         do throws(CacheError) {
             return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
         } catch {
-            shared.copies.count { $0.failures += 1 }
+            copies.count { $0.failures += 1 }
             manager.reporter.report(
                 CacheEvent(.undecodable, cacheName: name, key: row.facts.key.name, message: error.message), .warning,
                 error: error)
@@ -246,7 +246,7 @@ extension Cache {
     ///   `.reentrant`, `.encodingFailed`.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
         let (keys, leftovers) = (try pairs(keys), Leftovers())
-        leftovers.begin(in: shared.copies)
+        leftovers.begin(in: copies)
         defer { leftovers.end() }
         if !keys.isEmpty { _ = try run(removing(keys, leftovers), "remove values") }
     }
@@ -256,7 +256,7 @@ extension Cache {
     /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
         let (keys, leftovers) = (try pairs(keys), Leftovers())
-        leftovers.begin(in: shared.copies)
+        leftovers.begin(in: copies)
         defer { leftovers.end() }
         if !keys.isEmpty { _ = try await run(removing(keys, leftovers), "remove values") }
     }

@@ -26,6 +26,8 @@ public import Synchronization
 /// under the lock of the memory tier and may not call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let shared: SharedCache<Key, Value>
+    /// Those of `shared`, one step nearer for a hit.
+    @usableFromInline let copies: MemoryCopies<Key, Value>
     @usableFromInline let rows: CacheRows
     @usableFromInline let codec: ValueCodec<Value>
     let undecodable: UndecodablePolicy
@@ -41,7 +43,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         _ shared: SharedCache<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
         _ options: CacheOptions, _ manager: CacheManager
     ) {
-        (self.shared, self.rows, self.version, self.codec) = (shared, rows, version, codec)
+        (self.shared, copies, self.rows, self.version, self.codec) = (shared, shared.copies, rows, version, codec)
         (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
     }
 
@@ -88,9 +90,8 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// The value in memory, if one look is enough to tell that it may be served.
     @inlinable @inline(__always)
     func hit(_ key: Key) -> Value? {
-        let copies = shared.copies
-        let (hash, now) = (copies.seed.hash(key), shared.hitMoment)
-        return copies.state.withLock { $0.hit(key, hash: hash, now: now) }
+        let hash = copies.seed.hash(key)
+        return copies.state.withLock { $0.hit(key, hash: hash) }
     }
 
     @inlinable
@@ -117,7 +118,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     func report(_ error: CacheError, _ kind: CacheEvent.Kind, _ key: Key? = nil) {
         // An undecodable value was reported as that.
         if error.code == .undecodable { return }
-        shared.copies.count { $0.failures += 1 }
+        copies.count { $0.failures += 1 }
         manager.reporter.report(
             CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message), .error,
             error: error)

@@ -1,11 +1,9 @@
-public import Foundation
 internal import LarderStore
 
 #if LARDER_TSAN
 internal import LarderTSan
-public import struct Synchronization.Atomic
 #else
-public import Synchronization
+internal import Synchronization
 #endif
 
 /// What the handles on one cache of a manager share: the copies in memory, and what the latest open has set.
@@ -25,20 +23,14 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     private let rows: CacheRows
     private let settings: Mutex<Settings>
     private let reporter: Reporter
-    /// The clock of the configuration; nil for the system's.
-    @usableFromInline let clock: (@Sendable () -> Date)?
-    /// A Boolean value that indicates whether the cache's own age asks for no clock.
-    @usableFromInline let isUnlimited = Atomic(false)
 
     init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager, at now: Int64) {
         (self.rows, reporter) = (rows, manager.reporter)
-        clock = manager.injectedClock
         copies = MemoryCopies(
-            options.memory, name: rows.declaration.name, store: rows.store, isSystemTime: clock == nil,
-            accessGrain: rows.accessGrain, now: now)
+            options.memory, name: rows.declaration.name, store: rows.store,
+            isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain, now: now)
         settings = Mutex(
             Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure))
-        isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
         rows.attach(copies)
         PressureWatcher.shared.add(self)
         watchBackground(options.clearsInBackground)
@@ -63,17 +55,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
             ($0.maxAge, $0.disk) = (maxAge, options.disk)
             $0.clearsOnMemoryPressure = options.clearsOnMemoryPressure
         }
-        isUnlimited.store(maxAge.rule.isUnlimited, ordering: .relaxed)
         copies.state.withLock { $0.accessGrain = accessGrain }
         if copies.state.withLock({ $0.limits }) != options.memory.counted { copies.limit { $0 = options.memory } }
         watchBackground(options.clearsInBackground)
-    }
-
-    /// The moment for a hit by the injected clock; nil if that is the system's, or if the age of the cache asks for none.
-    @inlinable @inline(__always)
-    var hitMoment: Int64? {
-        guard let clock, !isUnlimited.load(ordering: .relaxed) else { return nil }
-        return SystemClock.milliseconds(of: clock())
     }
 
     /// Gives memory back, unless the options say that pressure does not concern the cache.

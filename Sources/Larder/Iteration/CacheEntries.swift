@@ -71,7 +71,7 @@ extension Cache {
     fileprivate func rowIteration(
         _ order: EntryOrder, _ range: KeyRange, _ limit: Int
     ) -> PagedIteration<StoredRow>? {
-        shared.copies.noteAccesses()
+        copies.noteAccesses()
         let rowOrder: RowOrder? =
             switch order {
             case .key: nil

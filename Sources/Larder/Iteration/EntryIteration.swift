@@ -40,7 +40,7 @@ extension Cache {
     /// Reports an iteration that ended early, which cannot throw.
     @usableFromInline
     func reportEndedIteration(_ error: CacheError) {
-        shared.copies.count { $0.failures += 1 }
+        copies.count { $0.failures += 1 }
         let message = "An iteration over the cache \"\(name)\" ended early. \(error.message)"
         manager.reporter.report(CacheEvent(.readFailed, cacheName: name, message: message), .error, error: error)
     }

@@ -11,7 +11,7 @@ extension Cache {
     typealias LoadTicket = Loads<Key, Entry>.Ticket
     typealias LoadResult = [Key: Generated<Value>]
 
-    var loads: Loads<Key, Entry> { shared.copies.loads }
+    var loads: Loads<Key, Entry> { copies.loads }
 
     /// Returns the entries of keys; those that are missing are loaded in a task of their own.
     ///

@@ -112,7 +112,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     }
 
     private func refreshIfDue(_ key: Key) async {
-        let copies = cache.shared.copies
+        let copies = cache.copies
         let hash = copies.seed.hash(key)
         if let (end, age) = copies.state.withLock({ $0.age(of: key, hash: hash) }) {
             if isDue(end, age) { refresh(key) }

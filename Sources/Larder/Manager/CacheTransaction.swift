@@ -19,7 +19,7 @@ public struct CacheTransaction: ~Copyable {
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
         try scope.check(cache)
         guard let (value, facts) = try scope.current(cache.stored(key), in: cache) else { return nil }
-        let (now, hash) = (cache.rows.store.time.now(), cache.shared.copies.seed.hash(key))
+        let (now, hash) = (cache.rows.store.time.now(), cache.copies.seed.hash(key))
         // If the body throws, the revision that it has read may never be committed.
         scope.state.afterCommit { cache.noteAccess(to: key, hash, facts, at: now) }
         return value

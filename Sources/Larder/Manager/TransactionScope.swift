@@ -40,7 +40,7 @@ struct TransactionScope {
     private func run<Key, Value>(
         _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
-        changes.begin(in: cache.shared.copies)
+        changes.begin(in: cache.copies)
         try cache.throwing(action) { () throws(StoreError) in
             do { try state.perform(request.0, on: cache.rows, apply: request.1) } catch { throw StoreError(any: error) }
         }

@@ -1,15 +1,21 @@
-/// When an entry was accessed last.
+/// The positions of records in the log: one in each node of a table, by the node's index.
+///
+/// Safety: the table sets the address whenever its nodes move, and asks for no index beyond them. The position is the last
+/// field of a node, and raw memory is read and written, since it is used in nodes without an entry too.
 @usableFromInline
-package struct AccessStamp: Equatable, Sendable {
-    /// Its place in the order of accesses and writes, over all caches of a store.
-    @usableFromInline var number: Int64
-    /// In milliseconds since 1970.
-    @usableFromInline var moment: Int64
+struct NodePositions {
+    @usableFromInline var first: UnsafeMutableRawPointer
+    @usableFromInline let stride: Int
 
     @inlinable
-    init(number: Int64, moment: Int64) {
-        self.number = number
-        self.moment = moment
+    init(first: UnsafeMutableRawPointer, stride: Int) { (self.first, self.stride) = (first, stride) }
+
+    @inlinable
+    subscript(index: UInt32) -> UInt32 {
+        @inline(__always) get { first.load(fromByteOffset: Int(index) &* stride, as: UInt32.self) }
+        @inline(__always) nonmutating set {
+            first.storeBytes(of: newValue, toByteOffset: Int(index) &* stride, as: UInt32.self)
+        }
     }
 }
 
@@ -33,19 +39,18 @@ package struct AccessStamp: Equatable, Sendable {
 /// 2. The chain holds the blocks with a set bit, and `cursor` is in its last block. All others are free.
 @usableFromInline
 package struct AccessLog: ~Copyable {
-    /// The position in the log of each entry's record, by index; what the table makes of it for an index without an entry.
-    @usableFromInline let positions: UnsafeMutablePointer<UInt32>
-    @usableFromInline let records: UnsafeMutablePointer<UInt32>
-    /// The stamp of each record, where the owner wants to know when an entry was accessed.
-    @usableFromInline let stamps: UnsafeMutablePointer<AccessStamp>?
+    /// The positions of the entries' records, which are in the nodes.
+    @usableFromInline var positions: NodePositions
+    @usableFromInline var records: UnsafeMutablePointer<UInt32>
+    /// The time of each record, where the owner wants to know when an entry was accessed; what it means is the owner's.
+    @usableFromInline var times: UnsafeMutablePointer<UInt32>?
     /// The live bits of each block.
-    @usableFromInline let live: UnsafeMutablePointer<UInt64>
+    @usableFromInline var live: UnsafeMutablePointer<UInt64>
     /// The next block of each block in the chain, or the next free block.
-    @usableFromInline let next: UnsafeMutablePointer<UInt32>
+    @usableFromInline var next: UnsafeMutablePointer<UInt32>
     /// The previous block of each block in the chain.
-    let previous: UnsafeMutablePointer<UInt32>
-    @usableFromInline let capacity: Int
-    @usableFromInline let blockCount: Int
+    var previous: UnsafeMutablePointer<UInt32>
+    @usableFromInline var blockCount: Int
     /// Where the next record goes.
     @usableFromInline var cursor: UInt32 = 0
     /// Where the last record went.
@@ -61,12 +66,11 @@ package struct AccessLog: ~Copyable {
     var remaining = 0
 
     /// - Parameter capacity: The number of indices, with that of no entry.
-    init(capacity: Int, hasStamps: Bool) {
-        self.capacity = capacity
-        blockCount = (capacity * 3 / 2 + 63) / 64 + 4
-        positions = TableMemory.allocate(capacity)
+    init(capacity: Int, hasTimes: Bool, _ positions: NodePositions) {
+        self.positions = positions
+        blockCount = Self.blockCount(capacity)
         records = TableMemory.allocate(blockCount * 64)
-        stamps = hasStamps ? TableMemory.allocate(blockCount * 64) : nil
+        times = hasTimes ? TableMemory.allocate(blockCount * 64) : nil
         live = TableMemory.allocate(blockCount)
         next = TableMemory.allocate(blockCount)
         previous = TableMemory.allocate(blockCount)
@@ -75,10 +79,24 @@ package struct AccessLog: ~Copyable {
         openBlock()
     }
 
+    /// Room for 1.5 records an index.
+    static func blockCount(_ capacity: Int) -> Int { (capacity * 3 / 2 + 63) / 64 + 4 }
+
+    /// Makes room for more indices: new blocks are free, and no record moves.
+    mutating func grow(capacity: Int) {
+        let (old, new) = (blockCount, max(blockCount, Self.blockCount(capacity)))
+        records = TableMemory.grow(records, from: old * 64, to: new * 64)
+        if let array = times { times = TableMemory.grow(array, from: old * 64, to: new * 64) }
+        live = TableMemory.grow(live, from: old, to: new)
+        next = TableMemory.grow(next, from: old, to: new)
+        previous = TableMemory.grow(previous, from: old, to: new)
+        blockCount = new
+        for block in (UInt32(old)..<UInt32(new)).reversed() { free(block) }
+    }
+
     deinit {
-        TableMemory.free(positions, capacity)
         TableMemory.free(records, blockCount * 64)
-        if let stamps { TableMemory.free(stamps, blockCount * 64) }
+        if let times { TableMemory.free(times, blockCount * 64) }
         TableMemory.free(live, blockCount)
         TableMemory.free(next, blockCount)
         TableMemory.free(previous, blockCount)
@@ -92,7 +110,7 @@ extension AccessLog {
     @inlinable @inline(__always)
     mutating func append(_ index: UInt32) {
         records[Int(cursor)] = index
-        positions[Int(index)] = cursor
+        positions[index] = cursor
         newest = cursor
         cursor &+= 1
         if cursor & 63 == 0 { openBlock() }
@@ -101,38 +119,42 @@ extension AccessLog {
     /// Makes an entry the most recently used.
     @inlinable @inline(__always)
     mutating func touch(_ index: UInt32) {
-        if positions[Int(index)] == newest { return }
+        if positions[index] == newest { return }
         remove(index)
         append(index)
     }
 
-    /// Makes an entry the most recently used, at a moment.
+    /// Makes an entry the most recently used, at a time.
     @inlinable @inline(__always)
-    mutating func touch(_ index: UInt32, _ stamp: AccessStamp) {
-        if positions[Int(index)] != newest {
+    mutating func touch(_ index: UInt32, at time: UInt32) {
+        if positions[index] != newest {
             remove(index)
             // Written before the record, since a full block may be packed at once.
-            stamps?[Int(cursor)] = stamp
+            times?[Int(cursor)] = time
             append(index)
         } else {
-            stamps?[Int(newest)] = stamp
+            times?[Int(newest)] = time
         }
     }
 
-    /// When an entry was accessed last.
+    /// The time of an entry's record; 0 if the log has no times.
     @inlinable
-    func stamp(of index: UInt32) -> AccessStamp {
-        stamps?[Int(positions[Int(index)])] ?? AccessStamp(number: 0, moment: 0)
-    }
+    func time(of index: UInt32) -> UInt32 { times?[Int(positions[index])] ?? 0 }
 
-    /// Changes when an entry was accessed last, and not its place in the order.
+    /// Changes the time of an entry's record, and not its place in the order.
     @inlinable
-    func setStamp(_ stamp: AccessStamp, of index: UInt32) { stamps?[Int(positions[Int(index)])] = stamp }
+    func setTime(_ time: UInt32, of index: UInt32) { times?[Int(positions[index])] = time }
+
+    /// Changes the times of all records.
+    func changeTimes(_ change: (UInt32) -> UInt32) {
+        guard let times else { return }
+        for record in 0..<blockCount * 64 { times[record] = change(times[record]) }
+    }
 
     /// Takes an entry's record out.
     @inlinable @inline(__always)
     mutating func remove(_ index: UInt32) {
-        let position = positions[Int(index)]
+        let position = positions[index]
         let block = Int(position >> 6)
         live[block] &= ~(1 &<< UInt64(position))
         if live[block] == 0 { unchain(UInt32(truncatingIfNeeded: block)) }
@@ -140,8 +162,8 @@ extension AccessLog {
 
     /// Gives the record of an entry to another index.
     mutating func moveRecord(of index: UInt32, to other: UInt32) {
-        positions[Int(other)] = positions[Int(index)]
-        records[Int(positions[Int(other)])] = other
+        positions[other] = positions[index]
+        records[Int(positions[other])] = other
     }
 }
 
@@ -155,7 +177,7 @@ extension AccessLog {
     /// The most recently used entry, or 0.
     var last: UInt32 { before(cursor) }
 
-    func older(than index: UInt32) -> UInt32 { before(positions[Int(index)]) }
+    func older(than index: UInt32) -> UInt32 { before(positions[index]) }
 
     private func before(_ position: UInt32) -> UInt32 {
         var block = position >> 6
@@ -188,9 +210,9 @@ extension AccessLog {
 
     /// A log of another capacity with the same order.
     func copy(capacity: Int) -> AccessLog {
-        var copy = AccessLog(capacity: capacity, hasStamps: stamps != nil)
+        var copy = AccessLog(capacity: capacity, hasTimes: times != nil, positions)
         forEach { index in
-            if let stamps { copy.stamps?[Int(copy.cursor)] = stamps[Int(positions[Int(index)])] }
+            if let times { copy.times?[Int(copy.cursor)] = times[Int(positions[index])] }
             copy.append(index)
         }
         return copy
@@ -273,8 +295,8 @@ extension AccessLog {
             rest &= rest &- 1
             let position = packed << 6 | fill
             records[Int(position)] = index
-            if let stamps { stamps[Int(position)] = stamps[old] }
-            positions[Int(index)] = position
+            if let times { times[Int(position)] = times[old] }
+            positions[index] = position
             live[Int(packed)] |= 1 &<< UInt64(fill)
             fill += 1
         }

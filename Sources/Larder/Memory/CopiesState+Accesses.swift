@@ -1,33 +1,74 @@
 public import LarderStore
 
 /// The accesses that memory serves, which the store stamps later.
+///
+/// The log keeps a time for each record: the milliseconds since ``origin`` and 1 more, 0 for an entry that was only written,
+/// and a bit that says whether the store has not taken the access yet. Records with that bit are the last ones of the log.
 extension CopiesState {
-    /// Returns the next place in the order of use: behind the last one here, and behind the last read of the disk or write.
+    @inlinable static var isNew: UInt32 { 1 << 31 }
+    @inlinable static var writtenOnly: UInt32 { isNew }
+    /// The greatest number of milliseconds since the origin.
+    @inlinable static var longestTime: Int64 { 1 << 31 - 2 }
+
+    /// Returns an origin that leaves twelve days before a moment, and twelve after it.
+    @inlinable
+    static func origin(at moment: Int64) -> Int64 { moment.addingSaturated(-(1 << 30)) }
+
+    /// Returns the time of an access at a moment within ``longestTime``.
     @inlinable @inline(__always)
-    mutating func nextPlace() -> Int64 {
-        lastPlace = max(lastPlace, uses.latestPlace) &+ 1
-        return lastPlace
+    func time(at moment: Int64) -> UInt32 {
+        (UInt32(truncatingIfNeeded: moment &- origin) &+ 1) | Self.isNew
+    }
+
+    /// Returns the moment of an access; nil if the entry was only written.
+    @inlinable
+    func moment(of time: UInt32) -> Int64? {
+        time & ~Self.isNew == 0 ? nil : origin.addingSaturated(Int64(time & ~Self.isNew) - 1)
+    }
+
+    /// Notes what time it is.
+    @inlinable
+    mutating func setNow(_ moment: Int64) {
+        lastMoment = moment
+        if moment < origin || moment &- origin > Self.longestTime { moveOrigin() }
+    }
+
+    /// Counts the times from another origin: after twelve days, or if the clock was set.
+    ///
+    /// Accesses that are out of its range are forgotten.
+    @usableFromInline
+    mutating func moveOrigin() {
+        let difference = origin.subtractingSaturated(Self.origin(at: lastMoment))
+        origin = Self.origin(at: lastMoment)
+        memory.table.log.changeTimes { time in
+            let (old, isNew) = (Int64(time & ~Self.isNew), time & Self.isNew)
+            let moved = old.addingSaturated(difference)
+            return old == 0 || !(1...Self.longestTime + 1).contains(moved) ? isNew : UInt32(moved) | isNew
+        }
     }
 
     /// Returns the accesses since the last call, the oldest first.
     mutating func takeAccesses(at now: Int64) -> [Access] {
-        var found: [Access] = []
+        var (found, isBeforeWrite) = ([Access](), false)
         var index = memory.table.mostRecent
-        while index != 0, memory.table.stamp(of: index).number >= takenPlace {
-            if let access = memory.access(at: index, since: takenPlace, accessGrain) { found.append(access) }
+        while index != 0, memory.table.log.time(of: index) & Self.isNew != 0 {
+            if var access = memory.access(at: index, since: origin, accessGrain) {
+                access.isBeforeWrite = isBeforeWrite
+                found.append(access)
+            } else {
+                isBeforeWrite = true
+            }
+            memory.table.log.setTime(memory.table.log.time(of: index) & ~Self.isNew, of: index)
             index = memory.table.older(than: index)
         }
-        lastMoment = isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now)
-        // Later accesses are behind all of these.
-        takenPlace = lastPlace + 1
-        uses.raise(to: lastPlace)
+        setNow(isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now))
         defer { evictedAccesses = [] }
         return evictedAccesses + found.reversed()
     }
 
     /// Keeps the access to an entry that leaves memory.
     mutating func keepAccess(at index: UInt32) {
-        if let access = memory.access(at: index, since: takenPlace, accessGrain) { evictedAccesses.append(access) }
+        if let access = memory.access(at: index, since: origin, accessGrain) { evictedAccesses.append(access) }
     }
 
     /// Returns the accesses of entries that were evicted since the last call.
@@ -57,16 +98,17 @@ extension CopiesState {
 }
 
 extension MemoryCacheState {
-    /// Returns the access to an entry since a place in the order of use; nil if there was none.
+    /// Returns the access to an entry that the store has not taken yet; nil if there was none.
     @inlinable
     func access<Content>(
-        at index: UInt32, since place: Int64, _ grain: Int64
-    ) -> Access? where Value == MemoryCopy<Content> {
-        let (stamp, rest) = (table.stamp(of: index), rests[Int(index)])
-        guard stamp.number >= place, stamp.moment != .min else { return nil }
+        at index: UInt32, since origin: Int64, _ grain: Int64
+    ) -> Access? where Value == MemoryCopy<Content>, Key: Codable {
+        typealias State = CopiesState<Key, Content>
+        let (time, rest) = (table.log.time(of: index), rests[Int(index)])
+        guard time > State.isNew else { return nil }
         let age = Int(index) < ages.count && table.value(at: index).slides ? ages[Int(index)] : .max
         return Access(
-            id: rest.id, revision: rest.revision, moment: stamp.moment, place: stamp.number, grain: min(grain, age / 16)
-        )
+            id: rest.id, revision: rest.revision, moment: origin.addingSaturated(Int64(time & ~State.isNew) - 1),
+            grain: min(grain, age / 16))
     }
 }

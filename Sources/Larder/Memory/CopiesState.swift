@@ -13,7 +13,6 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     @usableFromInline var memory: Memory
     @usableFromInline var watch: CommitWatch
-    @usableFromInline let uses: Uses
     /// A Boolean value that indicates whether the time is the system's, which is read here.
     @usableFromInline let isSystemTime: Bool
     /// For each remainder of a hash the number of changes that were applied.
@@ -24,54 +23,52 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// The counters when the statistics were reset, and when the store took them over.
     var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
     /// The last moment that a write or a read has named, which stands for that of an access that asks no clock.
+    ///
+    /// It is set by ``setNow(_:)``.
     @usableFromInline var lastMoment: Int64
-    /// The place of the last access in the order of use.
-    @usableFromInline var lastPlace: Int64
-    /// Accesses at this place or later were not taken yet.
-    @usableFromInline var takenPlace: Int64
+    /// The moment from which the times in the log count.
+    @usableFromInline var origin: Int64
     /// Those of entries that were evicted since.
     @usableFromInline var evictedAccesses: [Access] = []
     var limits: MemoryLimits
     @usableFromInline var accessGrain: Int64
 
-    /// The moment of an entry's last access if it was only written.
-    @inlinable static var never: Int64 { .min }
-
     init(
-        _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, uses: Uses, isSystemTime: Bool, accessGrain: Int64,
-        now: Int64
+        _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool, accessGrain: Int64, now: Int64
     ) {
         let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest
         memory = Memory(
             seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
             byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
-        (self.limits, self.watch, self.uses, self.isSystemTime) = (limits.counted, watch, uses, isSystemTime)
-        (self.accessGrain, lastMoment, lastPlace) = (accessGrain, now, uses.latestPlace)
-        takenPlace = lastPlace
+        (self.limits, self.watch, self.isSystemTime) = (limits.counted, watch, isSystemTime)
+        (self.accessGrain, lastMoment, origin) = (accessGrain, now, Self.origin(at: now))
     }
 
     // MARK: Reading
 
     /// Returns the value of a key if one look tells that it may be served.
     ///
-    /// - Parameter now: The moment by an injected clock; nil for that of the system.
+    /// A copy that expires is judged by the end of the running second, which is cheap to know, and only if the clock is the
+    /// system's: the long way decides for the others.
     @inlinable @inline(__always)
-    mutating func hit(_ key: Key, hash: UInt64, now: Int64?) -> Value? {
-        let place = memory.table.locate(key, hash: hash)
-        if place.index == 0 { return nil }
+    mutating func hit(_ key: Key, hash: UInt64) -> Value? {
+        let index = memory.table.locate(key, hash: hash).index
+        if index == 0 { return nil }
         let epoch = watch.knownEpoch
-        var moment = lastMoment
-        let isServed = memory.table.withValue(at: place.index) { copy -> Bool in
-            if copy.epoch != epoch || epoch == CommitWatch.noEpoch || copy.slides { return false }
-            if copy.end == .max { return true }
-            if now == nil && !isSystemTime { return false }
-            moment = now ?? SystemClock.coarseNow()
-            return moment <= copy.end
+        let (copyEpoch, deadline) = memory.table.withValue(at: index) { ($0.epoch, $0.deadline) }
+        if copyEpoch != epoch || epoch == CommitWatch.noEpoch { return nil }
+        if deadline != MemoryCopy<Value>.unlimited {
+            if deadline & 1 != 0 || !isSystemTime { return nil }
+            let second = SystemClock.second() * 1000
+            if second + 999 > deadline >> 1 { return nil }
+            if second > lastMoment {
+                if second - origin > Self.longestTime { return nil }
+                lastMoment = second
+            }
         }
-        if !isServed { return nil }
-        memory.table.promote(place.index, AccessStamp(number: nextPlace(), moment: moment))
+        memory.table.promote(index, at: time(at: lastMoment))
         counts.memoryHits &+= 1
-        return memory.table.value(at: place.index).value
+        return memory.table.value(at: index).value
     }
 
     /// What memory knows of a key.
@@ -90,7 +87,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> Look {
         // It is another one after the file was opened again.
         if self.watch !== watch { self.watch = watch }
-        lastMoment = now
+        setNow(now)
         let index = memory.table.locate(key, hash: hash).index
         if index == 0 { return .absent }
         let copy = memory.table.value(at: index)
@@ -100,11 +97,11 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         }
         if now > copy.end { return .expired }
         counts.memoryHits += 1
-        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
+        memory.table.promote(index, at: time(at: lastMoment))
         guard copy.slides else { return .hit(copy.value) }
         let age = memory.ages[Int(index)]
         let end = max(copy.end, now.addingSaturated(age))
-        memory.table.withValue(at: index) { $0.end = end }
+        memory.table.withValue(at: index) { $0.slide(to: end) }
         return .slid(
             copy.value, CopiedRow(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
     }
@@ -148,8 +145,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     ) -> Bool {
         let index = memory.table.locate(key, hash: hash).index
         guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
-        memory.table.promote(index, AccessStamp(number: nextPlace(), moment: now))
-        memory.table.withValue(at: index) { if $0.slides { $0.end = max($0.end, row.end) } }
+        setNow(now)
+        memory.table.promote(index, at: time(at: lastMoment))
+        memory.table.withValue(at: index) { $0.slide(to: row.end) }
         guard let ticket, ticket.epoch != CommitWatch.noEpoch,
             stamps[Int(truncatingIfNeeded: hash & 255)] == ticket.stamp
         else { return true }
@@ -157,7 +155,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         setAge(row, at: index)
         memory.table.withValue(at: index) { now in
             // Another read may have moved the end in the meantime.
-            if copy.epoch == ticket.epoch && copy.slides { now.end = max(now.end, copy.end) }
+            if copy.epoch == ticket.epoch && copy.slides { now.slide(to: copy.end) }
             now.epoch = ticket.epoch
         }
         return true
@@ -173,7 +171,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             ticket.epoch != CommitWatch.noEpoch,
             memory.admits(cost: copy.cost, bytes: copy.bytes)
         else { return false }
-        keep(copy, row, ticket.epoch, accessedAt: now, &displaced)
+        setNow(now)
+        keep(copy, row, ticket.epoch, time(at: lastMoment), &displaced)
         return true
     }
 
@@ -181,8 +180,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {
         let index = memory.table.locate(key, hash: hash).index
         if index == 0 { return nil }
-        let moment = memory.table.stamp(of: index).moment
-        return moment == Self.never ? nil : moment
+        return moment(of: memory.table.log.time(of: index))
     }
 
     // MARK: Changes, in the order of commits
@@ -200,8 +198,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         _ displaced: inout [any Sendable]
     ) {
         noteChange(copy.hash)
-        lastMoment = moment
-        keep(copy, row, epoch, accessedAt: Self.never, &displaced)
+        setNow(moment)
+        keep(copy, row, epoch, Self.writtenOnly, &displaced)
     }
 
     /// Notes that a row has other attributes.
@@ -239,17 +237,12 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     @inlinable
     mutating func keep(
-        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, accessedAt moment: Int64,
+        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, _ time: UInt32,
         _ displaced: inout [any Sendable]
     ) {
-        if moment != Self.never { lastMoment = moment }
-        // A write and a read of the disk have places that other caches see too.
-        uses.raise(to: lastPlace)
-        lastPlace = moment == Self.never ? uses.latestPlace : uses.nextPlace()
-        let stamp = AccessStamp(number: lastPlace, moment: moment)
         let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
-        let (takenPlace, accessGrain) = (takenPlace, accessGrain)
+        let (origin, accessGrain) = (origin, accessGrain)
         let replaced = memory.setValue(
             value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, start: nil, into: &discards
         ) { memory, index in
@@ -257,10 +250,13 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
                 Memory.extend(&memory.rests, with: EntryRest(), to: Int(memory.table.nodeCapacity))
             }
             memory.rests[Int(index)] = EntryRest(id: row.id, revision: row.revision)
-            memory.table.setStamp(stamp, of: index)
+            memory.table.log.setTime(time, of: index)
         } willEvict: { memory, index in
             evicted += 1
-            if let access = memory.access(at: index, since: takenPlace, accessGrain) { accesses.append(access) }
+            if var access = memory.access(at: index, since: origin, accessGrain) {
+                access.isBeforeWrite = time == Self.writtenOnly
+                accesses.append(access)
+            }
         }
         let index = memory.table.locate(copy.key, hash: copy.hash).index
         if index != 0 { setAge(row, at: index) }
@@ -273,7 +269,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Takes over when a copy expires.
     @inlinable
     mutating func setAge(_ row: CopiedRow, at index: UInt32) {
-        memory.table.withValue(at: index) { ($0.end, $0.slides) = (row.end, row.slidingAge != nil) }
+        memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
         if row.age > 0, Int(index) >= memory.ages.count {
             Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
         }

@@ -24,13 +24,13 @@ package enum EntryBytes {
     /// - Parameters:
     ///   - stride: The bytes of a node, which holds the key and the value inline.
     ///   - hasTags: A Boolean value that indicates whether the table keeps the tag of each node.
-    ///   - hasStamps: A Boolean value that indicates whether the table keeps when each entry was accessed.
+    ///   - hasTimes: A Boolean value that indicates whether the table keeps when each entry was accessed.
     ///   - sides: The bytes of each entry in the arrays next to the table.
     @usableFromInline
-    package static func inTable(nodeStride stride: Int, hasTags: Bool, hasStamps: Bool = false, sides: Int) -> Int {
-        // Slots of 8 bytes, 7 for 4 nodes; the position in the log, and 1.5 records with their share of a block.
-        let ofStamp = hasStamps ? MemoryLayout<AccessStamp>.stride * 3 / 2 : 0
-        return stride + 14 + 10 + ofStamp + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
+    package static func inTable(nodeStride stride: Int, hasTags: Bool, hasTimes: Bool = false, sides: Int) -> Int {
+        // Slots of 8 bytes, 7 for 4 nodes, and 1.5 records of the log with their share of a block.
+        let ofTimes = hasTimes ? MemoryLayout<UInt32>.stride * 3 / 2 : 0
+        return stride + 14 + 6 + ofTimes + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
     }
 
     /// The bytes that a key has outside of the table.

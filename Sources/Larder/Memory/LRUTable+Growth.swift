@@ -1,7 +1,8 @@
 /// The growth of a table; the invariants are those of `LRUTable.swift`.
 ///
-/// Safety: New arrays are as large as the new number of nodes or slots, used elements are moved into them once, and
-/// the old ones are freed here. The owner's lock is held, so no other code reads either.
+/// Safety: Arrays become as large as the new number of nodes or slots, in place or by a move of the used elements, and the
+/// old ones are freed here. The owner's lock is held, so no other code reads either. Plain nodes are moved with all their
+/// bits; others are initialized elsewhere, and keep their positions in the log, since these are fields of the node.
 extension LRUTable {
     /// The maximum distance of an integer key from its home, and the length of its cluster from there, before the
     /// table assumes an attack.
@@ -52,21 +53,28 @@ extension LRUTable {
     }
 
     /// Moves the first so many nodes, all of them entries, with their tags and their order to arrays of another size.
-    @usableFromInline
+    @inlinable
     mutating func moveNodes(_ entries: Int, capacity: UInt32) {
-        nodes = Self.move(nodes, entries, from: nodeCapacity, to: capacity)
-        if let old = tags { tags = Self.move(old, entries, from: nodeCapacity, to: capacity) }
-        log = log.copy(capacity: Int(capacity))
-        nodeCapacity = capacity
+        let (old, new) = (Int(nodeCapacity), Int(capacity))
+        if new > old && _isPOD(Node.self) {
+            nodes = TableMemory.grow(nodes, from: old, to: new)
+        } else {
+            let moved: UnsafeMutablePointer<Node> = TableMemory.allocate(new)
+            (moved + 1).moveInitialize(from: nodes + 1, count: entries)
+            TableMemory.free(nodes, old)
+            nodes = moved
+        }
+        moveOrder(entries, capacity: capacity)
     }
 
-    private static func move<Element>(
-        _ old: UnsafeMutablePointer<Element>, _ entries: Int, from oldCapacity: UInt32, to capacity: UInt32
-    ) -> UnsafeMutablePointer<Element> {
-        let new: UnsafeMutablePointer<Element> = TableMemory.allocate(Int(capacity))
-        (new + 1).moveInitialize(from: old + 1, count: entries)
-        TableMemory.free(old, Int(oldCapacity))
-        return new
+    /// Takes over that the nodes have moved.
+    @usableFromInline
+    mutating func moveOrder(_ entries: Int, capacity: UInt32) {
+        let (old, new) = (Int(nodeCapacity), Int(capacity))
+        log.positions = positions
+        if new > old { log.grow(capacity: new) } else { log = log.copy(capacity: new) }
+        if let array = tags { tags = TableMemory.resize(array, used: entries + 1, from: old, to: new) }
+        nodeCapacity = capacity
     }
 
     /// Copies the slots into the new array in one iteration; they are in order already.

@@ -17,7 +17,10 @@ extension LRUTable {
 
     #if DEBUG
     private func checkOrder() {
-        precondition(highWater <= nodeCapacity && log.capacity == Int(nodeCapacity), "The log is of another size.")
+        precondition(highWater <= nodeCapacity, "Nodes are used that are not there.")
+        precondition(
+            log.blockCount >= AccessLog.blockCount(Int(nodeCapacity)) && log.positions.first == positions.first,
+            "The log is of another size.")
         log.checkInvariants(count: count)
         log.forEach { index in
             precondition(index < highWater && isEntry(index), "A record in the log names no entry.")
@@ -33,7 +36,7 @@ extension LRUTable {
             precondition(!isEntry(index), "A free node looks like an entry.")
             free += 1
             precondition(free < Int(highWater), "The free list has a circle.")
-            index = log.positions[Int(index)] & ~Self.freeMark
+            index = log.positions[index] & ~Self.freeMark
         }
         precondition(free + count + 1 == Int(highWater), "A node is neither free nor an entry.")
     }
@@ -80,7 +83,7 @@ extension AccessLog {
                 if block == cursor >> 6 && position >= cursor {
                     precondition(records[Int(position)] == 0, "A record was written behind the newest.")
                 } else {
-                    precondition(positions[Int(records[Int(position)])] == position, "A live record is of no entry.")
+                    precondition(positions[records[Int(position)]] == position, "A live record is of no entry.")
                     filled += 1
                 }
             }

@@ -26,7 +26,7 @@ extension LRUTable {
             (nodes + Int(free)).moveInitialize(from: nodes + Int(index), count: 1)
             if let tags { tags[Int(free)] = tags[Int(index)] }
             log.moveRecord(of: index, to: free)
-            log.positions[Int(index)] = Self.freeMark
+            log.positions[index] = Self.freeMark
             origins[Int(free)] = index
         }
         moveNodes(count, capacity: capacity)

@@ -4,17 +4,9 @@ extension LRUTable {
     @inlinable @inline(__always)
     package mutating func promote(_ index: UInt32) { log.touch(index) }
 
-    /// Makes an entry the most recently used, with the given access stamp.
+    /// Makes an entry the most recently used, at a time.
     @inlinable @inline(__always)
-    package mutating func promote(_ index: UInt32, _ stamp: AccessStamp) { log.touch(index, stamp) }
-
-    /// Returns the time of an entry's last access, in a table that keeps stamps.
-    @inlinable
-    func stamp(of index: UInt32) -> AccessStamp { log.stamp(of: index) }
-
-    /// Changes the time of an entry's last access, without changing its place in the order.
-    @inlinable
-    mutating func setStamp(_ stamp: AccessStamp, of index: UInt32) { log.setStamp(stamp, of: index) }
+    package mutating func promote(_ index: UInt32, at time: UInt32) { log.touch(index, at: time) }
 
     /// Replaces the value of an entry, and returns the old one, to be released outside the lock.
     @inlinable @inline(__always)
@@ -47,7 +39,7 @@ extension LRUTable {
         let index: UInt32
         if freeHead != 0 {
             index = freeHead
-            freeHead = log.positions[Int(index)] & ~Self.freeMark
+            freeHead = log.positions[index] & ~Self.freeMark
         } else {
             index = highWater
             highWater &+= 1
@@ -94,10 +86,11 @@ extension LRUTable {
         if !walks.isEmpty { note(Self.removed, of: index) }
         _ = closeSlot(at: place.position)
         log.remove(index)
-        log.positions[Int(index)] = Self.freeMark | freeHead
-        freeHead = index
         count &-= 1
-        return (nodes + Int(index)).move()
+        let node = (nodes + Int(index)).move()
+        log.positions[index] = Self.freeMark | freeHead
+        freeHead = index
+        return node
     }
 
     /// Puts an entry's slot at a position, and moves the following slots, up to the next empty one, one on.

@@ -14,7 +14,7 @@
 ///
 /// Safety: between two calls these hold, and `LRUTable+Invariants.swift` checks them.
 /// 1. The nodes in the log, and only these, hold an initialized key and value. There are `count` of them.
-/// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position, a free one has
+/// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position, a free node has
 ///    `freeMark` and the next free index.
 /// 3. Each entry has exactly one slot, at or after the home of its tag, with no empty slot between.
 /// 4. `slots[slotEnd - 1]` is 0.
@@ -23,12 +23,23 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline package struct Node {
         @usableFromInline package var key: Key
         @usableFromInline package var value: Value
+        /// The position of its record in the log; in a node without an entry, what says that there is none.
+        @usableFromInline var position: UInt32 = 0
 
         @inlinable
         init(key: Key, value: Value) {
             self.key = key
             self.value = value
         }
+
+        /// The offset of the position: structs are laid out in the order of their fields.
+        @inlinable static var positionOffset: Int {
+            let value = aligned(MemoryLayout<Key>.size, MemoryLayout<Value>.alignment)
+            return aligned(value + MemoryLayout<Value>.size, MemoryLayout<UInt32>.alignment)
+        }
+
+        @inlinable
+        static func aligned(_ offset: Int, _ alignment: Int) -> Int { (offset + alignment - 1) & ~(alignment - 1) }
     }
 
     /// The place where a key is, or would be put.
@@ -66,13 +77,13 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @inlinable static var freeMark: UInt32 { 1 << 31 }
     @inlinable static var keysAreIntegers: Bool { HashSeed.isInteger(Key.self) }
 
-    /// - Parameter hasStamps: A Boolean value that indicates whether the table keeps when each entry was accessed.
+    /// - Parameter hasTimes: A Boolean value that indicates whether the log keeps when each entry was accessed.
     @usableFromInline
-    package init(seed: HashSeed, hasStamps: Bool = false) {
+    package init(seed: HashSeed, hasTimes: Bool = false) {
         self.seed = seed
         nodeCapacity = 16
-        log = AccessLog(capacity: 16, hasStamps: hasStamps)
         nodes = TableMemory.allocate(16)
+        log = AccessLog(capacity: 16, hasTimes: hasTimes, Self.positions(in: nodes))
         tags = Self.keysAreIntegers ? nil : TableMemory.allocate(16)
         slotCount = Self.slotCount(forNodes: 16)
         slotEnd = Int(slotCount) + Self.margin(forNodes: 16)
@@ -86,7 +97,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     // One call for each run of entries: the element's destructor is not specialized here, and plain elements have none.
     @inlinable
     deinit {
-        var start: UInt32 = 1
+        var start: UInt32 = _isPOD(Node.self) ? highWater : 1
         while start < highWater {
             var end = start
             while end < highWater, isEntry(end) { end += 1 }
@@ -97,6 +108,15 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         TableMemory.free(slots, slotEnd)
         if let tags { TableMemory.free(tags, Int(nodeCapacity)) }
     }
+}
+
+extension LRUTable {
+    static func positions(in nodes: UnsafeMutablePointer<Node>) -> NodePositions {
+        NodePositions(
+            first: UnsafeMutableRawPointer(nodes) + Node.positionOffset, stride: MemoryLayout<Node>.stride)
+    }
+
+    var positions: NodePositions { Self.positions(in: nodes) }
 }
 
 // Nodes that are released outside the lock leave its isolation.
@@ -173,5 +193,5 @@ extension LRUTable {
 
     /// Returns whether an index below ``indexLimit`` is an entry now.
     @inlinable @inline(__always)
-    package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[Int(index)] < Self.freeMark }
+    package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[index] < Self.freeMark }
 }

@@ -51,7 +51,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     ///     tier.
     @usableFromInline
     init(seed: HashSeed, countLimit: Int, costLimit: Int, byteLimit: Int, sides: Int, isTier: Bool = false) {
-        table = Table(seed: seed, hasStamps: isTier)
+        table = Table(seed: seed, hasTimes: isTier)
         self.countLimit = countLimit
         self.costLimit = costLimit
         costBound = Self.bound(costLimit)
@@ -63,7 +63,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The bytes of each entry that does not have any outside the table.
     static func overhead(sides: Int, isTier: Bool) -> Int {
         EntryBytes.inTable(
-            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, hasStamps: isTier,
+            nodeStride: MemoryLayout<Table.Node>.stride, hasTags: !Table.keysAreIntegers, hasTimes: isTier,
             sides: sides)
     }
 
@@ -265,7 +265,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
     mutating func removeAll() -> Table {
-        var fresh = Table(seed: table.seed, hasStamps: table.log.stamps != nil)
+        var fresh = Table(seed: table.seed, hasTimes: table.log.times != nil)
         fresh.adoptWalks(of: &table)
         swap(&fresh, &table)
         costs = []

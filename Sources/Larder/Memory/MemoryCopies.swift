@@ -32,7 +32,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         loads = Loads(name, store.loadCount)
         state = Mutex(
             State(
-                limits, seed: seed, watch: store.watch, uses: store.uses, isSystemTime: isSystemTime,
+                limits, seed: seed, watch: store.watch, isSystemTime: isSystemTime,
                 accessGrain: accessGrain, now: now))
     }
 

@@ -5,17 +5,36 @@ internal import Synchronization
 @usableFromInline
 struct MemoryCopy<Value: Sendable>: Sendable {
     @usableFromInline var value: Value
-    /// The last moment at which it is served; `.max` if it never expires.
-    @usableFromInline var end: Int64
+    /// The end, doubled, and 1 more if each access moves it.
+    @usableFromInline private(set) var deadline: Int64
     /// The epoch in which the row was known to be this one.
     @usableFromInline var epoch: UInt32
-    /// A Boolean value that indicates whether each access moves the end.
-    @usableFromInline var slides: Bool
 
     @inlinable
     init(_ value: Value, end: Int64, epoch: UInt32, slides: Bool) {
-        (self.value, self.end, self.epoch, self.slides) = (value, end, epoch, slides)
+        (self.value, self.epoch, deadline) = (value, epoch, Self.deadline(end, slides))
     }
+
+    /// The deadline of a copy that never expires.
+    @inlinable static var unlimited: Int64 { .max - 1 }
+
+    @inlinable
+    static func deadline(_ end: Int64, _ slides: Bool) -> Int64 {
+        min(max(end, .min >> 1), .max >> 1) << 1 | (slides ? 1 : 0)
+    }
+
+    /// The last moment at which it is served; `.max` if it never expires.
+    @inlinable var end: Int64 { deadline | 1 == .max ? .max : deadline >> 1 }
+
+    /// A Boolean value that indicates whether each access moves the end.
+    @inlinable var slides: Bool { deadline & 1 != 0 }
+
+    @inlinable
+    mutating func setEnd(_ end: Int64, slides: Bool) { deadline = Self.deadline(end, slides) }
+
+    /// Moves the end of a copy that slides to a later moment.
+    @inlinable
+    mutating func slide(to end: Int64) { if slides { setEnd(max(self.end, end), slides: true) } }
 }
 
 /// The row of a copy.

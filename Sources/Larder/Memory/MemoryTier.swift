@@ -9,7 +9,7 @@ internal import Synchronization
 /// subscript returns nil instead, and never waits for the disk.
 public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     @usableFromInline let cache: Cache<Key, Value>
-    private var copies: MemoryCopies<Key, Value> { cache.shared.copies }
+    private var copies: MemoryCopies<Key, Value> { cache.copies }
 
     @inlinable
     init(_ cache: Cache<Key, Value>) { self.cache = cache }
@@ -117,10 +117,10 @@ extension Cache {
     /// Returns the value that memory has by a full look, without asking the disk.
     @usableFromInline
     func fullLook(_ key: Key) -> Value? {
-        let hash = shared.copies.seed.hash(key)
+        let hash = copies.seed.hash(key)
         let (watch, now) = (rows.store.watch, rows.store.time.now())
         let epoch = watch.epoch()
-        switch shared.copies.state.withLock({ $0.look(key, hash: hash, now: now, watch, epoch) }) {
+        switch copies.state.withLock({ $0.look(key, hash: hash, now: now, watch, epoch) }) {
         case .hit(let value): return value
         case .slid(let value, let row):
             rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
@@ -148,16 +148,16 @@ private final class CopiesWalk<Key: Codable & Hashable & Sendable, Value: Sendab
 
     init(_ cache: Cache<Key, Value>) {
         self.cache = cache
-        (identifier, order) = cache.shared.copies.state.withLock { $0.memory.table.beginWalk() }
+        (identifier, order) = cache.copies.state.withLock { $0.memory.table.beginWalk() }
     }
 
-    deinit { cache.shared.copies.state.withLock { $0.memory.table.endWalk(identifier) } }
+    deinit { cache.copies.state.withLock { $0.memory.table.endWalk(identifier) } }
 
     func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
         let (watch, now) = (cache.rows.store.watch, cache.rows.store.time.now())
         let epoch = watch.epoch()
         while true {
-            let step = cache.shared.copies.state.withLock {
+            let step = cache.copies.state.withLock {
                 $0.step(order, from: &position, to: end, in: identifier, now: now)
             }
             guard let (key, copy) = step else { return nil }
@@ -170,5 +170,5 @@ private final class CopiesWalk<Key: Codable & Hashable & Sendable, Value: Sendab
 
 extension Cache {
     /// The number of iterations over memory that its table knows of.
-    package var memoryWalkCount: Int { shared.copies.state.withLock { $0.memory.table.walks.count } }
+    package var memoryWalkCount: Int { copies.state.withLock { $0.memory.table.walks.count } }
 }

@@ -40,4 +40,39 @@ enum TableMemory {
             UnsafeMutableRawPointer(array).deallocate()
         }
     }
+
+    /// Makes an array of plain elements longer: Linux gives its pages another address, and copies nothing.
+    @usableFromInline
+    static func grow<Element>(
+        _ array: UnsafeMutablePointer<Element>, from count: Int, to newCount: Int
+    ) -> UnsafeMutablePointer<Element> {
+        let (bytes, newBytes) = (count * MemoryLayout<Element>.stride, newCount * MemoryLayout<Element>.stride)
+        guard bytes >= leastBytesFromSystem, let remap,
+            let memory = remap(array, bytes, newBytes, mayMove), memory != MAP_FAILED
+        else { return resize(array, used: count, from: count, to: newCount) }
+        return memory.bindMemory(to: Element.self, capacity: newCount)
+    }
+
+    /// Moves the first plain elements of an array into one of another length.
+    static func resize<Element>(
+        _ array: UnsafeMutablePointer<Element>, used: Int, from count: Int, to newCount: Int
+    ) -> UnsafeMutablePointer<Element> {
+        let resized: UnsafeMutablePointer<Element> = allocate(newCount)
+        memcpy(resized, array, used * MemoryLayout<Element>.stride)
+        free(array, count)
+        return resized
+    }
+
+    private typealias Remap =
+        @convention(c) (UnsafeMutableRawPointer, Int, Int, CInt) -> UnsafeMutableRawPointer?
+
+    private static let mayMove: CInt = 1
+
+    // Found by name: Swift does not import functions of a variable number of arguments. The thread sanitizer does not know
+    // what it does.
+    #if os(Linux) && !LARDER_TSAN
+    private static let remap = dlsym(nil, "mremap").map { unsafeBitCast($0, to: Remap.self) }
+    #else
+    private static let remap: Remap? = nil
+    #endif
 }

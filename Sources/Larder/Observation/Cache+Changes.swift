@@ -15,7 +15,7 @@ extension Cache {
     /// - Parameter interval: The minimum time between two batches.
     /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
-        let hub = shared.copies.changes
+        let hub = copies.changes
         let stream = hub.changes(every: interval, timekeeper: manager.timekeeper, owner: shared.streamOwner) { keys in
             do throws(CacheError) {
                 return try await self.reading { () throws(CacheError) in try self.quietValues(keys) }

@@ -1,4 +1,4 @@
-public import Synchronization
+internal import Synchronization
 
 /// An access to an entry.
 @usableFromInline
@@ -7,19 +7,21 @@ package struct Access: Sendable {
     fileprivate(set) var revision: Int64
     /// Milliseconds since 1970.
     fileprivate(set) var moment: Int64
-    /// The place in the order of use.
+    /// The place in the order of use, once it is noted.
     ///
     /// It is on the scale of ids: an entry that was never used stands at its own id.
-    fileprivate(set) var place: Int64
+    fileprivate(set) var place: Int64 = 0
     /// The milliseconds by which the stored access may lag.
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
     var isReplacement = false
+    /// A Boolean value that indicates whether memory has seen a write since.
+    @usableFromInline package var isBeforeWrite = false
     fileprivate var isStamped = false
 
     @usableFromInline
-    package init(id: Int64, revision: Int64, moment: Int64, place: Int64, grain: Int64) {
-        (self.id, self.revision, self.moment, self.place, self.grain) = (id, revision, moment, place, grain)
+    package init(id: Int64, revision: Int64, moment: Int64, grain: Int64) {
+        (self.id, self.revision, self.moment, self.grain) = (id, revision, moment, grain)
     }
 }
 
@@ -29,75 +31,143 @@ package struct Access: Sendable {
 /// eviction has stamped them, or until they are too many.
 @usableFromInline
 package final class Uses: Sendable {
-    private static let capacity = 4096
+    fileprivate static let capacity = 4096
     /// The bits of a place below those of an id: so many accesses stand between two new entries.
     static let placeBits: Int64 = 24
     /// The step between two accesses that memory does not serve, which leaves places for those that it does.
     private static let placeStep: Int64 = 1 << 16
 
-    private let noted = Mutex<[Int64: Access]>([:])
-    @usableFromInline let lastPlace = Atomic<Int64>(0)
+    fileprivate struct State {
+        var noted: [Int64: Access] = [:]
+        var places = Places()
+    }
 
-    /// The place of the last access or write, for accesses that memory serves.
-    @inlinable @inline(__always)
-    package var latestPlace: Int64 { lastPlace.load(ordering: .relaxed) }
-
-    @usableFromInline
-    package func nextPlace() -> Int64 { lastPlace.add(Self.placeStep, ordering: .relaxed).newValue }
+    private let state = Mutex(State())
 
     /// Returns the id of a new entry, which is above all ids and places.
-    func nextID() -> Int64 {
-        let id = (lastPlace.load(ordering: .relaxed) >> Self.placeBits) + 1
-        raise(to: id << Self.placeBits)
-        return id
+    func nextID(at moment: Int64) -> Int64 {
+        state.withLock { state in
+            let id = (state.places.last >> Self.placeBits) + 1
+            state.places.give(id << Self.placeBits, at: moment)
+            return id
+        }
     }
 
     /// Notes a place of another store or an earlier one: later accesses come after it.
-    @usableFromInline
-    package func raise(to place: Int64) { _ = lastPlace.max(place, ordering: .relaxed) }
+    func raise(to place: Int64) { state.withLock { $0.places.raise(to: place) } }
 
     /// Notes accesses that memory has served.
+    ///
+    /// - Parameter accesses: Those of each tier in the order of use.
     @usableFromInline
-    package func note(servedByMemory accesses: [Access]) { for access in accesses { _ = note(access) } }
+    package func note(servedByMemory accesses: [Access]) {
+        let order = accesses.indices.sorted { (accesses[$0].moment, $0) < (accesses[$1].moment, $1) }
+        state.withLock { state in
+            for index in order {
+                var access = accesses[index]
+                access.place = state.places.serve(at: access.moment, isBeforeWrite: access.isBeforeWrite)
+                _ = state.note(access)
+            }
+        }
+    }
 
     /// Notes an access, and returns whether it is time to stamp.
     func note(_ access: Access) -> Bool {
-        noted.withLock { noted in
+        state.withLock { state in
             var access = access
-            if let old = noted[access.id] {
-                if old.revision == access.revision {
-                    (access.moment, access.place) = (max(access.moment, old.moment), max(access.place, old.place))
-                    access.grain = min(access.grain, old.grain)
-                    access.isReplacement = access.isReplacement || old.isReplacement
-                } else if old.place > access.place {
-                    return false
-                }
-            }
-            if noted.count >= 4 * Self.capacity { noted.removeAll(keepingCapacity: true) }
-            let isNew = noted.updateValue(access, forKey: access.id) == nil
-            return isNew && noted.count % Self.capacity == 0
+            access.place = state.places.last + Self.placeStep
+            state.places.give(access.place, at: access.moment)
+            return state.note(access)
         }
     }
 
     /// Returns the accesses to stamp: for an eviction all, which are forgotten, or else those since the last call.
     func take(isExact: Bool) -> [Access] {
-        noted.withLock { noted in
-            let found = noted.values.filter { isExact || !$0.isStamped }
-            for access in found { noted[access.id]?.isStamped = true }
-            if isExact || noted.count >= Self.capacity { noted = [:] }
+        state.withLock { state in
+            let found = state.noted.values.filter { isExact || !$0.isStamped }
+            for access in found { state.noted[access.id]?.isStamped = true }
+            if isExact || state.noted.count >= Self.capacity { state.noted = [:] }
             return found
         }
     }
 
-    var moments: [Int64: Int64] { noted.withLock { $0.mapValues(\.moment) } }
-    var places: [Int64: Int64] { noted.withLock { $0.mapValues(\.place) } }
+    var moments: [Int64: Int64] { state.withLock { $0.noted.mapValues(\.moment) } }
+    var places: [Int64: Int64] { state.withLock { $0.noted.mapValues(\.place) } }
 
     func move(_ id: Int64, from old: Int64, to revision: Int64) {
-        noted.withLock { if $0[id]?.revision == old { $0[id]?.revision = revision } }
+        state.withLock { if $0.noted[id]?.revision == old { $0.noted[id]?.revision = revision } }
     }
 
     func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
-        noted.withLock { $0[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+        state.withLock { $0.noted[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+    }
+}
+
+extension Uses.State {
+    /// Notes an access that has its place.
+    mutating func note(_ access: Access) -> Bool {
+        var access = access
+        if let old = noted[access.id] {
+            if old.revision == access.revision {
+                (access.moment, access.place) = (max(access.moment, old.moment), max(access.place, old.place))
+                access.grain = min(access.grain, old.grain)
+                access.isReplacement = access.isReplacement || old.isReplacement
+            } else if old.moment > access.moment
+                || (old.moment == access.moment && old.isReplacement && !access.isReplacement)
+            {
+                // The row that was written again is the later one.
+                return false
+            }
+        }
+        if noted.count >= 4 * Uses.capacity { noted.removeAll(keepingCapacity: true) }
+        let isNew = noted.updateValue(access, forKey: access.id) == nil
+        return isNew && noted.count % Uses.capacity == 0
+    }
+}
+
+/// The places in the order of use that writes and reads of the disk were given, and when.
+///
+/// Memory only knows the millisecond in which it has served an entry, and whether it has seen a write since. That access
+/// stands behind the places until then.
+fileprivate struct Places: Sendable {
+    private struct Mark {
+        let moment: Int64
+        /// The place that was given last, and the one before.
+        let before: Int64
+        var place: Int64
+        /// The number of accesses of memory behind it.
+        var served: Int64 = 0
+    }
+
+    private(set) var last: Int64 = 0
+    /// The last places of each of the latest moments, and of fewer and fewer of the earlier ones.
+    private var marks = [Mark(moment: .min, before: 0, place: 0)]
+    private static let markCount = 1024
+
+    mutating func give(_ place: Int64, at moment: Int64) {
+        // The clock may have been set back.
+        while let mark = marks.last, mark.moment >= moment { marks.removeLast() }
+        marks.append(Mark(moment: moment, before: last, place: place))
+        last = place
+        if marks.count <= Self.markCount { return }
+        marks = marks.enumerated().filter { $0.offset % 2 == 0 || $0.offset > Self.markCount / 2 }.map { $0.element }
+    }
+
+    mutating func raise(to place: Int64) {
+        last = max(last, place)
+        marks[marks.count - 1].place = last
+    }
+
+    /// Returns the next place of an access that memory has served at a moment.
+    mutating func serve(at moment: Int64, isBeforeWrite: Bool) -> Int64 {
+        var (low, high) = (0, marks.count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if marks[middle].moment <= moment { low = middle } else { high = middle }
+        }
+        marks[low].served += 1
+        let isBefore = isBeforeWrite && marks[low].moment == moment
+        return (isBefore ? marks[low].before : marks[low].place) + marks[low].served
     }
 }
 

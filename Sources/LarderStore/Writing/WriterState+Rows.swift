@@ -121,7 +121,7 @@ extension WriterState {
         let columns = RowChecksum.ofColumns(
             cache: cache.id, key: entry.key, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt, meta: packed)
         let checksum = columns ^ entry.payloadChecksum
-        let id = old?.id ?? uses.nextID()
+        let id = old?.id ?? uses.nextID(at: entry.writtenAt)
         try connection.with(old == nil ? .insertRow : .updateRow) { row throws(SQLiteError) in
             try row.bind(revision, at: 1)
             try row.bind(entry.writtenAt, at: 2)
@@ -221,7 +221,7 @@ extension WriterState {
     ///
     /// Without limits only a trim asks for it, so upkeep does not stamp it.
     private func noteUse(_ id: Int64, _ revision: Int64, at moment: Int64) {
-        var access = Access(id: id, revision: revision, moment: moment, place: uses.nextPlace(), grain: .max)
+        var access = Access(id: id, revision: revision, moment: moment, grain: .max)
         access.isReplacement = hasLimits
         writtenUses.append(access)
     }

@@ -75,6 +75,41 @@ struct MemoryAccessTests {
         }
     }
 
+    @Test func `accesses are known after months, and after the clock was set back`() throws {
+        let cache = try cache(.unlimited, countLimit: nil)
+        for key in 1...3 { cache[key] = key }
+        place.time.advance(by: .seconds(60))
+        // A write tells memory the moment of later accesses.
+        cache[3] = 3
+        _ = cache[2]
+        let first = place.time.now
+        for (step, days) in [0, 5, 5, 15, 100, 3000, -4000, 1].enumerated() {
+            place.time.set(place.time.now + Double(days) * 86_400)
+            cache[3] = days
+            _ = cache[1]
+            if days >= 0 { #expect(try cache.metadata(forKey: 1)?.accessedAt == place.time.now) }
+            let second = try cache.metadata(forKey: 2)?.accessedAt
+            // What is too old is forgotten, and never said to be later.
+            #expect(second == first || step > 2 && second == first - 60)
+            if days < 0 { cache[1] = 1 }
+        }
+        _ = cache[2]
+        #expect(try cache.trim(toCount: 2) == 1)
+        #expect(cache.map(\.key) == [1, 2])
+        try expectInvariants(cache)
+    }
+
+    @Test func `by the system's clock an access is known to the second`() throws {
+        let manager = try CacheManager.inMemory()
+        let cache = try cache(.hours(1), countLimit: nil, in: manager)
+        cache[1] = 1
+        let before = Date()
+        _ = cache[1]
+        let accessed = try #require(try cache.metadata(forKey: 1)?.accessedAt)
+        #expect(accessed > before.addingTimeInterval(-1.1) && accessed <= Date())
+        try manager.close()
+    }
+
     @Test(arguments: Use.allCases)
     func `a trim of a cache without limits follows the order of use too`(use: Use) throws {
         let cache = try cache(countLimit: nil)
