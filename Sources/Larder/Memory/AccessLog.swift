@@ -161,6 +161,7 @@ extension AccessLog {
     }
 
     /// Gives the record of an entry to another index.
+    @usableFromInline
     mutating func moveRecord(of index: UInt32, to other: UInt32) {
         positions[other] = positions[index]
         records[Int(positions[other])] = other

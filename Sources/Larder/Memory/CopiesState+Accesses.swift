@@ -98,6 +98,10 @@ extension CopiesState {
 }
 
 extension MemoryCacheState {
+    /// Returns the milliseconds of the age of an entry that expires.
+    @inlinable
+    func age(of index: UInt32) -> Int64 { Int(index) < ages.count ? ages[Int(index)] : usualAge }
+
     /// Returns the access to an entry that the store has not taken yet; nil if there was none.
     @inlinable
     func access<Content>(
@@ -106,7 +110,7 @@ extension MemoryCacheState {
         typealias State = CopiesState<Key, Content>
         let (time, rest) = (table.log.time(of: index), rests[Int(index)])
         guard time > State.isNew else { return nil }
-        let age = Int(index) < ages.count && table.value(at: index).slides ? ages[Int(index)] : .max
+        let age = table.value(at: index).slides ? self.age(of: index) : .max
         return Access(
             id: rest.id, revision: rest.revision, moment: origin.addingSaturated(Int64(time & ~State.isNew) - 1),
             grain: min(grain, age / 16))

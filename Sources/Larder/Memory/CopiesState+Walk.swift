@@ -9,7 +9,7 @@ extension CopiesState {
 
     /// Returns the copy of a key, which does not count as access.
     func copy(of key: Key, hash: UInt64) -> SeenCopy? {
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         return index == 0 ? nil : copy(at: index)
     }
 

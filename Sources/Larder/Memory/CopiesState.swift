@@ -52,7 +52,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// system's: the long way decides for the others.
     @inlinable @inline(__always)
     mutating func hit(_ key: Key, hash: UInt64) -> Value? {
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
         let epoch = watch.knownEpoch
         let (copyEpoch, deadline) = memory.table.withValue(at: index) { ($0.epoch, $0.deadline) }
@@ -88,7 +88,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         // It is another one after the file was opened again.
         if self.watch !== watch { self.watch = watch }
         setNow(now)
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         if index == 0 { return .absent }
         let copy = memory.table.value(at: index)
         let rest = memory.rests[Int(index)]
@@ -99,7 +99,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         counts.memoryHits += 1
         memory.table.promote(index, at: time(at: lastMoment))
         guard copy.slides else { return .hit(copy.value) }
-        let age = memory.ages[Int(index)]
+        let age = memory.age(of: index)
         let end = max(copy.end, now.addingSaturated(age))
         memory.table.withValue(at: index) { $0.slide(to: end) }
         return .slid(
@@ -108,9 +108,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     /// Returns the end of a copy, and the time from its write or last access to it.
     func age(of key: Key, hash: UInt64) -> (end: Int64, length: Int64)? {
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
-        return (memory.table.value(at: index).end, Int(index) < memory.ages.count ? memory.ages[Int(index)] : 0)
+        return (memory.table.value(at: index).end, memory.age(of: index))
     }
 
     /// Returns the values of keys, in their order, if memory may serve all of them.
@@ -120,7 +120,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         // A change of several keys may have come in half.
         if openChanges > 0 || epoch == CommitWatch.noEpoch { return nil }
         for (key, hash) in keys {
-            let index = memory.table.locate(key, hash: hash).index
+            let index = memory.table.locate(key, hash: hash)
             if index == 0 { return nil }
             let copy = memory.table.value(at: index)
             if copy.epoch != epoch || copy.end < now || copy.slides { return nil }
@@ -143,7 +143,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     mutating func noteAccess(
         to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64, confirming ticket: OfferTicket? = nil
     ) -> Bool {
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
         setNow(now)
         memory.table.promote(index, at: time(at: lastMoment))
@@ -178,7 +178,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     /// Returns the moment of the last access to a key that memory knows of.
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
         return moment(of: memory.table.log.time(of: index))
     }
@@ -205,7 +205,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Notes that a row has other attributes.
     mutating func changed(_ key: Key, hash: UInt64, _ row: CopiedRow, _ epoch: UInt32) -> Node? {
         noteChange(hash)
-        let index = memory.table.locate(key, hash: hash).index
+        let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
         let isSame = memory.rests[Int(index)].id == row.id
         memory.rests[Int(index)].revision = row.revision
@@ -223,10 +223,10 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// - Parameter revision: The revision of the removed row; nil if the copy is removed in any case.
     mutating func remove(_ key: Key, hash: UInt64, revision: Int64? = nil) -> Node? {
         noteChange(hash)
-        let place = memory.table.locate(key, hash: hash)
-        if place.index == 0 { return nil }
-        if let revision, memory.rests[Int(place.index)].revision != revision { return nil }
-        return memory.remove(place)
+        let found = memory.table.locate(key, hash: hash)
+        if found == 0 { return nil }
+        if let revision, memory.rests[Int(found)].revision != revision { return nil }
+        return memory.remove(found)
     }
 
     /// Removes all copies, to be released outside the lock.
@@ -247,7 +247,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, start: nil, into: &discards
         ) { memory, index in
             if Int(index) >= memory.rests.count {
-                Memory.extend(&memory.rests, with: EntryRest(), to: Int(memory.table.nodeCapacity))
+                Memory.extend(&memory.rests, with: EntryRest(), to: index, within: memory.table.nodeCapacity)
             }
             memory.rests[Int(index)] = EntryRest(id: row.id, revision: row.revision)
             memory.table.log.setTime(time, of: index)
@@ -258,7 +258,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
                 accesses.append(access)
             }
         }
-        let index = memory.table.locate(copy.key, hash: copy.hash).index
+        let index = memory.table.locate(copy.key, hash: copy.hash)
         if index != 0 { setAge(row, at: index) }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses
@@ -270,8 +270,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @inlinable
     mutating func setAge(_ row: CopiedRow, at index: UInt32) {
         memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
-        if row.age > 0, Int(index) >= memory.ages.count {
-            Memory.extend(&memory.ages, with: 0, to: Int(memory.table.nodeCapacity))
+        if memory.usualAge == 0 { memory.usualAge = row.age }
+        if row.age > 0, row.age != memory.usualAge, Int(index) >= memory.ages.count {
+            Memory.extend(&memory.ages, with: memory.usualAge, to: index, within: memory.table.nodeCapacity)
         }
         if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.age }
     }

@@ -28,9 +28,9 @@ package enum EntryBytes {
     ///   - sides: The bytes of each entry in the arrays next to the table.
     @usableFromInline
     package static func inTable(nodeStride stride: Int, hasTags: Bool, hasTimes: Bool = false, sides: Int) -> Int {
-        // Slots of 8 bytes, 7 for 4 nodes, and 1.5 records of the log with their share of a block.
+        // Chunks of 64 bytes, 2 for 15 nodes, and 1.5 records of the log with their share of a block.
         let ofTimes = hasTimes ? MemoryLayout<UInt32>.stride * 3 / 2 : 0
-        return stride + 14 + 6 + ofTimes + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
+        return stride + 9 + 6 + ofTimes + (hasTags ? MemoryLayout<UInt32>.stride : 0) + sides
     }
 
     /// The bytes that a key has outside of the table.

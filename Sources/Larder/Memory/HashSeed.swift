@@ -2,7 +2,7 @@
 ///
 /// Integers of a fixed width are hashed by two full-width multiplications with the secret, a quarter of the price of
 /// `Hasher`; `Key.self == Int.self` folds away in specialised code. Every other key goes through its own `hash(into:)`,
-/// and is then mixed with the secret, so that listing one table into another never meets the order of its slots.
+/// and is then mixed with the secret, so that listing one table into another never meets the order of its chunks.
 @usableFromInline
 package struct HashSeed: Sendable {
     @usableFromInline let first: UInt64

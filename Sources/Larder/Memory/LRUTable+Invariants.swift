@@ -1,7 +1,12 @@
 extension LRUTable {
-    /// Returns the number of slots that finding this key looks at, which an attack would raise.
+    /// Returns the number of chunks that finding this key looks at, which an attack would raise.
     package func probeCount(_ key: Key, hash: UInt64) -> Int {
-        locate(key, hash: hash).position - home(of: Self.tag(of: settled(hash, of: key))) + 1
+        let (tag, entry) = (Self.tag(of: settled(hash, of: key)), locate(key, hash: hash))
+        var (chunk, count) = (index.home(of: tag), 1)
+        while index.isPassed(chunk), entry == 0 || index.lane(of: entry, tag, in: chunk) == nil {
+            (chunk, count) = (index.chunk(after: chunk), count + 1)
+        }
+        return count
     }
 
     /// Traps with a message if an invariant does not hold; release builds omit the check.
@@ -11,7 +16,7 @@ extension LRUTable {
         #if DEBUG
         checkOrder()
         checkFreeList()
-        checkSlots()
+        checkIndex()
         #endif
     }
 
@@ -24,7 +29,6 @@ extension LRUTable {
         log.checkInvariants(count: count)
         log.forEach { index in
             precondition(index < highWater && isEntry(index), "A record in the log names no entry.")
-            precondition(position(of: index) < slotEnd - 1, "A listed node has no slot.")
         }
     }
 
@@ -41,29 +45,24 @@ extension LRUTable {
         precondition(free + count + 1 == Int(highWater), "A node is neither free nor an entry.")
     }
 
-    private func checkSlots() {
-        var filled = 0
-        var previous = UInt64.max
-        for position in 0..<slotEnd {
-            let slot = slots[position]
-            if slot == 0 {
-                previous = .max
-                continue
+    private func checkIndex() {
+        var (entered, passed) = (0, [Int](repeating: 0, count: index.chunkCount))
+        for entry in 1..<max(1, highWater) where isEntry(entry) {
+            var (chunk, steps) = (index.home(of: tag(of: entry)), 0)
+            while index.lane(of: entry, tag(of: entry), in: chunk) == nil {
+                passed[chunk] += 1
+                (chunk, steps) = (index.chunk(after: chunk), steps + 1)
+                precondition(steps < index.chunkCount, "An entry is not in the index.")
             }
-            let home = home(of: slot >> 32)
-            precondition(slot >> 32 <= previous, "Slots of a cluster are out of order.")
-            precondition(home <= position, "A slot stands before its home.")
-            precondition((home..<position).allSatisfy { slots[$0] != 0 }, "A gap cuts a slot off from its home.")
-            precondition(isEntry(UInt32(truncatingIfNeeded: slot)), "A slot names a free node.")
-            if let tags {
-                let tag = tags[Int(UInt32(truncatingIfNeeded: slot))]
-                precondition(UInt64(tag) == slot >> 32, "A slot and a node differ in tag.")
-            }
-            previous = slot >> 32
-            filled += 1
+            entered += 1
         }
-        precondition(filled == count, "Slots and entries differ in number.")
-        precondition(slots[slotEnd - 1] == 0, "The margin does not end in an empty slot.")
+        precondition(entered == count, "The log and the nodes differ in number.")
+        let free = (0..<index.chunkCount).reduce(0) { $0 + index.lanes($1, with: 0).nonzeroBitCount }
+        precondition(free + entered == index.chunkCount * 12, "The index names a node that is not an entry.")
+        for chunk in passed.indices {
+            precondition(
+                Int(index.words[chunk * 16 + 3]) == passed[chunk], "A chunk counts other entries than passed it.")
+        }
     }
     #endif
 }

@@ -11,7 +11,7 @@ extension LRUTable {
     /// - Returns: The old index of each entry by its new one; the same index for entries that stay, and for free
     ///   places.
     /// - Complexity: O(n)
-    @usableFromInline
+    @inlinable
     package mutating func shrink(to entries: Int) -> [UInt32] {
         precondition(walks.isEmpty, "A memory cache that is iterated over cannot be rearranged.")
         let capacity = UInt32(min(max(entries, count, 15), Self.maximumCount) + 1)
@@ -21,8 +21,6 @@ extension LRUTable {
         var free: UInt32 = 1
         for index in end..<max(end, highWater) where isEntry(index) {
             while isEntry(free) { free += 1 }
-            let slot = position(of: index)
-            slots[slot] = (slots[slot] & ~0xFFFF_FFFF) | UInt64(free)
             (nodes + Int(free)).moveInitialize(from: nodes + Int(index), count: 1)
             if let tags { tags[Int(free)] = tags[Int(index)] }
             log.moveRecord(of: index, to: free)
@@ -30,11 +28,9 @@ extension LRUTable {
             origins[Int(free)] = index
         }
         moveNodes(count, capacity: capacity)
-        layOut(
-            slots, slotEnd, slotCount: Self.slotCount(forNodes: capacity),
-            margin: max(Self.margin(forNodes: capacity), slotEnd - Int(slotCount)))
         highWater = end
         freeHead = 0
+        layOut()
         return origins
     }
 }

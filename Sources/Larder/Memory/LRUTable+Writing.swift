@@ -24,18 +24,12 @@ extension LRUTable {
         body(&nodes[Int(index)].value)
     }
 
-    /// Adds a key that ``locate(_:hash:)`` did not find just now, as the most recently used.
+    /// Adds a key that ``locate(_:hash:)`` did not find, as the most recently used.
     ///
     /// - Parameter limit: The maximum number of entries of the owner; the table grows no further than that.
     @inlinable @inline(__always)
-    package mutating func insert(
-        _ key: Key, _ value: consuming Value, hash: UInt64, at place: Place, limit: Int
-    ) -> UInt32 {
-        var position = place.position
-        if isFull {
-            grow(limit: limit)
-            position = locate(key, hash: hash).position
-        }
+    package mutating func insert(_ key: Key, _ value: consuming Value, hash: UInt64, limit: Int) -> UInt32 {
+        if isFull { grow(limit: limit) }
         let index: UInt32
         if freeHead != 0 {
             index = freeHead
@@ -47,98 +41,45 @@ extension LRUTable {
         (nodes + Int(index)).initialize(to: Node(key: key, value: value))
         log.append(index)
         count &+= 1
-        openSlot(at: position, for: index, tag: Self.tag(of: settled(hash, of: key)))
+        enter(index, tag: Self.tag(of: settled(hash, of: key)))
         return index
     }
 
-    /// Puts a key that ``locate(_:hash:)`` did not find just now in the place of the least recently used entry, and
-    /// returns the old node.
+    /// Puts a key that ``locate(_:hash:)`` did not find in the place of the least recently used entry, and returns the old
+    /// node.
     @inlinable @inline(__always)
     package mutating func replaceLeastRecent(
-        with key: Key, _ value: consuming Value, hash: UInt64, at place: Place
+        with key: Key, _ value: consuming Value, hash: UInt64
     ) -> (key: Key, value: Value) {
-        let index = leastRecent
-        let tag = Self.tag(of: settled(hash, of: key))
-        if !walks.isEmpty { note(Self.removed, of: index) }
-        var position = place.position
-        let closed = self.position(of: index)
-        let end = closeSlot(at: closed)
-        // Changes after the new key's place, or before its home, do not move its place.
-        if closed < position && end >= home(of: tag) { position = locate(key, hash: hash).position }
+        let oldest = leastRecent
+        if !walks.isEmpty { note(Self.removed, of: oldest) }
+        index.leave(oldest, tag: tag(of: oldest))
         var oldKey = key
-        swap(&nodes[Int(index)].key, &oldKey)
-        swap(&nodes[Int(index)].value, &value)
-        promote(index)
-        openSlot(at: position, for: index, tag: tag)
+        swap(&nodes[Int(oldest)].key, &oldKey)
+        swap(&nodes[Int(oldest)].value, &value)
+        promote(oldest)
+        enter(oldest, tag: Self.tag(of: settled(hash, of: key)))
         return (oldKey, value)
     }
 
     /// Removes an entry, and returns its node, to be released outside the lock.
     @inlinable
-    package mutating func remove(_ index: UInt32) -> Node {
-        remove(Place(index: index, position: position(of: index)))
-    }
-
-    /// Removes an entry that ``locate(_:hash:)`` found just now.
-    @inlinable
-    package mutating func remove(_ place: Place) -> Node {
-        let index = place.index
-        if !walks.isEmpty { note(Self.removed, of: index) }
-        _ = closeSlot(at: place.position)
-        log.remove(index)
+    package mutating func remove(_ removed: UInt32) -> Node {
+        if !walks.isEmpty { note(Self.removed, of: removed) }
+        index.leave(removed, tag: tag(of: removed))
+        log.remove(removed)
         count &-= 1
-        let node = (nodes + Int(index)).move()
-        log.positions[index] = Self.freeMark | freeHead
-        freeHead = index
+        let node = (nodes + Int(removed)).move()
+        log.positions[removed] = Self.freeMark | freeHead
+        freeHead = removed
         return node
     }
 
-    /// Puts an entry's slot at a position, and moves the following slots, up to the next empty one, one on.
+    /// Enters an entry into the index.
     @inlinable @inline(__always)
-    mutating func openSlot(at position: Int, for index: UInt32, tag: UInt64) {
-        if let tags { tags[Int(index)] = UInt32(truncatingIfNeeded: tag) }
-        var carried = tag << 32 | UInt64(index)
-        var end = position
-        while true {
-            let next = slots[end]
-            slots[end] = carried
-            if next == 0 { break }
-            carried = next
-            end &+= 1
-        }
-        // The last slot ends every search, so this loop too; if it was filled now, there are no slots left.
-        if isCrowded(home: home(of: tag), position: position, end: end) { makeRoom() }
-    }
-
-    /// Moves the slots after a removed one back over it, as far as they are after their homes.
-    ///
-    /// - Returns: The last slot that changed.
-    @inlinable @inline(__always)
-    mutating func closeSlot(at position: Int) -> Int {
-        var hole = position
-        while true {
-            let next = slots[hole &+ 1]
-            if next == 0 || home(of: next >> 32) == hole &+ 1 { break }
-            slots[hole] = next
-            hole &+= 1
-        }
-        slots[hole] = 0
-        return hole
-    }
-
-    /// Finds the slot of an entry without comparing keys.
-    @inlinable @inline(__always)
-    func position(of index: UInt32) -> Int {
-        let tag: UInt64
-        if let tags {
-            tag = UInt64(tags[Int(index)])
-        } else {
-            let key = nodes[Int(index)].key
-            tag = Self.tag(of: isFlooded ? seed.hashThroughHasher(key) : seed.hash(key))
-        }
-        let wanted = tag << 32 | UInt64(index)
-        var position = home(of: tag)
-        while slots[position] != wanted { position &+= 1 }
-        return position
+    mutating func enter(_ entry: UInt32, tag: UInt32) {
+        if let tags { tags[Int(entry)] = tag }
+        let passed = index.enter(entry, tag: tag)
+        if Self.keysAreIntegers && passed > Self.boundOfPassed && !isFlooded { turnToHasher() }
     }
 }

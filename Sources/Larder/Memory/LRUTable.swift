@@ -1,4 +1,4 @@
-/// The table of every in-memory cache: hashed slots, nodes in one array, and the order of use in an ``AccessLog``.
+/// The table of every in-memory cache: nodes in one array, a hashed index of them, and the order of use in an ``AccessLog``.
 ///
 /// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessLog` and in `TableMemory`. The
 /// table knows neither costs, ages nor locks. Its owner holds the lock, and keeps an entry's other data in `Value`
@@ -7,17 +7,13 @@
 /// **Nodes** lie in one allocation. Their 32-bit indices stay good until the entry is removed or the table emptied,
 /// growth included. Index 0 is no entry.
 ///
-/// **Slots** are 8 bytes: a tag (the upper half of the hash, last bit set) above the index of the node, 0 if empty. A
-/// tag's home is its share of the slots, and slots are in falling order of tags without wrapping around. So a miss
-/// stops where a hit would, growth is one iteration that hashes nothing, and the last slot, always empty, ends every
-/// search.
+/// **The index** of nodes by their keys is a ``TagIndex``.
 ///
 /// Safety: between two calls these hold, and `LRUTable+Invariants.swift` checks them.
 /// 1. The nodes in the log, and only these, hold an initialized key and value. There are `count` of them.
 /// 2. Every index below `highWater` but 0 is in the log or in the free list. Instead of a position, a free node has
 ///    `freeMark` and the next free index.
-/// 3. Each entry has exactly one slot, at or after the home of its tag, with no empty slot between.
-/// 4. `slots[slotEnd - 1]` is 0.
+/// 3. Each entry is in the index exactly once, and nothing else is.
 @usableFromInline
 package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline package struct Node {
@@ -42,26 +38,11 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         static func aligned(_ offset: Int, _ alignment: Int) -> Int { (offset + alignment - 1) & ~(alignment - 1) }
     }
 
-    /// The place where a key is, or would be put.
-    @usableFromInline package struct Place: Sendable {
-        /// The entry's index, or 0 if there is none.
-        @usableFromInline package var index: UInt32
-        @usableFromInline var position: Int
-
-        @inlinable
-        init(index: UInt32, position: Int) {
-            self.index = index
-            self.position = position
-        }
-    }
-
     @usableFromInline var log: AccessLog
     @usableFromInline var nodes: UnsafeMutablePointer<Node>
-    @usableFromInline var slots: UnsafeMutablePointer<UInt64>
+    @usableFromInline var index: TagIndex
     /// The tag of each node where a key's hash is the user's code, which must not run under the owner's lock.
     @usableFromInline var tags: UnsafeMutablePointer<UInt32>?
-    @usableFromInline var slotCount: UInt64
-    @usableFromInline var slotEnd: Int
     @usableFromInline var nodeCapacity: UInt32
     @usableFromInline var highWater: UInt32
     @usableFromInline var freeHead: UInt32
@@ -85,9 +66,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         nodes = TableMemory.allocate(16)
         log = AccessLog(capacity: 16, hasTimes: hasTimes, Self.positions(in: nodes))
         tags = Self.keysAreIntegers ? nil : TableMemory.allocate(16)
-        slotCount = Self.slotCount(forNodes: 16)
-        slotEnd = Int(slotCount) + Self.margin(forNodes: 16)
-        slots = TableMemory.allocate(slotEnd)
+        index = TagIndex(nodes: 16)
         highWater = 1
         freeHead = 0
         count = 0
@@ -105,7 +84,6 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
             start = end + 1
         }
         TableMemory.free(nodes, Int(nodeCapacity))
-        TableMemory.free(slots, slotEnd)
         if let tags { TableMemory.free(tags, Int(nodeCapacity)) }
     }
 }
@@ -130,29 +108,35 @@ extension LRUTable: @unchecked Sendable where Key: Sendable, Value: Sendable {}
 
 extension LRUTable {
     @inlinable @inline(__always)
-    static func tag(of hash: UInt64) -> UInt64 { (hash >> 32) | 1 }
+    static func tag(of hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) }
 
+    /// The tag of an entry.
     @inlinable @inline(__always)
-    func home(of tag: UInt64) -> Int {
-        Int(truncatingIfNeeded: ((0xFFFF_FFFF ^ tag) &* slotCount) >> 32)
+    func tag(of index: UInt32) -> UInt32 {
+        if let tags { return tags[Int(index)] }
+        let key = nodes[Int(index)].key
+        return Self.tag(of: settled(seed.hash(key), of: key))
     }
 
-    /// Finds a key by the hash its owner computed with ``HashSeed/hash(_:)``, outside its lock.
+    /// Returns the index of a key by the hash its owner computed with ``HashSeed/hash(_:)``, outside its lock; 0 if there is
+    /// no entry.
     ///
     /// - Complexity: O(1) expected, whatever integers are chosen as keys; equal hash values of other keys are compared
     ///   one by one, as in a `Dictionary`.
     @inlinable @inline(__always)
-    package func locate(_ key: Key, hash: UInt64) -> Place {
+    package func locate(_ key: Key, hash: UInt64) -> UInt32 {
         let tag = Self.tag(of: settled(hash, of: key))
-        var position = home(of: tag)
+        let byte = TagIndex.byte(of: tag)
+        var chunk = index.home(of: tag)
         while true {
-            let slot = slots[position]
-            if slot >> 32 <= tag {
-                if slot >> 32 < tag { return Place(index: 0, position: position) }
-                let index = UInt32(truncatingIfNeeded: slot)
-                if nodes[Int(index)].key == key { return Place(index: index, position: position) }
+            var candidates = index.lanes(chunk, with: byte)
+            while candidates != 0 {
+                let found = index.index(chunk, candidates.trailingZeroBitCount)
+                if nodes[Int(found)].key == key { return found }
+                candidates &= candidates &- 1
             }
-            position &+= 1
+            if !index.isPassed(chunk) { return 0 }
+            chunk = index.chunk(after: chunk)
         }
     }
 

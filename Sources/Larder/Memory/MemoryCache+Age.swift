@@ -43,30 +43,30 @@ extension MemoryCacheState {
     mutating func agedValue(
         forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64, isCoarse: Bool
     ) -> Found {
-        let place = table.locate(key, hash: hash)
-        if place.index == 0 {
+        let found = table.locate(key, hash: hash)
+        if found == 0 {
             counts.misses &+= 1
             return Found()
         }
         var now = now
         if rule.needsStart {
-            let start = starts[Int(place.index)]
+            let start = starts[Int(found)]
             if isCoarse && rule.isUndecided(start: start, coarse: now, lag: SystemClock.coarseLag) {
                 now = SystemClock.now()
             }
-            starts[Int(place.index)] = rule.isSliding ? start : rule.corrected(start, now: now)
+            starts[Int(found)] = rule.isSliding ? start : rule.corrected(start, now: now)
         } else if isCoarse && rule.isUndecided(start: now, coarse: now, lag: SystemClock.coarseLag) {
             now = SystemClock.now()
         }
-        if isExpired(place.index, rule: rule, now: now) {
+        if isExpired(found, rule: rule, now: now) {
             counts.misses &+= 1
             counts.expirations &+= 1
-            return Found(expired: remove(place))
+            return Found(expired: remove(found))
         }
         counts.hits &+= 1
-        if rule.isSliding { starts[Int(place.index)] = now }
-        table.promote(place.index)
-        return Found(value: table.value(at: place.index))
+        if rule.isSliding { starts[Int(found)] = now }
+        table.promote(found)
+        return Found(value: table.value(at: found))
     }
 
     /// Returns whether an entry has expired.
@@ -81,10 +81,10 @@ extension MemoryCacheState {
     mutating func removeValue(forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> Removed {
         if hasHolds { noteWrite(key, hash: hash) }
         var removed = Removed()
-        let place = table.locate(key, hash: hash)
-        if place.index != 0 {
-            removed.isExpired = isExpired(place.index, rule: rule, now: now)
-            removed.node = remove(place)
+        let found = table.locate(key, hash: hash)
+        if found != 0 {
+            removed.isExpired = isExpired(found, rule: rule, now: now)
+            removed.node = remove(found)
         }
         return removed
     }

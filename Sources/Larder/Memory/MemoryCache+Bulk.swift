@@ -51,8 +51,8 @@ extension MemoryCache {
         state.withLock { state in
             for (key, hash) in unwanted {
                 if state.hasHolds { state.noteWrite(key, hash: hash) }
-                let place = state.table.locate(key, hash: hash)
-                if place.index != 0 { discards.append(state.remove(place)) }
+                let found = state.table.locate(key, hash: hash)
+                if found != 0 { discards.append(state.remove(found)) }
             }
         }
     }

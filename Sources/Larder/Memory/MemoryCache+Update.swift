@@ -74,9 +74,9 @@ extension MemoryCacheState {
     /// Returns the value with which an update's body starts; from here on a plain write counts as a later one.
     mutating func beginUpdate(_ key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> (value: Value?, cost: Int) {
         if let hold = hold(of: key, hash: hash) { holds[hold].isOverwritten = false }
-        let place = table.locate(key, hash: hash)
-        if place.index == 0 || isExpired(place.index, rule: rule, now: now) { return (nil, 0) }
-        return (table.value(at: place.index), cost(of: place.index))
+        let found = table.locate(key, hash: hash)
+        if found == 0 || isExpired(found, rule: rule, now: now) { return (nil, 0) }
+        return (table.value(at: found), cost(of: found))
     }
 
     /// Writes the result of an update's body, unless there is a later write already.
@@ -89,8 +89,8 @@ extension MemoryCacheState {
                 value, forKey: key, hash: hash, cost: cost, bytes: Self.bytes(of: key, cost: cost), start: start,
                 into: &discards)
         }
-        let place = table.locate(key, hash: hash)
-        if place.index != 0 { discards.append(remove(place)) }
+        let found = table.locate(key, hash: hash)
+        if found != 0 { discards.append(remove(found)) }
         return Displaced()
     }
 

@@ -170,8 +170,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let now = rule.isUnlimited ? 0 : exactNow()
         return state.withLock { state in
-            let place = state.table.locate(key, hash: hash)
-            return place.index != 0 && !state.isExpired(place.index, rule: rule, now: now)
+            let found = state.table.locate(key, hash: hash)
+            return found != 0 && !state.isExpired(found, rule: rule, now: now)
         }
     }
 

@@ -36,10 +36,13 @@ extension MemoryCacheState {
     @inlinable @inline(__always)
     func units(of index: UInt32) -> UInt32 { Int(index) < units.count ? units[Int(index)] : 0 }
 
-    /// Lengthens an array by index to exactly `count` elements: spare capacity would count in no limit.
+    /// Lengthens an array by index so that it has an index: at most to twice that, and to the capacity of the table.
     // Inlinable: without specialization it took most of the time of a new entry with a String key.
     @inlinable
-    static func extend<Element>(_ array: inout [Element], with nothing: Element, to count: Int) {
+    static func extend<Element>(
+        _ array: inout [Element], with nothing: Element, to index: UInt32, within capacity: UInt32
+    ) {
+        let count = min(Int(capacity), max(16, Int(index) * 2))
         var extended = [Element](repeating: nothing, count: count)
         for index in array.indices { extended[index] = array[index] }
         array = extended
@@ -60,7 +63,8 @@ extension MemoryCacheState {
     /// Shrinks the table if much of it is empty: more than half, or more than a sixteenth of the limit on bytes.
     ///
     /// - Complexity: O(n) where it does, after a number of removals that grows with n.
-    @usableFromInline
+    // Inlinable, as what it calls: a table is laid out again several times as fast if it is specialized.
+    @inlinable
     mutating func giveBackRoom() {
         let empty = Int(table.nodeCapacity) - 1 - table.count
         guard empty > 1024, table.walks.isEmpty, sweeps == 0 else { return }
@@ -71,11 +75,12 @@ extension MemoryCacheState {
         Self.rearrange(&units, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&starts, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&rests, EntryRest(), origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&ages, 0, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&ages, usualAge, origins, to: Int(table.nodeCapacity))
     }
 
     /// Moves each entry's elements to the entry's new index.
-    private static func rearrange<Element>(
+    @inlinable
+    static func rearrange<Element>(
         _ array: inout [Element], _ nothing: Element, _ origins: [UInt32], to count: Int
     ) {
         if array.isEmpty { return }

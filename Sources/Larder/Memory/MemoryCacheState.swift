@@ -13,8 +13,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var starts: [Int64] = []
     /// The data of a memory tier about each entry; empty if there is no tier.
     @usableFromInline var rests: [EntryRest] = []
-    /// The milliseconds of each entry's own age; entries beyond the end have none.
+    /// The milliseconds of each entry's age; those beyond the end have the usual one.
     @usableFromInline var ages: [Int64] = []
+    @usableFromInline var usualAge: Int64 = 0
     /// Wide enough for as many entries as there can be at 2^53 each.
     @usableFromInline var totalCost: Int128 = 0
     @usableFromInline var countLimit: Int
@@ -39,7 +40,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The numbers of events since the cache was created, or since the numbers were reset.
     @usableFromInline var counts = MemoryCacheStatistics()
     /// The number of sweeps that are running; indices do not change until they end.
-    var sweeps = 0
+    @usableFromInline var sweeps = 0
     /// The keys that an `update` works on.
     @usableFromInline var holds: [UpdateHold<Key>] = []
     /// A Boolean value that indicates whether there are any holds.
@@ -90,14 +91,14 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Returns a value if no age limits it.
     @inlinable
     mutating func value(forKey key: Key, hash: UInt64) -> Value? {
-        let place = table.locate(key, hash: hash)
-        if place.index == 0 {
+        let found = table.locate(key, hash: hash)
+        if found == 0 {
             counts.misses &+= 1
             return nil
         }
         counts.hits &+= 1
-        table.promote(place.index)
-        return table.value(at: place.index)
+        table.promote(found)
+        return table.value(at: found)
     }
 
     /// Sets a value if that removes at most one entry; else returns nil and changes nothing.
@@ -111,11 +112,11 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         let units = EntryBytes.units(bytes)
         if hasHolds || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 { return nil }
         var displaced = Displaced<Key, Value>()
-        let place = table.locate(key, hash: hash)
+        let found = table.locate(key, hash: hash)
         let index: UInt32
-        if place.index != 0 {
-            if isOverLimit(with: cost, units, instead: place.index) { return nil }
-            index = place.index
+        if found != 0 {
+            if isOverLimit(with: cost, units, instead: found) { return nil }
+            index = found
             displaced.value = table.exchange(value, at: index)
             table.promote(index)
             setNothingBeside(index)
@@ -126,11 +127,11 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             setNothingBeside(oldest)
             counts.evictions &+= 1
             (displaced.key, displaced.value) = table.replaceLeastRecent(
-                with: key, value, hash: hash, at: place)
+                with: key, value, hash: hash)
             index = oldest
         } else {
             let room = table.isFull ? wantedRoom : 0
-            index = table.insert(key, value, hash: hash, at: place, limit: room)
+            index = table.insert(key, value, hash: hash, limit: room)
         }
         setBeside(index, cost, units, start)
         return displaced
@@ -149,15 +150,15 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     ) -> Displaced<Key, Value> {
         if hasHolds { noteWrite(key, hash: hash) }
         var displaced = Displaced<Key, Value>()
-        var place = table.locate(key, hash: hash)
+        let found = table.locate(key, hash: hash)
         let units = EntryBytes.units(bytes)
         if cost > costLimit || Int(units) > unitLimit || countLimit <= 0 {
-            if place.index != 0 { discards.append(remove(place)) }
+            if found != 0 { discards.append(remove(found)) }
             return displaced
         }
         let index: UInt32
-        if place.index != 0 {
-            index = place.index
+        if found != 0 {
+            index = found
             displaced.value = table.exchange(value, at: index)
             table.promote(index)
             setNothingBeside(index)
@@ -169,10 +170,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
                     discards.append(remove(table.leastRecent))
                 }
                 giveBackRoom()
-                place = table.locate(key, hash: hash)
             }
             let room = table.isFull ? wantedRoom : 0
-            index = table.insert(key, value, hash: hash, at: place, limit: room)
+            index = table.insert(key, value, hash: hash, limit: room)
         }
         setBeside(index, cost, units, start)
         beside(&self, index)
@@ -189,13 +189,6 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     }
 
     /// Removes an entry together with its elements next to the table.
-    @inlinable
-    mutating func remove(_ place: Table.Place) -> Table.Node {
-        setNothingBeside(place.index)
-        return table.remove(place)
-    }
-
-    /// Removes an entry by its index.
     @inlinable
     mutating func remove(_ index: UInt32) -> Table.Node {
         setNothingBeside(index)
@@ -246,19 +239,21 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
         if cost != 0 {
-            if Int(index) >= costs.count { Self.extend(&costs, with: 0, to: Int(table.nodeCapacity)) }
+            if Int(index) >= costs.count { Self.extend(&costs, with: 0, to: index, within: table.nodeCapacity) }
             costs[Int(index)] = cost
             totalCost += Int128(cost)
             hasCosts = true
         }
         if units != 0 {
-            if Int(index) >= self.units.count { Self.extend(&self.units, with: 0, to: Int(table.nodeCapacity)) }
+            if Int(index) >= self.units.count {
+                Self.extend(&self.units, with: 0, to: index, within: table.nodeCapacity)
+            }
             self.units[Int(index)] = units
             totalUnits &+= Int(units)
             hasUnits = true
         }
         if let start {
-            if Int(index) >= starts.count { Self.extend(&starts, with: 0, to: Int(table.nodeCapacity)) }
+            if Int(index) >= starts.count { Self.extend(&starts, with: 0, to: index, within: table.nodeCapacity) }
             starts[Int(index)] = start
         }
     }

@@ -46,9 +46,9 @@ struct EntryBytesTests {
 
     @Test
     func
-        `the table takes a node, 14 bytes of slots, 6 of the log, a tag where there is one, and the arrays next to it`()
+        `the table takes a node, 9 bytes of the index, 6 of the log, a tag where there is one, and the arrays next to it`()
     {
-        #expect(EntryBytes.inTable(nodeStride: 24, hasTags: false, sides: 0) == 44)
-        #expect(EntryBytes.inTable(nodeStride: 64, hasTags: true, sides: 12) == 100)
+        #expect(EntryBytes.inTable(nodeStride: 24, hasTags: false, sides: 0) == 39)
+        #expect(EntryBytes.inTable(nodeStride: 64, hasTags: true, sides: 12) == 95)
     }
 }

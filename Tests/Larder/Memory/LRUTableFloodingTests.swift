@@ -3,7 +3,7 @@ import LarderTestSupport
 import Testing
 
 struct LRUTableFloodingTests {
-    /// Keys whose fast hashes under this seed share their upper bits, so that all would want the same few slots.
+    /// Keys whose fast hashes under this seed share their upper bits, so that all would want the same few chunks.
     private func attackingKeys(_ count: Int, seed: HashSeed, sharing bits: UInt64) -> [Int] {
         var keys: [Int] = []
         var candidate = 0
@@ -77,8 +77,8 @@ struct LRUTableFloodingTests {
         cache.checkInvariants()
     }
 
-    @Test func `the end of the margin: equal hashes at the last home make the table longer, not wrong`() {
-        // All tags are equal, so every slot lies behind one home, up to the last of the table and beyond.
+    @Test func `equal hashes fill one chunk after the other, and removals leave none passed in vain`() {
+        // All tags are equal, so every entry has one home, and passes all chunks that are full.
         let cache = MemoryCache<CollidingKey, Int>(clearsOnMemoryPressure: false)
         for number in 0..<700 { cache[CollidingKey(number: number)] = number }
         cache.checkInvariants()
@@ -87,7 +87,7 @@ struct LRUTableFloodingTests {
         #expect((0..<700).allSatisfy { cache[CollidingKey(number: $0)] == ($0 % 2 == 0 ? nil : $0) })
     }
 
-    @Test func `the end of the margin: keys that want the last slots`() {
+    @Test func `keys that want the last chunks go on in the first`() {
         let seed = HashSeed(first: 3, second: 4)
         let keys = (0..<200_000).filter { seed.hash($0) >> 56 == 0xFF }
         let cache = MemoryCache<Int, Int>(
@@ -101,7 +101,7 @@ struct LRUTableFloodingTests {
         cache.checkInvariants()
     }
 
-    @Test func `listing one cache into another meets no order of slots`() {
+    @Test func `listing one cache into another meets no order of chunks`() {
         let first = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<50_000 { first[key] = key }
         let second = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)

@@ -5,7 +5,7 @@ import Testing
 
 struct MemoryCacheByteTests {
     /// The bytes of an entry of two integers.
-    private static let entry = 44
+    private static let entry = 39
 
     @Test func `without a byte limit the bytes are counted all the same`() {
         let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)

@@ -159,21 +159,21 @@ struct LRUTableWalkTests {
         func step() {
             let key = Int.random(in: 0..<600, using: &random)
             let hash = hashSeed.hash(key)
-            let place = table.locate(key, hash: hash)
+            let found = table.locate(key, hash: hash)
             let action = Int.random(in: 0..<6, using: &random)
-            if place.index == 0 {
+            if found == 0 {
                 if action == 3 && table.count > 0 {
-                    _ = table.replaceLeastRecent(with: key, 0, hash: hash, at: place)
+                    _ = table.replaceLeastRecent(with: key, 0, hash: hash)
                     model.removeFirst()
                 } else {
-                    _ = table.insert(key, 0, hash: hash, at: place, limit: .max)
+                    _ = table.insert(key, 0, hash: hash, limit: .max)
                 }
                 model.append(key)
             } else if action == 5 {
-                _ = table.exchange(1, at: place.index)
+                _ = table.exchange(1, at: found)
             } else {
                 model.removeAll { $0 == key }
-                if action == 2 { _ = table.remove(place) } else { table.promote(place.index) }
+                if action == 2 { _ = table.remove(found) } else { table.promote(found) }
                 if action != 2 { model.append(key) }
             }
         }
