@@ -11,7 +11,7 @@ case $name in
 memory)
     # Not the memory tier, which needs the store, and no snapshots.
     mapfile -t sources < <(find "$root/Sources/Larder/Memory" -name '*.swift' |
-        grep -vE 'Copies|MemoryCopy|MemoryTier|Snapshot|Restoring')
+        grep -vE 'Copies|MemoryCopy|Leftovers|MemoryTier|Snapshot|Restoring')
     support=(AgeRule CacheError CacheError+Code CurrentThread EvictionTask ExpiryTimer Int64+Saturating MaxAge SweepClock
         SystemClock Timekeeper TimerThread)
     sources+=("${support[@]/#/$root/Sources/Larder/Support/}")

@@ -1,27 +1,63 @@
+import Dispatch
 import Larder
 
 /// Hits in memory through the subscript of a cache, next to a locked dictionary, with new random keys for each sample.
 var hitScenarios: [Scenario] {
-    [
-        hits("int", target: 1.8, maxAge: .days(7)) { Int(truncatingIfNeeded: $0) },
-        hits("int-zipf", target: 1.8, maxAge: .days(7), .zipf) { Int(truncatingIfNeeded: $0) },
-        hits("int-unlimited", target: nil, maxAge: .unlimited) { Int(truncatingIfNeeded: $0) },
-        hits("string", target: 1.4, maxAge: .days(7)) { number in
-            let digits = String(number, radix: 16)
-            return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
-        },
+    func integers(
+        _ name: String, target: Double?, _ maxAge: MaxAge = .days(7), _ order: HitOrder = .uniform,
+        count: Int = 100_000
+    ) -> Scenario {
+        hits(name, target: target, maxAge, order, count: count) { Int(truncatingIfNeeded: $0) }
+    }
+    func text(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    return [
+        integers("int", target: 1.5),
+        integers("int-200000", target: 1.6, count: 200_000),
+        integers("int-zipf", target: 1.5, .days(7), .zipf),
+        integers("int-in-order", target: 1.1, .days(7), .stored),
+        integers("int-two-threads", target: 1.7, .days(7), .twoThreads),
+        integers("int-unlimited", target: nil, .unlimited),
+        hits("string", target: 1.15, .days(7), .uniform, count: 100_000, text),
+        hits("string-in-order", target: 0.7, .days(7), .stored, count: 100_000, text),
     ]
+}
+
+/// The order in which keys are asked for.
+private enum HitOrder {
+    case uniform, zipf
+    /// That in which they were stored.
+    case stored
+    /// At random, by two threads.
+    case twoThreads
 }
 
 @inline(__always)
 private func hits<Key: Codable & Hashable & Sendable>(
-    _ name: String, target: Double?, maxAge: MaxAge, _ distribution: Draws.Distribution = .uniform,
+    _ name: String, target: Double?, _ maxAge: MaxAge, _ order: HitOrder, count: Int,
     _ make: @escaping (UInt64) -> Key
 ) -> Scenario {
-    let count = 100_000
     var generator = SeededGenerator(seed: 42)
     let numbers = (0..<count).map { _ in generator.next() }
-    let draws = Draws(of: count, distribution)
+    let draws = Draws(of: count, order == .zipf ? .zipf : .uniform)
+    func asked() -> [[Key]] {
+        switch order {
+        case .uniform, .zipf: [draws(numbers).map(make)]
+        case .stored: [numbers.map(make)]
+        case .twoThreads: [draws(numbers).map(make), draws(numbers).map(make)]
+        }
+    }
+    @inline(__always)
+    func read(_ asked: [[Key]], _ value: @Sendable (Key) -> Int?) {
+        @Sendable func read(_ thread: Int) {
+            var sum = 0
+            for key in asked[thread] { sum &+= value(key) ?? 1 }
+            consume(sum)
+        }
+        if asked.count == 1 { read(0) } else { DispatchQueue.concurrentPerform(iterations: 2) { read($0) } }
+    }
     let cache = Lazily {
         let manager = attempt { try CacheManager(url: Workplace.path()) }
         let cache: Cache<Key, Int> = attempt {
@@ -39,19 +75,11 @@ private func hits<Key: Codable & Hashable & Sendable>(
         [
             Variant(
                 "larder", operations: count,
-                eachTime: { (cache.value, draws(numbers).map(make)) },
-                { cache, asked in
-                    var sum = 0
-                    for key in asked { sum &+= cache[key] ?? 1 }
-                    consume(sum)
-                }),
+                eachTime: { (cache.value, asked()) },
+                { cache, asked in read(asked) { cache[$0] } }),
             Variant(
                 "dictionary", operations: count,
-                eachTime: { (dictionary.value, draws(numbers).map(make)) },
-                { store, asked in
-                    var sum = 0
-                    for key in asked { sum &+= store[key] ?? 1 }
-                    consume(sum)
-                }),
+                eachTime: { (dictionary.value, asked()) },
+                { store, asked in read(asked) { store[$0] } }),
         ])
 }

@@ -3,7 +3,7 @@ import Larder
 /// Integers, hashed by two multiplications.
 var memoryIntegerScenarios: [Scenario] {
     MemoryOperations(name: "memory-int") { Int(truncatingIfNeeded: $0) }
-        .scenarios(getInOrder: 0.9, getAtRandom: 1.1, setNew: 0.6, replace: 0.9, miss: 0.9)
+        .scenarios(getInOrder: 0.75, getAtRandom: 1.1, setNew: 0.6, replace: 0.8, miss: 0.65)
 }
 
 /// Strings of 24 characters.
@@ -12,7 +12,7 @@ var memoryStringScenarios: [Scenario] {
         let digits = String(number, radix: 16)
         return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
     }
-    .scenarios(getInOrder: 0.5, getAtRandom: 0.9, setNew: 0.3, replace: 0.5, miss: 0.8)
+    .scenarios(getInOrder: 0.5, getAtRandom: 1.05, setNew: 0.35, replace: 0.5, miss: 0.8)
 }
 
 /// A key that costs what an integer costs but goes through `Hasher`.
