@@ -48,9 +48,10 @@ extension Cache {
     }
 
     /// Returns the value of a key if memory may serve it.
+    @inlinable
     func glance(_ key: Key) -> Value? {
         if let value = hit(key) { return value }
-        let now = rows.store.time.now()
+        let now = rows.now()
         return served(look(key, copies.seed.hash(key), now).0, at: now)
     }
 

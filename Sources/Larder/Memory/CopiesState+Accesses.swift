@@ -27,10 +27,13 @@ extension CopiesState {
     }
 
     /// Notes what time it is.
+    ///
+    /// A moment of up to a second before the last one is that of a write that has waited, or of a coarser clock.
     @inlinable
     mutating func setNow(_ moment: Int64) {
+        if moment < lastMoment && moment > lastMoment.addingSaturated(-1000) { return }
         lastMoment = moment
-        if moment < origin || moment &- origin > Self.longestTime { moveOrigin() }
+        if moment < origin || moment.subtractingSaturated(origin) > Self.longestTime { moveOrigin() }
     }
 
     /// Counts the times from another origin: after twelve days, or if the clock was set.

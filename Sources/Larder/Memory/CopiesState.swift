@@ -24,7 +24,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
     /// The last moment that a write or a read has named, which stands for that of an access that asks no clock.
     ///
-    /// It is set by ``setNow(_:)``.
+    /// It is set by ``setNow(_:)``, and by hits to the running second.
     @usableFromInline var lastMoment: Int64
     /// The moment from which the times in the log count.
     @usableFromInline var origin: Int64

@@ -3,7 +3,9 @@ extension LRUTable {
     package func probeCount(_ key: Key, hash: UInt64) -> Int {
         let (tag, entry) = (Self.tag(of: settled(hash, of: key)), locate(key, hash: hash))
         var (chunk, count) = (index.home(of: tag), 1)
-        while index.isPassed(chunk), entry == 0 || index.lane(of: entry, tag, in: chunk) == nil {
+        while index.isPassed(chunk), count < index.chunkCount,
+            entry == 0 || index.lane(of: entry, tag, in: chunk) == nil
+        {
             (chunk, count) = (index.chunk(after: chunk), count + 1)
         }
         return count

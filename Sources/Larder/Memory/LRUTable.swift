@@ -1,6 +1,6 @@
 /// The table of every in-memory cache: nodes in one array, a hashed index of them, and the order of use in an ``AccessLog``.
 ///
-/// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessLog` and in `TableMemory`. The
+/// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessLog`, `TagIndex` and `TableMemory`. The
 /// table knows neither costs, ages nor locks. Its owner holds the lock, and keeps an entry's other data in `Value`
 /// or in arrays by the entry's index.
 ///
@@ -126,8 +126,8 @@ extension LRUTable {
     @inlinable @inline(__always)
     package func locate(_ key: Key, hash: UInt64) -> UInt32 {
         let tag = Self.tag(of: settled(hash, of: key))
-        let byte = TagIndex.byte(of: tag)
-        var chunk = index.home(of: tag)
+        let (byte, home) = (TagIndex.byte(of: tag), index.home(of: tag))
+        var chunk = home
         while true {
             var candidates = index.lanes(chunk, with: byte)
             while candidates != 0 {
@@ -137,6 +137,8 @@ extension LRUTable {
             }
             if !index.isPassed(chunk) { return 0 }
             chunk = index.chunk(after: chunk)
+            // In a small table all chunks may have been passed.
+            if chunk == home { return 0 }
         }
     }
 

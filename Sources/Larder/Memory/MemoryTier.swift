@@ -23,7 +23,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// - Parameter key: The key.
     /// - Complexity: O(1)
     @inlinable
-    public func value(forKey key: Key) -> Value? { cache.hit(key) ?? cache.fullLook(key) }
+    public func value(forKey key: Key) -> Value? { cache.glance(key) }
 
     /// The value of a key if memory has one that may be served as it is; see ``value(forKey:)``.
     @inlinable
@@ -113,21 +113,6 @@ extension Cache {
     /// The tier in memory.
     @inlinable
     public var memory: MemoryTier<Key, Value> { MemoryTier(self) }
-
-    /// Returns the value that memory has by a full look, without asking the disk.
-    @usableFromInline
-    func fullLook(_ key: Key) -> Value? {
-        let hash = copies.seed.hash(key)
-        let (watch, now) = (rows.store.watch, rows.store.time.now())
-        let epoch = watch.epoch()
-        switch copies.state.withLock({ $0.look(key, hash: hash, now: now, watch, epoch) }) {
-        case .hit(let value): return value
-        case .slid(let value, let row):
-            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
-            return value
-        case .expired, .unsure, .absent: return nil
-        }
-    }
 
     /// Returns whether the row of a key still has the revision of a copy, and has not expired.
     fileprivate func isCurrent(_ key: Key, _ revision: Int64) -> Bool {

@@ -21,7 +21,7 @@ enum TableMemory {
         let bytes = count * MemoryLayout<Element>.stride
         guard bytes >= leastBytesFromSystem else {
             let memory = UnsafeMutableRawPointer.allocate(
-                byteCount: bytes, alignment: max(16, MemoryLayout<Element>.alignment))
+                byteCount: bytes, alignment: 64)
             memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
             return memory.bindMemory(to: Element.self, capacity: count)
         }

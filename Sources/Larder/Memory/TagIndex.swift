@@ -2,7 +2,7 @@
 ///
 /// It consists of chunks of 64 bytes, one cache line: 12 lanes, each with one byte of a tag and a 32-bit index, and the number
 /// of entries that have passed the chunk because it was full. An entry is in its home, which is its tag's share of the chunks,
-/// or in the first chunk after it that had a free lane. A search ends at a chunk that no entry has passed.
+/// or in the first chunk after it that had a free lane. A search ends at a chunk that no entry has passed, or where it began.
 ///
 /// A chunk is 16 words: three of tags, 0 for a free lane, the number of passed entries, and the indices.
 ///
@@ -86,19 +86,6 @@ struct TagIndex: ~Copyable {
                 return
             }
             words[chunk &* 16 &+ 3] &-= 1
-            chunk = self.chunk(after: chunk)
-        }
-    }
-
-    /// Gives the lane of a node to the node at another index.
-    @inlinable
-    mutating func move(_ index: UInt32, tag: UInt32, to other: UInt32) {
-        var chunk = home(of: tag)
-        while true {
-            if let lane = lane(of: index, tag, in: chunk) {
-                words[chunk &* 16 &+ 4 &+ lane] = other
-                return
-            }
             chunk = self.chunk(after: chunk)
         }
     }

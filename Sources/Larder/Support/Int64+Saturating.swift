@@ -7,6 +7,7 @@ extension Int64 {
     }
 
     /// Returns the difference, or the limit of the type that it exceeds.
+    @usableFromInline
     package func subtractingSaturated(_ other: Int64) -> Int64 {
         let (difference, isTooMuch) = subtractingReportingOverflow(other)
         return isTooMuch ? (other < 0 ? .max : .min) : difference

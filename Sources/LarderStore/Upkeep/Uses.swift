@@ -15,6 +15,8 @@ package struct Access: Sendable {
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
     var isReplacement = false
+    /// A Boolean value that indicates whether the writer notes it, in the order of commits.
+    var isWrite = false
     /// A Boolean value that indicates whether memory has seen a write since.
     @usableFromInline package var isBeforeWrite = false
     fileprivate var isStamped = false
@@ -35,7 +37,7 @@ package final class Uses: Sendable {
     /// The bits of a place below those of an id: so many accesses stand between two new entries.
     static let placeBits: Int64 = 24
     /// The step between two accesses that memory does not serve, which leaves places for those that it does.
-    private static let placeStep: Int64 = 1 << 16
+    fileprivate static let placeStep: Int64 = 1 << 16
 
     fileprivate struct State {
         var noted: [Int64: Access] = [:]
@@ -44,7 +46,7 @@ package final class Uses: Sendable {
 
     private let state = Mutex(State())
 
-    /// Returns the id of a new entry, which is above all ids and places.
+    /// Returns the id of a new entry, which is above all ids and all places that were given.
     func nextID(at moment: Int64) -> Int64 {
         state.withLock { state in
             let id = (state.places.last >> Self.placeBits) + 1
@@ -112,9 +114,7 @@ extension Uses.State {
                 (access.moment, access.place) = (max(access.moment, old.moment), max(access.place, old.place))
                 access.grain = min(access.grain, old.grain)
                 access.isReplacement = access.isReplacement || old.isReplacement
-            } else if old.moment > access.moment
-                || (old.moment == access.moment && old.isReplacement && !access.isReplacement)
-            {
+            } else if !access.isWrite && (old.moment > access.moment || (old.moment == access.moment && old.isWrite)) {
                 // The row that was written again is the later one.
                 return false
             }
@@ -145,6 +145,9 @@ fileprivate struct Places: Sendable {
     private static let markCount = 1024
 
     mutating func give(_ place: Int64, at moment: Int64) {
+        let latest = marks[marks.count - 1].moment
+        // A write may have waited for its turn.
+        let moment = moment < latest && moment > latest - 60_000 ? latest : moment
         // The clock may have been set back.
         while let mark = marks.last, mark.moment >= moment { marks.removeLast() }
         marks.append(Mark(moment: moment, before: last, place: place))
@@ -165,7 +168,7 @@ fileprivate struct Places: Sendable {
             let middle = (low + high) / 2
             if marks[middle].moment <= moment { low = middle } else { high = middle }
         }
-        marks[low].served += 1
+        marks[low].served = min(marks[low].served + 1, Uses.placeStep - 1)
         let isBefore = isBeforeWrite && marks[low].moment == moment
         return (isBefore ? marks[low].before : marks[low].place) + marks[low].served
     }

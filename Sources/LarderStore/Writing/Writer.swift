@@ -43,7 +43,13 @@ final class Writer: Sendable {
 
     var database: Database {
         get { queue.withLock { $0.database } }
-        set { queue.withLock { $0.database = newValue } }
+        set {
+            let old = queue.withLock { queue in
+                defer { queue.database = newValue }
+                return queue.database
+            }
+            _ = consume old
+        }
     }
 
     var isOwned: Bool { lock.isOwned }

@@ -87,6 +87,26 @@ struct LRUTableFloodingTests {
         #expect((0..<700).allSatisfy { cache[CollidingKey(number: $0)] == ($0 % 2 == 0 ? nil : $0) })
     }
 
+    @Test func `a look-up ends though every chunk was passed by an entry`() {
+        let seed = HashSeed(first: 1, second: 2)
+        var table = LRUTable<Int, Int>(seed: seed)
+        // The smallest table has three chunks of twelve lanes.
+        let homes = (0..<3).map { home in
+            Array((0...).lazy.filter { ((seed.hash($0) >> 32) * 3) >> 32 == home }.prefix(13))
+        }
+        var kept: [Int] = []
+        for (home, count) in zip(homes, [13, 12, 12]) {
+            let keys = Array(home.prefix(count))
+            for key in keys { _ = table.insert(key, key, hash: seed.hash(key), limit: .max) }
+            // The last one was put into the next chunk, and only it stays.
+            for key in keys.dropLast() { _ = table.remove(table.locate(key, hash: seed.hash(key))) }
+            kept.append(keys[count - 1])
+        }
+        table.checkInvariants()
+        #expect(kept.allSatisfy { table.locate($0, hash: seed.hash($0)) != 0 })
+        #expect(homes.allSatisfy { table.locate($0[0], hash: seed.hash($0[0])) == 0 })
+    }
+
     @Test func `keys that want the last chunks go on in the first`() {
         let seed = HashSeed(first: 3, second: 4)
         let keys = (0..<200_000).filter { seed.hash($0) >> 56 == 0xFF }
