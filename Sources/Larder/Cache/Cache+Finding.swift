@@ -184,23 +184,26 @@ extension Cache {
 }
 
 extension CacheRows {
+    /// Runs a call of the store, and gives its failure the names of the cache and the key.
+    func throwing<R>(
+        _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
+    ) throws(CacheError) -> R {
+        do throws(StoreError) {
+            return try body()
+        } catch {
+            throw CacheError(error, action, cache: declaration.name, key: key)
+        }
+    }
+
     /// Returns the row of a key; nil if there is none.
     @usableFromInline
     func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
-        do throws(StoreError) {
-            return try row(key)
-        } catch {
-            throw CacheError(error, "read the value", cache: declaration.name, key: key)
-        }
+        try throwing("read the value", key) { () throws(StoreError) in try row(key) }
     }
 
     /// Returns the facts of a key's row; nil if there is none.
     @usableFromInline
     func currentFacts(_ key: StoredKey) throws(CacheError) -> RowFacts? {
-        do throws(StoreError) {
-            return try facts(key)
-        } catch {
-            throw CacheError(error, "read the value", cache: declaration.name, key: key)
-        }
+        try throwing("read the value", key) { () throws(StoreError) in try facts(key) }
     }
 }

@@ -179,11 +179,8 @@ extension CacheRows {
     /// Writes entries in one step.
     @usableFromInline
     func put(_ entries: [EntryWrite], _ action: String, _ apply: @escaping Apply) throws(CacheError) {
-        do throws(StoreError) {
+        _ = try throwing(action, entries.count == 1 ? entries[0].key : nil) { () throws(StoreError) in
             try run(.put(entries, if: .always), apply: apply)
-        } catch {
-            throw CacheError(
-                error, action, cache: declaration.name, key: entries.count == 1 ? entries[0].key : nil)
         }
     }
 }

@@ -135,6 +135,6 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     func throwing<R>(
         _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
     ) throws(CacheError) -> R {
-        do throws(StoreError) { return try body() } catch { throw CacheError(error, action, cache: name, key: key) }
+        try rows.throwing(action, key, body)
     }
 }

@@ -22,8 +22,8 @@ extension CopiesState {
 
     /// Returns the moment of an access; nil if the entry was only written.
     @inlinable
-    func moment(of time: UInt32) -> Int64? {
-        time & ~Self.isNew == 0 ? nil : origin.addingSaturated(Int64(time & ~Self.isNew) - 1)
+    static func moment(of time: UInt32, since origin: Int64) -> Int64? {
+        time & ~isNew == 0 ? nil : origin.addingSaturated(Int64(time & ~isNew) - 1)
     }
 
     /// Notes what time it is.
@@ -112,10 +112,9 @@ extension MemoryCacheState {
     ) -> Access? where Value == MemoryCopy<Content>, Key: Codable {
         typealias State = CopiesState<Key, Content>
         let (time, rest) = (table.log.time(of: index), rests[Int(index)])
-        guard time > State.isNew else { return nil }
+        guard time & State.isNew != 0, let moment = State.moment(of: time, since: origin) else { return nil }
         let age = table.value(at: index).slides ? self.age(of: index) : .max
         return Access(
-            id: rest.id, revision: rest.revision, moment: origin.addingSaturated(Int64(time & ~State.isNew) - 1),
-            grain: min(grain, age / 16))
+            id: rest.id, revision: rest.revision, moment: moment, grain: min(grain, age / 16))
     }
 }

@@ -180,7 +180,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
-        return moment(of: memory.table.log.time(of: index))
+        return Self.moment(of: memory.table.log.time(of: index), since: origin)
     }
 
     // MARK: Changes, in the order of commits

@@ -63,7 +63,7 @@ extension MemoryCacheState {
     /// Shrinks the table if much of it is empty: more than half, or more than a sixteenth of the limit on bytes.
     ///
     /// - Complexity: O(n) where it does, after a number of removals that grows with n.
-    // Inlinable, as what it calls: a table is laid out again several times as fast if it is specialized.
+    // Inlinable, as what it calls: all keys are hashed again, which is slow if it is not specialized.
     @inlinable
     mutating func giveBackRoom() {
         let empty = Int(table.nodeCapacity) - 1 - table.count

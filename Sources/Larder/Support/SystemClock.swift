@@ -37,7 +37,7 @@ package enum SystemClock {
         #endif
     }
 
-    /// Returns the seconds since 1970, rounded down, at a fifth of the cost of ``coarseNow()``.
+    /// Returns the seconds since 1970, rounded down, which costs less than ``coarseNow()``.
     ///
     /// It may lag as that one does.
     @usableFromInline

@@ -15,8 +15,6 @@ package struct Access: Sendable {
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry was replaced, which is a use and keeps the id.
     var isReplacement = false
-    /// A Boolean value that indicates whether the writer notes it, in the order of commits.
-    var isWrite = false
     /// A Boolean value that indicates whether memory has seen a write since.
     @usableFromInline package var isBeforeWrite = false
     fileprivate var isStamped = false
@@ -114,7 +112,9 @@ extension Uses.State {
                 (access.moment, access.place) = (max(access.moment, old.moment), max(access.place, old.place))
                 access.grain = min(access.grain, old.grain)
                 access.isReplacement = access.isReplacement || old.isReplacement
-            } else if !access.isWrite && (old.moment > access.moment || (old.moment == access.moment && old.isWrite)) {
+            } else if !access.isReplacement
+                && (old.moment > access.moment || (old.moment == access.moment && old.isReplacement))
+            {
                 // The row that was written again is the later one.
                 return false
             }

@@ -36,7 +36,7 @@ extension WriterState {
             let latest = isExact ? .max : access.moment.addingSaturated(-max(0, access.grain))
             try connection.run(
                 .stampUse, access.id, access.revision, access.place, access.moment, latest,
-                isExact || access.isReplacement ? 1 : 0)
+                isExact || (access.isReplacement && hasLimits) ? 1 : 0)
         }
         guard connection.totalChanges != changes, let place = accesses.map(\.place).max() else { return }
         try connection.run(.raisePlace, place)

@@ -222,7 +222,7 @@ extension WriterState {
     /// Without limits only a trim asks for it, so upkeep does not stamp it.
     private func noteUse(_ id: Int64, _ revision: Int64, at moment: Int64) {
         var access = Access(id: id, revision: revision, moment: moment, grain: .max)
-        (access.isReplacement, access.isWrite) = (hasLimits, true)
+        access.isReplacement = true
         writtenUses.append(access)
     }
 
