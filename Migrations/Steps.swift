@@ -17,8 +17,9 @@ package struct MigrationStep: Sendable {
 
     /// Every step, in order.
     ///
-    /// A released step is never changed; a new one is added at the end.
+    /// A step that has landed is never changed; a new one is added at the end.
     package static let all: [MigrationStep] = [
-        MigrationStep(1, "0001_initial.sql", PackageResources._001_initial_sql)
+        MigrationStep(1, "0001_initial.sql", PackageResources._001_initial_sql),
+        MigrationStep(2, "0002_opener.sql", PackageResources._002_opener_sql),
     ]
 }

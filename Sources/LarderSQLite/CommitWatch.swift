@@ -47,6 +47,9 @@ package final class CommitWatch: Sendable {
         if counter == nil { UnsafeMutableRawPointer(bitPattern: address)?.deallocate() }
     }
 
+    /// A watch that never knows an epoch.
+    package static let unsure = CommitWatch(nil, isBlind: true)
+
     /// An epoch in which nothing is known.
     @inlinable package static var noEpoch: UInt32 { 0 }
 

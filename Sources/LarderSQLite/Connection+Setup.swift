@@ -56,7 +56,9 @@ extension Connection {
 
     /// Returns the number of the schema's last step.
     package mutating func userVersion() throws(SQLiteError) -> Int32 {
-        Int32(truncatingIfNeeded: try pragma("user_version"))
+        try with(.userVersion) { row throws(SQLiteError) in
+            try row.step() ? Int32(truncatingIfNeeded: row.int64(0)) : 0
+        }
     }
 
     /// Returns the id of the application to which the file belongs.
@@ -112,4 +114,8 @@ extension Connection {
         noteFailure(error)
         throw error
     }
+}
+
+extension SQL {
+    fileprivate static let userVersion = SQL("PRAGMA user_version")
 }

@@ -105,6 +105,10 @@ extension SQLiteError {
     /// The library's own error: there is no space for the pages that are about to be committed.
     package static let noRoom = SQLiteError(code: .full, message: "the main file cannot grow")
 
+    /// The library's own error: a later release has migrated the open file.
+    package static let newerSchema = SQLiteError(
+        code: Code(rawValue: -2), message: "the schema is newer than the library")
+
     /// The library's own error: the connections were closed.
     package static let closed = SQLiteError(code: Code(rawValue: -1), message: "the connections are closed")
 

@@ -20,7 +20,7 @@ package struct Statement: ~Copyable {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: true
         case SQLITE_DONE: false
-        case let code: throw failure(code)
+        case let code: throw stepFailure(code)
         }
     }
 
@@ -43,6 +43,16 @@ package struct Statement: ~Copyable {
 
     func failure(_ code: Int32) -> SQLiteError {
         SQLiteError(of: database, code, sql: sqlite3_sql(handle).map { String(cString: $0) })
+    }
+
+    /// The failure of a step.
+    ///
+    /// No row that was written is larger than SQLite allows, so one that is read or deleted is damaged.
+    private func stepFailure(_ code: Int32) -> SQLiteError {
+        let error = failure(code)
+        let writes = sqlite3_stmt_readonly(handle) == 0 && error.sql?.hasPrefix("DELETE") != true
+        guard .tooBig ~= error.code, !writes else { return error }
+        return SQLiteError(code: .corrupt, message: "a row is larger than SQLite allows", sql: error.sql)
     }
 
     func check(_ code: Int32) throws(SQLiteError) {

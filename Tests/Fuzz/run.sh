@@ -12,11 +12,18 @@ memory)
     # Not the memory tier, which needs the store, and no snapshots.
     mapfile -t sources < <(find "$root/Sources/Larder/Memory" -name '*.swift' |
         grep -vE 'Copies|MemoryCopy|Leftovers|MemoryTier|Snapshot|Restoring')
-    support=(AgeRule CacheError CacheError+Code CurrentThread EvictionTask ExpiryTimer Int64+Saturating MaxAge SweepClock
+    support=(AgeRule CacheError CacheError+Code EvictionTask ExpiryTimer Int64+Saturating MaxAge SweepClock
         SystemClock Timekeeper TimerThread)
     sources+=("${support[@]/#/$root/Sources/Larder/Support/}")
     sources=("${sources[@]/%.swift/}")
-    sources=("${sources[@]/%/.swift}" "$root/Tests/Fuzz/MemoryFuzz.swift")
+    sources=("${sources[@]/%/.swift}" "$root/Sources/LarderStore/Support/CurrentThread.swift" "$root/Tests/Fuzz/MemoryFuzz.swift")
+    # One module has no others to import.
+    mkdir -p "$build/$name-sources"
+    for index in "${!sources[@]}"; do
+        copy=$build/$name-sources/$(basename "${sources[$index]}")
+        sed '/^\(internal\|package\|public\) import LarderStore$/d' "${sources[$index]}" >"$copy"
+        sources[index]=$copy
+    done
     ;;
 *)
     echo "no fuzzer named $name" >&2

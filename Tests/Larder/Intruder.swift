@@ -7,7 +7,7 @@ struct Intruder: ~Copyable {
     private var connection: Connection
 
     init(_ url: URL) throws {
-        connection = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 120_000))
+        connection = try Connection.open(.file(url.real.path), .init(role: .writer, busyMilliseconds: 120_000))
     }
 
     /// Runs SQL as it is: a row that it changes does not fit its checksum any more.

@@ -10,7 +10,7 @@ struct DatabaseFile {
 
     init() throws {
         folder = try TemporaryFolder()
-        let url = folder("test.sqlite")
+        let url = folder.real("test.sqlite")
         path = url.path
         try Data().write(to: url)
         var connection = try open(.writer)
@@ -19,8 +19,8 @@ struct DatabaseFile {
         try connection.execute("CREATE TABLE t (x)")
     }
 
-    var url: URL { folder("test.sqlite") }
-    var logURL: URL { folder("test.sqlite-wal") }
+    var url: URL { folder.real("test.sqlite") }
+    var logURL: URL { folder.real("test.sqlite-wal") }
 
     func open(_ role: Connection.Role, busyMilliseconds: Int32 = 0) throws(SQLiteError) -> Connection {
         try Connection.open(.file(path), .init(role: role, busyMilliseconds: busyMilliseconds))

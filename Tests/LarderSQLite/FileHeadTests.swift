@@ -22,8 +22,8 @@ struct FileHeadTests {
 
     @Test func `a database without tables is known as one`() throws {
         let folder = try DatabaseFile().folder
-        let path = folder("empty.sqlite").path
-        try Data().write(to: folder("empty.sqlite"))
+        let path = folder.real("empty.sqlite").path
+        try Data().write(to: folder.real("empty.sqlite"))
         var connection = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
         _ = try connection.claimEmptyDatabase(applicationID: 0)
         #expect(try FileHead(path: path).hasNoTables)
@@ -33,7 +33,7 @@ struct FileHeadTests {
     @Test(arguments: [0, 1, 15, 16, 99, 100, 108, 5000])
     func `text of any length is no database`(length: Int) throws {
         let folder = try DatabaseFile().folder
-        let url = folder("text.sqlite")
+        let url = folder.real("text.sqlite")
         try Data(repeating: UInt8(ascii: "x"), count: length).write(to: url)
         let head = try FileHead(path: url.path)
         #expect(!head.hasSQLiteHeader)

@@ -43,7 +43,7 @@ struct SettingsTests {
 
     @Test func `a symbolic link is not followed`() throws {
         let file = try DatabaseFile()
-        let link = file.folder("link.sqlite").path
+        let link = file.folder.real("link.sqlite").path
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
         #expect(throws: SQLiteError.self) {
             _ = try Connection.open(.file(link), .init(role: .writer, busyMilliseconds: 0)).isInAutocommit
@@ -52,7 +52,7 @@ struct SettingsTests {
 
     @Test func `a path with signs of a URI is a path`() throws {
         let file = try DatabaseFile()
-        let odd = file.folder("100% ?mode=memory#ü.sqlite").path
+        let odd = file.folder.real("100% ?mode=memory#ü.sqlite").path
         try FileManager.default.copyItem(atPath: file.path, toPath: odd)
         #expect(try FileHead(path: odd).applicationID == 42)
     }

@@ -126,7 +126,8 @@ struct DamagedStore: Sendable {
     func readable(at path: String) -> Set<Entry> {
         var found: Set<Entry> = []
         do {
-            var connection = try Connection.open(.immutableFile(path), .init(role: .reader, busyMilliseconds: 0))
+            var connection = try Connection.open(
+                .immutableFile(URL(fileURLWithPath: path).real.path), .init(role: .reader, busyMilliseconds: 0))
             for (id, entry) in ids {
                 do {
                     let bytes = try connection.with(.payloadOrFile) { row throws(SQLiteError) in

@@ -226,9 +226,11 @@ struct LimitOrderTests {
 
         init(_ interrupt: @escaping @Sendable () -> Void) { self.interrupt = interrupt }
 
+        func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
         func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
+        func overtakeLoads(tagged tag: String) {}
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] {
             if calls.increment() == 1 { interrupt() }
@@ -279,8 +281,10 @@ final class MemoryProbe: CacheMemory {
 
     func note(_ access: Access) { accesses.change { $0.append(access) } }
 
+    func rowsAreRemoved() {}
     func rowsWereRemoved(_ removed: [RemovedRow]) { rows.change { $0 += removed } }
 
+    func overtakeLoads(tagged tag: String) {}
     func storeWasReplaced() {}
     func takeAccesses(at now: Int64) -> [Access] {
         accesses.change { accesses -> [Access] in

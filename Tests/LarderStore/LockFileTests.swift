@@ -8,7 +8,7 @@ import Testing
 struct LockFileTests {
     @Test func `a thread that waits for a lock file that is deleted in the meantime locks the next file`() throws {
         let folder = try TemporaryFolder()
-        let file = LockFile(path: folder("lock").path)
+        let file = LockFile(path: folder.real("lock").path)
         let path = file.path
         let outcome = try file.withLock(until: Deadline(in: 0)) {
             let second = SideThread {

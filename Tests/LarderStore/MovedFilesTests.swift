@@ -6,7 +6,7 @@ import Testing
 
 /// The store has a folder of its own, which can be renamed.
 struct MovedFilesTests {
-    enum Move: CaseIterable { case deletion, mainDeletion, renaming, replacement }
+    enum Move: CaseIterable { case deletion, mainDeletion, renaming, replacement, mainReplacement }
 
     private let folder: TemporaryFolder
     private let clock = StoreClock()
@@ -32,12 +32,13 @@ struct MovedFilesTests {
         case .deletion: for ending in Self.endings { try manager.removeItem(atPath: path + ending) }
         case .mainDeletion: try manager.removeItem(atPath: path)
         case .renaming: try manager.moveItem(at: folder("home"), to: folder(name))
-        case .replacement:
+        case .replacement, .mainReplacement:
             let other = try open("other")
             try other.open(.a).run(.put([EntryWrite(1, "another"), EntryWrite(2, "more")], if: .always))
             try other.close()
             try manager.createDirectory(at: folder(name), withIntermediateDirectories: false)
-            for file in Self.endings.map({ "/store.sqlite" + $0 }) {
+            let endings = move == .replacement ? Self.endings : [""]
+            for file in endings.map({ "/store.sqlite" + $0 }) {
                 try manager.moveItem(at: folder("home" + file), to: folder(name + file))
                 try manager.moveItem(at: folder("other" + file), to: folder("home" + file))
             }
@@ -67,11 +68,13 @@ struct MovedFilesTests {
         try self.move(move)
         expectMoved { try rows.put(3, "three") }
         try rows.put(3, "three")
-        let (other, total): (String?, Int64) = move == .replacement ? ("another", 3) : (nil, 1)
+        let (other, total): (String?, Int64) =
+            [.replacement, .mainReplacement].contains(move) ? ("another", 3) : (nil, 1)
         #expect(try rows.text(3) == "three" && rows.text(1) == other && rows.totals().count == total)
         try limited.run(.put((1...9).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
         #expect(try limited.totals().count == 2 && store.verify().problems == [])
-        var connection = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 10_000))
+        var connection = try Connection.open(
+            .file(URL(fileURLWithPath: path).real.path), .init(role: .writer, busyMilliseconds: 10_000))
         let columns = ["name", "version", "codec", "age_rule", "age", "coalesce(count_limit, '-')", "keeps_expired"]
         let text = columns.joined(separator: " || ' ' || ")
         #expect(

@@ -17,7 +17,7 @@ struct OpeningTests {
         return options
     }
 
-    private var foreignMessage: String { "\"\(place.path)\" is a file of another program. Name another path." }
+    private var foreignMessage: String { "\"\(place.realPath)\" is a file of another program. Name another path." }
 
     /// Expects an opening to be refused, and to leave all files as they are.
     ///
@@ -29,10 +29,10 @@ struct OpeningTests {
         let (location, options) = (path ?? place.path, makeOptions(change))
         // An opening may create its lock file.
         do { try FileSystem.makeFile(location + ".lock") } catch {}
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         let error = #expect(throws: StoreError.self) { try Store.open(location, options) }
         #expect(error?.code == code && error?.message.hasPrefix(message) == true, "\(error?.message ?? "")")
-        let changes = try FolderState(place.folder.url).changes(since: before)
+        let changes = try FolderState(place.folder.realURL).changes(since: before)
         #expect(changes.filter { !$0.hasSuffix("-shm") } == [])
     }
 
@@ -81,7 +81,7 @@ struct OpeningTests {
         case .pipe: #expect(mkfifo(place.path, 0o600) == 0)
         }
         try expectRefusal(
-            .storageUnavailable, "\"\(place.path)\" is a folder, a symbolic link or a device. Name a file.")
+            .storageUnavailable, "\"\(place.realPath)\" is a folder, a symbolic link or a device. Name a file.")
     }
 
     @Test(arguments: ["store.sqlite", "deep/er/store.sqlite"])
@@ -101,7 +101,7 @@ struct OpeningTests {
         try store.close()
         var other = try place.otherConnection()
         if !isLogging { try other.execute("PRAGMA journal_mode = DELETE") }
-        try other.execute("PRAGMA user_version = 2")
+        try other.execute("PRAGMA user_version = 3")
     }
 
     /// Expects the file to be replaced by an empty store, and to be kept beside it.
@@ -115,7 +115,7 @@ struct OpeningTests {
             guard case .replaced(let report) = event else { return nil }
             return report
         }
-        #expect(events.all.count == 1 && reports.map(\.path) == [place.path + ".damaged"])
+        #expect(events.all.count == 1 && reports.map(\.path) == [place.realPath + ".damaged"])
         #expect(reports.map(\.kept) == [0] && reports.map(\.lost) == [0])
         let rows = try store.open(.a)
         #expect(try rows.text(1) == nil && rows.totals() == Totals())
@@ -129,7 +129,7 @@ struct OpeningTests {
     func `a store of a later release is refused and not changed`(isLogging: Bool) throws {
         try makeNewer(isLogging: isLogging)
         try expectRefusal(
-            .newerSchema, "\"\(place.path)\" was written by a later release. Update the program.")
+            .newerSchema, "\"\(place.realPath)\" was written by a later release. Update the program.")
     }
 
     @Test(arguments: [true, false])
@@ -137,8 +137,8 @@ struct OpeningTests {
         try makeNewer(isLogging: isLogging)
         try expectReplacement { $0.replacesNewerSchema = true }
         let options = Connection.Options(role: .writer, busyMilliseconds: 10_000)
-        var old = try Connection.open(.file(place.path + ".damaged"), options)
-        #expect(try old.text("PRAGMA user_version") == "2")
+        var old = try Connection.open(.file(place.realPath + ".damaged"), options)
+        #expect(try old.text("PRAGMA user_version") == "3")
         #expect(try old.texts("SELECT CAST(payload AS TEXT) FROM entry") == ["one"])
     }
 
@@ -184,9 +184,9 @@ struct OpeningTests {
     /// In the program the folder of the store, or its file alone, may not be written.
     @Test(.enabled(if: SmallVolume.isAvailable, "no program may have a disk of its own"), arguments: [false, true])
     func `a disk that may not be written is an error that says so`(isFileAlone: Bool) throws {
-        let (folder, path) = (place.folder("home").path, place.folder("home/store.sqlite").path)
+        let (folder, path) = (place.folder.real("home").path, place.folder.real("home/store.sqlite").path)
         try Store.open(path, makeOptions()).close()
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         let (mount, message) =
             isFileAlone
             ? (
@@ -202,19 +202,64 @@ struct OpeningTests {
             through: ["unshare", "-rm", "sh", "-c", mount + " && exec \"$@\" 2>&1", isFileAlone ? path : folder])
         let (status, lines) = try child.finish()
         #expect(status != 0 && lines.contains(where: { $0.contains(message) }), "\(lines)")
-        let changes = try FolderState(place.folder.url).changes(since: before)
+        let changes = try FolderState(place.folder.realURL).changes(since: before)
         #expect(changes.filter { !$0.hasSuffix("-shm") } == [])
     }
 
     @Test func `file systems of other machines are known as such`() {
-        // NFS, SMB, SMB2, CIFS, AFS, Coda, Ceph; then ext4, XFS, Btrfs, tmpfs, overlay, and an unknown one.
-        for kind: Int64 in [0x6969, 0x517B, 0xFE53_4D42, 0xFF53_4D42, 0x5346_414F, 0x7375_7245, 0x00C3_6400] {
+        // NFS, SMB, SMB2, CIFS, AFS, Coda, Ceph, 9P; then ext4, XFS, Btrfs, tmpfs, overlay, and an unknown one.
+        for kind: Int64 in [
+            0x6969, 0x517B, 0xFE53_4D42, 0xFF53_4D42, 0x5346_414F, 0x7375_7245, 0x00C3_6400, 0x0102_1997,
+        ] {
             #expect(NetworkDisk.has(kind), "\(kind)")
         }
         for kind: Int64 in [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630, 0, -1] {
             #expect(!NetworkDisk.has(kind), "\(kind)")
         }
         #expect(!NetworkDisk.holds(place.folder("missing").path))
+        #expect(throws: StoreError.self) {
+            try Store.open(place.path, makeOptions { $0.isNetworkDisk = { _ in true } })
+        }
+    }
+
+    @Test func `a folder may be reached through links, and each spelling of it is one store`() throws {
+        let (manager, folder) = (FileManager.default, place.folder)
+        try manager.createDirectory(at: folder.real("one"), withIntermediateDirectories: false)
+        try manager.createSymbolicLink(atPath: folder.real("two").path, withDestinationPath: "one")
+        try manager.createSymbolicLink(atPath: folder.real("three").path, withDestinationPath: folder.real("two").path)
+        let options = makeOptions()
+        let spellings = ["one", "two", "three", "two/../one", "one/."].map { folder.real($0).path + "/store.sqlite" }
+        let large = String(repeating: "x", count: 5000)
+        for (key, path) in spellings.enumerated() {
+            let store = try Store.open(path, options)
+            #expect(store.path == folder.real("one/store.sqlite").path)
+            let rows = try store.open(.a, inlineLimit: 100)
+            try rows.put(Int64(key), large)
+            for older in 0...key { #expect(try rows.text(Int64(older)) == large) }
+            if key % 2 == 0 { try store.close() }
+        }
+        for path in spellings {
+            let rows = try Store.open(path, makeOptions { $0.isReadOnly = true }).open(.a)
+            #expect(try rows.allRows().count == spellings.count)
+        }
+        // A link to nothing is no folder.
+        try manager.createSymbolicLink(atPath: folder.real("four").path, withDestinationPath: "nothing")
+        #expect(throws: StoreError.self) { try Store.open(folder.real("four/store.sqlite").path, options) }
+        #expect(!manager.fileExists(atPath: folder.real("nothing").path))
+    }
+
+    @Test func `stores whose names differ in the ending alone share no file`() throws {
+        let large = String(repeating: "x", count: 5000)
+        let clock = StoreClock()
+        var options = makeOptions()
+        // Each file is older than an hour.
+        let now = Int64(Date().timeIntervalSince1970 * 1000) + 7_200_000
+        options.time = StoreTime(now: { now }, wake: clock.time.wake)
+        let stores = try ["x", "x.sqlite"].map { try Store.open(place.folder($0).path, options) }
+        let rows = try stores.map { try $0.open(.a, inlineLimit: 100) }
+        for cache in rows { try cache.put(1, large) }
+        for store in stores { #expect(try store.maintain().orphans == 0) }
+        for cache in rows { #expect(try cache.text(1) == large) }
     }
 
     @Test func `missing folders and all files are created for their owner alone`() throws {
@@ -231,7 +276,7 @@ struct OpeningTests {
 
     @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
     func `each missing folder is on the disk before a folder in it is created`() throws {
-        let (top, deep) = (place.folder.url.path, place.folder("deep").path)
+        let (top, deep) = (place.folder.realURL.path, place.folder.real("deep").path)
         let child = try ChildProcess(
             "larder-test-rows", ["sync", deep + "/er/store.sqlite"],
             through: Strace.wrapper("-y", "-e", "trace=?mkdir,?mkdirat,fsync", log: place.folder("log")))
@@ -251,7 +296,7 @@ struct OpeningTests {
     @Test func `an opening that waits in vain for another one is busy, and the next one works`() throws {
         let lock = LockFile(path: place.path + ".lock")
         let isRefused = try lock.withLock(until: Deadline(in: 60_000)) {
-            try expectRefusal(.busy, "Another process is setting up \"\(place.path)\". Try again.") {
+            try expectRefusal(.busy, "Another process is setting up \"\(place.realPath)\". Try again.") {
                 $0.busyTimeout = 20
             }
             return true
@@ -264,6 +309,8 @@ struct OpeningTests {
         try FileSystem.makeFile(place.path)
         var other = try place.otherConnection()
         try other.execute("BEGIN EXCLUSIVE")
+        // An opening that is not refused for the file itself marks it.
+        try Data("L".utf8).write(to: place.folder("store.sqlite.lock"))
         try expectRefusal(.busy, "Another process or a long transaction holds the store. Try again. (SQLite: ") {
             $0.busyTimeout = 20
         }

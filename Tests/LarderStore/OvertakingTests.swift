@@ -24,7 +24,9 @@ struct OvertakingTests {
             }
         }
 
+        func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
+        func overtakeLoads(tagged tag: String) {}
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func takeActivity() -> [Int64: Int64] { [:] }

@@ -32,9 +32,9 @@ struct ReadOnlyTests {
 
     /// Expects that nothing in the folder changes while `body` runs.
     private func expectUnchanged(_ comment: Comment = "", _ body: () throws -> Void) throws {
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         try body()
-        #expect(try FolderState(place.folder.url).changes(since: before) == [], comment)
+        #expect(try FolderState(place.folder.realURL).changes(since: before) == [], comment)
     }
 
     // MARK: What is read
@@ -210,7 +210,7 @@ struct ReadOnlyTests {
         try fill()
         let store = try openReadOnly()
         let rows = try store.open(.a, inlineLimit: 100)
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         for text in ["x", big("x")] {
             let error = await #expect(throws: StoreError.self) { try await rows.put(1, text) }
             #expect(error?.code == .readOnly)
@@ -219,7 +219,7 @@ struct ReadOnlyTests {
             try await store.transaction { _ = try $0.perform(.clear, on: rows) }
         }
         #expect(error?.code == .readOnly)
-        #expect(try FolderState(place.folder.url).changes(since: before) == [])
+        #expect(try FolderState(place.folder.realURL).changes(since: before) == [])
     }
 
     enum Refused: CaseIterable { case missing, folder, database, text, newer, logAlone }
@@ -228,6 +228,19 @@ struct ReadOnlyTests {
     private func execute(_ sql: String) throws {
         var other = try place.otherConnection()
         try other.execute(sql)
+    }
+
+    @Test func `a file on the disk of another machine is read only if no process writes it`() throws {
+        try fill()
+        let network: (inout Store.Options) -> Void = {
+            $0.isReadOnly = true
+            $0.isNetworkDisk = { _ in true }
+        }
+        #expect(try place.open(StoreClock(), network).open(.a).totals().count > 0)
+        let writer = try place.open()
+        try writer.open(.a).put(100, "x")
+        let error = #expect(throws: StoreError.self) { try place.open(StoreClock(), network) }
+        #expect(error?.message == "\"\(place.realPath)\" is on a network. Use a local disk.")
     }
 
     @Test(arguments: Refused.allCases)
@@ -245,16 +258,16 @@ struct ReadOnlyTests {
         case .newer:
             (code, message) = (.newerSchema, "was written by a later release. Update the program.")
             try fill()
-            try execute("PRAGMA user_version = 2")
+            try execute("PRAGMA user_version = 3")
         case .logAlone:
             (code, message) = (.storageUnavailable, "has a log without an index. Open it once for writing.")
             try fill()
-            try execute("UPDATE store SET opened_at = 1")
+            try execute("UPDATE cache SET opened_at = 1")
             try FileManager.default.removeItem(atPath: place.path + "-shm")
         }
         try expectUnchanged {
             let error = #expect(throws: StoreError.self) { try openReadOnly() }
-            #expect(error?.code == code && error?.message == "\"\(place.path)\" " + message)
+            #expect(error?.code == code && error?.message == "\"\(place.realPath)\" " + message)
         }
         guard refused == .logAlone else { return }
         try place.open().close()

@@ -143,7 +143,7 @@ struct ReadersTests {
         let (begun, end) = (Counter(), Locked(false))
         let holding = (0..<4).map { _ in
             SideThread {
-                try rows.read(isSnapshot: true) { _, _ throws(SQLiteError) in
+                try rows.read(.page) { _, _ throws(SQLiteError) in
                     begun.increment()
                     do { try Waiting.until { end.value } } catch { Issue.record(error) }
                 }
@@ -170,6 +170,62 @@ struct ReadersTests {
         #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "0")
         try readOften(rows)
         #expect(clock.pending == [clock.now + 1000])
+    }
+
+    @Test func `reads of many large values end, though values are replaced all the time`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a, inlineLimit: 100)
+        let meta = {
+            var meta = RowMeta()
+            meta.tags = ["t"]
+            return meta
+        }()
+        @Sendable func entry(_ key: Int64, _ letter: Int) -> EntryWrite {
+            let text = String(repeating: String(UnicodeScalar(UInt8(97 + letter))), count: 50_000)
+            return EntryWrite(key, text, meta: meta)
+        }
+        let keys = Int64(0)..<200
+        try rows.run(.put(keys.map { entry($0, 0) }, if: .always))
+        let isDone = Locked(false)
+        let writer = SideThread {
+            var round = 0
+            while !isDone.value {
+                round += 1
+                try rows.run(.put([entry(.random(in: keys), round % 26)], if: .always))
+            }
+        }
+        let reader = SideThread {
+            let reads: [() throws -> [StoredRow]] = [
+                { try rows.allRows() }, { try rows.rows(keys.map { .integer($0) }) }, { try rows.rows(tagged: "t") },
+            ]
+            for read in reads {
+                let found = try read()
+                #expect(Set(found.map(\.facts.key)).count == 200)
+                for row in found { #expect(row.payload.count == 50_000 && Set(row.payload).count == 1) }
+            }
+        }
+        defer { isDone.change { $0 = true } }
+        try reader.value()
+        isDone.change { $0 = true }
+        try writer.value()
+    }
+
+    @Test func `a read writes nothing, also after another process has lifted the cap of a full disk`() throws {
+        let store = try place.open()
+        let rows = try store.open(.a)
+        try rows.put(1, "one")
+        try FileManager.default.removeItem(at: place.folder("store.sqlite.ballast"))
+        var other = try place.otherConnection()
+        for cap in [1, 0] {
+            try other.execute("UPDATE store SET is_capped = \(cap)")
+            let counter = CommitCounter(of: other)
+            let before = counter?.stamp()
+            for _ in 0..<20 { #expect(try rows.text(1) == "one") }
+            #expect(counter?.stamp() == before && before != nil)
+        }
+        #expect(try !place.folder.names.contains("store.sqlite.ballast"))
+        try rows.put(2, "two")
+        #expect(try rows.text(2) == "two")
     }
 
     // MARK: The log

@@ -60,7 +60,7 @@ struct SalvageTests {
         #expect(found.missing == missing && found.wrong.isEmpty)
         let report = try #require(events.salvages.first)
         #expect(report.kept == DamagedStore.entries.count - lost.count && report.lost == lost.count)
-        #expect(try report.path == place.path + ".damaged" && bytes(place, ".damaged") == damaged)
+        #expect(try report.path == place.realPath + ".damaged" && bytes(place, ".damaged") == damaged)
         #expect(try store.verify().problems == [])
         try store.close()
         found = try DamagedStore.check(DamagedStore.open(open(place)))

@@ -7,8 +7,10 @@ import LarderTestSupport
 struct StorePlace {
     let folder: TemporaryFolder
     var path: String { folder("store.sqlite").path }
+    /// The path without links, as messages name it and SQLite opens it.
+    var realPath: String { folder.real("store.sqlite").path }
 
-    init() throws { folder = try TemporaryFolder() }
+    init(_ suite: String = #fileID) throws { folder = try TemporaryFolder(suite) }
 
     func open(
         busyTimeout: Int64 = 60_000, _ clock: StoreClock = StoreClock(),
@@ -23,7 +25,7 @@ struct StorePlace {
 
     /// A connection of the kind that another process has.
     func otherConnection() throws -> Connection {
-        try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 10_000))
+        try Connection.open(.file(realPath), .init(role: .writer, busyMilliseconds: 10_000))
     }
 }
 

@@ -9,7 +9,9 @@ struct TagTests {
     /// The memory in front of a cache, which keeps what it learns.
     private final class ToldMemory: CacheMemory {
         let removed = Told<RemovedRow>()
+        func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
+        func overtakeLoads(tagged tag: String) {}
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func overtakeLoads(of keys: [StoredKey]?) {}

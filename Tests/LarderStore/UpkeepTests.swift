@@ -17,8 +17,10 @@ struct UpkeepTests {
             (self.onRemoval, self.onTaking) = (onRemoval, onTaking)
         }
 
+        func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
 
+        func overtakeLoads(tagged tag: String) {}
         func storeWasReplaced() {}
         func takeAccesses(at now: Int64) -> [Access] {
             onTaking()
@@ -95,7 +97,7 @@ struct UpkeepTests {
         for rows in [limited, cleared] { try rows.run(.put((0..<1200).map { EntryWrite($0, "x") }, if: .always)) }
         try cleared.run(.clear)
         var other = try place.otherConnection()
-        try other.execute("UPDATE cache SET count_limit = 100 WHERE name = 'limited'")
+        try other.execute("UPDATE cache SET count_limit = 100, checksum = 0 WHERE name = 'limited'")
         let (written, isDone, count) = (try store.open(.named("written")), Locked(false), Counter())
         defer { isDone.change { $0 = true } }
         let threads = (0..<4).map { _ in
@@ -110,6 +112,60 @@ struct UpkeepTests {
         #expect(try written.totals().count == Int64(count.value))
     }
 
+    @Test func `counters are kept for ninety days, and go with their cache`() throws {
+        let store = try place.open(clock)
+        let (rows, other) = (try store.open(.a), try store.open(.named("other")))
+        let gaining = [FakeMemory(), FakeMemory()]
+        for (cache, memory) in zip([rows, other], gaining) { cache.attach(memory) }
+        func maintain() throws {
+            for memory in gaining { memory.gains.change { $0 = [1: 1] } }
+            try store.maintain()
+        }
+        try maintain()
+        let days = { try self.numbers("DISTINCT day FROM activity ORDER BY day") }
+        let first = clock.now / 86_400_000
+        #expect(try days() == [Int(first)])
+        clock.advance(60 * 86_400_000)
+        try maintain()
+        #expect(try days() == [Int(first), Int(first) + 60])
+        clock.advance(31 * 86_400_000)
+        try maintain()
+        #expect(try days() == [Int(first) + 60, Int(first) + 91])
+        _ = try store.removeCache(named: "other")
+        try maintain()
+        #expect(try numbers("count(*) FROM activity WHERE cache = 'other'") == [0])
+        #expect(try numbers("count(*) FROM activity WHERE cache = 'a'") == [2])
+    }
+
+    @Test func `files that no row names are swept once a day while large values are written`() throws {
+        let store = try place.open(clock)
+        let rows = try store.open(.a, inlineLimit: 10)
+        clock.advance(10_000)
+        try rows.put(1, "a value in a file")
+        #expect(clock.pending.contains { $0 <= clock.now + 86_400_000 })
+        let orphan = place.folder("store.files/left")
+        try Data("x".utf8).write(to: orphan)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: orphan.path)
+        clock.advance(86_400_000)
+        clock.advance(86_400_000)
+        #expect(!FileManager.default.fileExists(atPath: orphan.path))
+        #expect(try rows.text(1) == "a value in a file")
+    }
+
+    @Test func `an eviction writes no access of another entry`() throws {
+        let store = try place.open(clock)
+        let (limited, read) = (try store.open(.named("limited")), try store.open(.named("read")))
+        try read.run(.put((0..<100).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
+        try limited.setLimits(Limits(count: 10))
+        try limited.run(.put((0..<10).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
+        for key in 0..<100 {
+            read.noteAccess(to: try #require(try read.facts(.integer(Int64(key)))), at: clock.now + 5)
+        }
+        for key in 10..<40 { try limited.run(.put([EntryWrite(Int64(key), "x", at: clock.now)], if: .always)) }
+        #expect(try limited.totals().count == 10 && numbers("count(*) FROM used") == [0])
+    }
+
     @Test func `a limit of the store removes no more than it has to, though others write between its slices`() throws {
         let store = try place.open(clock)
         let rows = try store.open(.a)
@@ -117,7 +173,7 @@ struct UpkeepTests {
         let memory = FakeMemory(onRemoval: {
             do {
                 var other = try place.otherConnection()
-                try other.execute("UPDATE store SET opened_at = opened_at + 1")
+                try other.execute("UPDATE cache SET opened_at = opened_at + 1")
             } catch { Issue.record(error) }
         })
         rows.attach(memory)

@@ -20,7 +20,7 @@ struct VerificationTests {
 
     private func changes(_ place: StorePlace, since before: FolderState) throws -> [String] {
         // Locks alone change the index of a log.
-        try FolderState(place.folder.url).changes(since: before).filter { !$0.hasSuffix("-shm") }
+        try FolderState(place.folder.realURL).changes(since: before).filter { !$0.hasSuffix("-shm") }
     }
 
     private func execute(_ sql: String, _ place: StorePlace) throws {
@@ -54,7 +54,7 @@ struct VerificationTests {
     @Test func `a verification and a repair of a sound store change no file`() throws {
         let place = try sample.write()
         let store = try open(place)
-        let (caches, before) = (try DamagedStore.open(store), try FolderState(place.folder.url))
+        let (caches, before) = (try DamagedStore.open(store), try FolderState(place.folder.realURL))
         for isRepairing in [false, true] { #expect(try store.verify(repairing: isRepairing).problems == []) }
         #expect(try changes(place, since: before) == [] && events.all.isEmpty)
         let found = try DamagedStore.check(caches)
@@ -143,7 +143,7 @@ struct VerificationTests {
         let store = try open(place)
         let (caches, memory) = (try DamagedStore.open(store), MemoryProbe())
         caches[0].attach(memory)
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         let reports = try (0..<2).map { _ in try store.verify() }
         #expect(try changes(place, since: before) == [] && events.all.isEmpty)
         let repair = try store.verify(repairing: true)
@@ -215,13 +215,13 @@ struct VerificationTests {
     @Test(arguments: [false, true])
     func `a store that is opened read-only is verified, and refuses a repair`(isDamaged: Bool) throws {
         let place = try isDamaged ? make(.leaf).place : sample.write()
-        let before = try FolderState(place.folder.url)
+        let before = try FolderState(place.folder.realURL)
         let store = try place.open { $0.isReadOnly = true }
         #expect(try store.verify().problems.isEmpty == !isDamaged)
         let error = #expect(throws: StoreError.self) { try store.verify(repairing: true) }
         #expect(error?.code == .readOnly)
         try store.close()
-        #expect(try FolderState(place.folder.url).changes(since: before) == [])
+        #expect(try FolderState(place.folder.realURL).changes(since: before) == [])
     }
 
     // MARK: Damaged entries

@@ -6,17 +6,17 @@ package struct StorePlace: Sendable {
     package let folder: TemporaryFolder
     package let time = ManualTime()
 
-    package init() throws {
-        folder = try TemporaryFolder()
-    }
+    package init(_ suite: String = #fileID) throws { folder = try TemporaryFolder(suite) }
 
     /// A place, and a manager of the store that is there.
-    package static func opened() throws -> (StorePlace, CacheManager) {
-        let place = try StorePlace()
+    package static func opened(_ suite: String = #fileID) throws -> (StorePlace, CacheManager) {
+        let place = try StorePlace(suite)
         return (place, try place.manager())
     }
 
     package var url: URL { folder("store.sqlite") }
+    /// The path of the store without links, as messages name it and SQLite opens it.
+    package var realURL: URL { folder.real("store.sqlite") }
 
     /// Opens the store in this time.
     package func manager(

@@ -78,7 +78,7 @@ package struct StoreProbe: Sendable {
     /// A connection of the kind that another process has.
     private func other() throws -> Connection {
         guard let url = manager.url else { throw SQLiteError(code: .misuse, message: "a store in memory has no file") }
-        return try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 120_000))
+        return try Connection.open(.file(url.real.path), .init(role: .reader, busyMilliseconds: 120_000))
     }
 
     /// Returns the first row of a query.

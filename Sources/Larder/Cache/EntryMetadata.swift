@@ -28,7 +28,7 @@ public struct EntryMetadata: Hashable, Sendable {
         writtenAt = SystemClock.date(of: facts.writtenAt)
         accessedAt = SystemClock.date(of: facts.accessedAt)
         // The expiration of an entry with an age of 0 is its write.
-        let end = facts.end == facts.writtenAt - 1 ? facts.writtenAt : facts.end
+        let end = facts.end == facts.writtenAt.addingSaturated(-1) ? facts.writtenAt : facts.end
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
         (isPinned, isFile) = (facts.meta.isPinned, facts.file != nil)
     }

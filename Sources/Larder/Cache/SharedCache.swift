@@ -94,7 +94,10 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
     func wasClosed() { copies.cleared(Leftovers(), isClosed: true) }
 
-    func endStreams() { copies.changes.finish(for: streamOwner) }
+    func streamsToEnd() -> @Sendable () -> Void {
+        let streams = copies.changes.streams(of: streamOwner)
+        return { for stream in streams { stream.finish() } }
+    }
 }
 
 /// An open cache of any types.
@@ -104,6 +107,8 @@ protocol OpenCache: AnyObject, Sendable {
     func wasCleared()
     /// Called after the store was closed.
     func wasClosed()
-    /// Ends the streams of changes once what is pending was taken.
-    func endStreams()
+    /// Returns a closure that ends the streams of changes that there are now, once what is pending was taken.
+    ///
+    /// It takes a leaf lock alone.
+    func streamsToEnd() -> @Sendable () -> Void
 }

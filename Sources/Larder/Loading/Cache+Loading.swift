@@ -69,6 +69,8 @@ extension Cache {
             let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue) }
             var made = LoadedEntries(entries: look.live)
             if !look.missing.isEmpty { try take(try await generate(look), look, ticket.load, &made) }
+            if made.writes.count > 1 { made.leftovers.begin(in: copies) }
+            defer { made.leftovers.end() }
             do {
                 while let next = nextRequest(ticket.load, &made) {
                     made.isStored = try await !run(next, "store what was loaded").rows.isEmpty
@@ -87,6 +89,8 @@ extension Cache {
             let look = try look(for: ticket.keys)
             var made = LoadedEntries(entries: look.live)
             if !look.missing.isEmpty { try take(try generate(look), look, ticket.load, &made) }
+            if made.writes.count > 1 { made.leftovers.begin(in: copies) }
+            defer { made.leftovers.end() }
             do throws(CacheError) {
                 while let next = nextRequest(ticket.load, &made) {
                     made.isStored = try !run(next, "store what was loaded").rows.isEmpty
@@ -214,8 +218,9 @@ extension Cache {
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
         let (keys, values) = (writes.map { $0.entry.key }, writes.map { $0.copy })
+        let tags = writes.map { $0.entry.meta.tags }
         return (
-            .put(writes.map { $0.entry }, if: .check { loads.claim(keys, of: load) }),
+            .put(writes.map { $0.entry }, if: .check { loads.claim(keys, tags: tags, of: load) }),
             { copies.wrote(values, $0, leftovers, by: load) }
         )
     }

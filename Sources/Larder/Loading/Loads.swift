@@ -32,6 +32,8 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         var wakers: [Int: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
         var result: Result?
+        /// The tags that were removed while it runs, with which it stores nothing.
+        var removedTags: Set<String> = []
     }
 
     private struct State {
@@ -220,11 +222,27 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         }
     }
 
+    /// Notes that the entries with a tag were removed: loads that run store no result with it.
+    func overtake(tagged tag: String) {
+        if count.isZero { return }
+        change { state in
+            for load in state.loads.keys where state.loads[load]?.result == nil {
+                state.loads[load]?.removedTags.insert(tag)
+            }
+        }
+    }
+
     /// Overtakes the other loads of keys if a load stands at all of them, and returns whether it does.
     ///
     /// It is called in the transaction that stores the result: what is stored first stays.
-    func claim(_ keys: [StoredKey], of load: Int) -> Bool {
+    ///
+    /// - Parameter tags: The tags of the results, in the order of the keys.
+    func claim(_ keys: [StoredKey], tags: [[String]] = [], of load: Int) -> Bool {
         change { state in
+            let removed = state.loads[load]?.removedTags ?? []
+            for (key, tags) in zip(keys, tags) where !removed.isDisjoint(with: tags) {
+                state.keep(at: [key]) { $0 != load }
+            }
             guard keys.allSatisfy({ state.standing[$0]?.contains(load) == true }) else { return false }
             state.keep(at: keys) { $0 == load }
             return true

@@ -86,12 +86,15 @@ extension CacheManager {
         on rows: CacheRows, _ opening: CacheOpening, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions,
         _ codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
-        supersede(rows.declaration.name, by: rows.declaration.identity)
         let now = rows.store.time.now()
         let (shared, isNew) = try shared(opening.declaration.identity) {
             SharedCache<Key, Value>(rows, options, maxAge, self, at: now)
         }
-        if !isNew { shared.declare(options, maxAge, accessGrain: opening.accessGrain) }
+        supersede(rows.declaration.name, by: rows.declaration.identity, rows.openingCount)
+        if !isNew {
+            if rows.isNew { shared.wasCleared() }
+            shared.declare(options, maxAge, accessGrain: opening.accessGrain)
+        }
         return Cache(shared, rows, version, codec, options, self)
     }
 
@@ -114,8 +117,10 @@ extension CacheManager {
     /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
     /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func removeCache(named name: String) throws(CacheError) {
-        try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in try store.removeCache(named: name) }
-        supersede(name, by: nil)
+        let openingCount = try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in
+            try store.removeCache(named: name)
+        }
+        supersede(name, by: nil, openingCount)
     }
 
     /// Removes all entries of all caches in one step.

@@ -213,6 +213,7 @@ extension CacheManager {
             options.replacesNewerSchema = newerSchema == .recreate
             options.runsUpkeep = maintenanceInterval != nil
             options.upkeepInterval = maintenanceInterval.map { SystemClock.saturated($0 / .milliseconds(1)) }
+            options.opener = (ProcessInfo.processInfo.processName, CacheManager.libraryVersion)
             options.report = report
             return options
         }

@@ -101,7 +101,7 @@ public final class CacheManager: Sendable {
     public func close() throws(CacheError) {
         try throwing("be closed") { () throws(StoreError) in try store.close() }
         for cache in allOpenCaches {
-            cache.endStreams()
+            cache.streamsToEnd()()
             cache.wasClosed()
         }
         reporter.hub.finish()
@@ -139,7 +139,7 @@ public final class CacheManager: Sendable {
             if let open = caches[cache]?.cache { return (open, false, [:]) }
             let (made, others) = (make(), caches.compactMapValues(\.cache))
             caches = caches.filter { others[$0.key] != nil }
-            caches[cache] = WeakCache(cache: made)
+            caches[cache] = WeakCache(cache: made, openingCount: 0)
             return (made, true, others)
         }
         _ = consume others
@@ -158,18 +158,24 @@ public final class CacheManager: Sendable {
 
     var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
 
-    /// Ends what shows a cache under other declarations than one, or under any.
-    func supersede(_ name: String, by cache: CacheIdentity?) {
-        let others = openCaches.withLock { caches in
-            caches.filter { $0.key.name == LarderStore.ExactName(name) && $0.key != cache }.compactMap(\.value.cache)
+    /// Ends what shows a cache under other declarations than one, or under any, but for later openings.
+    ///
+    /// - Parameter openingCount: The place of the opening or removal in the order of commits. Calls come in any order.
+    func supersede(_ name: String, by cache: CacheIdentity?, _ openingCount: Int) {
+        let (others, ends) = openCaches.withLock { caches -> ([any OpenCache], [@Sendable () -> Void]) in
+            if let cache, let old = caches[cache]?.openingCount { caches[cache]?.openingCount = max(old, openingCount) }
+            let others = caches.filter {
+                $0.key.name == LarderStore.ExactName(name) && $0.key != cache && $0.value.openingCount < openingCount
+            }.compactMap(\.value.cache)
+            return (others, others.map { $0.streamsToEnd() })
         }
-        for other in others {
-            other.wasCleared()
-            other.endStreams()
-        }
+        for other in others { other.wasCleared() }
+        for end in ends { end() }
     }
 }
 
 private struct WeakCache: Sendable {
     weak var cache: (any OpenCache)?
+    /// The place of the latest opening in the order of commits.
+    var openingCount: Int
 }

@@ -23,6 +23,12 @@ extension Reporter {
         case .upkeepFailed(let error):
             let text = "Upkeep of the store failed, and is tried again. \(error.message)"
             report(CacheEvent(.writeFailed, message: text), .error, error: CacheError(error, "be maintained"))
+        case .logNotCopied(let error):
+            let text =
+                "The log of the store cannot be copied into the database, and grows until it can. \(error.message)"
+            report(CacheEvent(.writeFailed, message: text), .error, error: CacheError(error, "copy the log"))
+        case .logCopied:
+            note(LogMessage(.info, "The log of the store can be copied into the database again."))
         case .damagedEntry(let cache, let key):
             let text = "The entry of key \"\(key.name)\" in the cache \"\(cache)\" is damaged, and is deleted."
             report(CacheEvent(.corruptEntry, cacheName: cache, key: key.name, message: text), .warning)

@@ -30,6 +30,6 @@ extension CopiesState {
     private func copy(at index: UInt32) -> SeenCopy {
         let copy = memory.table.value(at: index)
         return SeenCopy(
-            value: copy.value, end: copy.end, epoch: copy.epoch, revision: memory.rests[Int(index)].revision)
+            value: copy.value, end: copy.end, epoch: known(copy.epoch), revision: memory.rests[Int(index)].revision)
     }
 }

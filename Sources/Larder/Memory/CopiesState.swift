@@ -19,6 +19,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @usableFromInline var stamps = [UInt32](repeating: 0, count: 256)
     /// The number of requests of several keys that are on their way: nothing is offered in the meantime.
     @usableFromInline var openChanges = 0
+    /// The number of commits that have removed rows whose keys are not decoded yet: no copy is known to be good.
+    @usableFromInline private(set) var openRemovals = 0
     @usableFromInline var counts = CacheCounts()
     /// The counters when the statistics were reset, and when the store took them over.
     var (resetCounts, takenCounts) = (CacheCounts(), CacheCounts())
@@ -85,8 +87,9 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Looks a key up at a moment, in an epoch of the watch.
     @inlinable
     mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> Look {
-        // It is another one after the file was opened again.
-        if self.watch !== watch { self.watch = watch }
+        // It is another one after the file was opened again, or after a removal.
+        if self.watch !== watch && openRemovals == 0 { self.watch = watch }
+        let epoch = known(epoch)
         setNow(now)
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return .absent }
@@ -118,7 +121,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         _ keys: [(key: Key, hash: UInt64)], now: Int64, _ watch: CommitWatch, _ epoch: UInt32
     ) -> [Value]? {
         // A change of several keys may have come in half.
-        if openChanges > 0 || epoch == CommitWatch.noEpoch { return nil }
+        if openChanges > 0 || known(epoch) == CommitWatch.noEpoch { return nil }
         for (key, hash) in keys {
             let index = memory.table.locate(key, hash: hash)
             if index == 0 { return nil }
@@ -133,7 +136,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Returns the ticket of a look-up that is done now, for a later offer.
     @inlinable
     func ticket(_ hash: UInt64, _ epoch: UInt32) -> OfferTicket {
-        OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch)
+        OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: known(epoch))
     }
 
     /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
@@ -175,6 +178,20 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         keep(copy, row, ticket.epoch, time(at: lastMoment), &displaced)
         return true
     }
+
+    // MARK: Removals by the store
+
+    /// Returns an epoch, or none while the store removes rows.
+    @inlinable
+    func known(_ epoch: UInt32) -> UInt32 { openRemovals == 0 ? epoch : CommitWatch.noEpoch }
+
+    /// Serves no copy without a comparison with its row until ``endRemoval()``.
+    mutating func beginRemoval() {
+        openRemovals += 1
+        watch = .unsure
+    }
+
+    mutating func endRemoval() { openRemovals -= 1 }
 
     /// Returns the moment of the last access to a key that memory knows of.
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {

@@ -145,7 +145,10 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     // MARK: The store's calls
 
+    package func rowsAreRemoved() { state.withLock { $0.beginRemoval() } }
+
     package func rowsWereRemoved(_ rows: [RemovedRow]) {
+        defer { state.withLock { $0.endRemoval() } }
         var copies: [(key: Key, hash: UInt64, revision: Int64)] = []
         do throws(CacheError) {
             for row in rows {
@@ -174,6 +177,8 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     package func overtakeLoads(of keys: [StoredKey]?) { loads.overtake(keys) }
 
+    package func overtakeLoads(tagged tag: String) { loads.overtake(tagged: tag) }
+
     package func takeActivity() -> [Int64: Int64] {
         state.withLock { state in
             defer { state.takenCounts = state.counts }
@@ -200,10 +205,12 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     func trim(isEviction: Bool = false, while isTooMuch: @Sendable (borrowing State.Memory) -> Bool) {
         var isDone = false
         while !isDone {
-            var discards: [State.Node] = []
+            var (discards, evicted): ([State.Node], [Access]) = ([], [])
             isDone = state.withLock { state in
-                state.trim(atMost: 1024, isEviction: isEviction, &discards, while: isTooMuch)
+                defer { evicted = state.takeEvictedAccesses() }
+                return state.trim(atMost: 1024, isEviction: isEviction, &discards, while: isTooMuch)
             }
+            if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
         }
     }
 }

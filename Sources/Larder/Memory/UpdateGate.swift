@@ -1,3 +1,4 @@
+internal import LarderStore
 internal import Synchronization
 
 /// A key that an `update` works on, with the updates that wait for it.

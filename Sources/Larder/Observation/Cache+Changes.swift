@@ -23,7 +23,7 @@ extension Cache {
                 return nil
             }
         }
-        if !isCurrent { hub.finish(for: shared.streamOwner) }
+        if !isCurrent { shared.streamsToEnd()() }
         return stream
     }
 

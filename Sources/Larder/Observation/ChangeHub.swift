@@ -73,7 +73,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     /// Returns a stream of the changes from now on, at most one batch in an interval.
     ///
     /// An interval of zero or less sends changes as soon as they are requested. `read` returns the values when a
-    /// batch is taken; it runs under no lock and must not block. `owner` is for ``finish(for:)``.
+    /// batch is taken; it runs under no lock and must not block. `owner` is for ``streams(of:)``.
     package func changes(
         every interval: Duration, timekeeper: Timekeeper, owner: ObjectIdentifier? = nil,
         read: @escaping ChangeStream<Key, Value>.Read
@@ -100,12 +100,11 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
     }
 
-    /// Ends the streams of an owner once their pending changes were taken.
-    package func finish(for owner: ObjectIdentifier) {
-        let streams = state.withLock { state in
+    /// Returns the streams of an owner.
+    func streams(of owner: ObjectIdentifier) -> [ChangeStream<Key, Value>] {
+        state.withLock { state in
             state.owners.filter { $0.value == owner }.compactMap { state.streams[$0.key] }
         }
-        for stream in streams { stream.finish() }
     }
 
     private func subscribe(_ stream: ChangeStream<Key, Value>, _ owner: ObjectIdentifier?) -> ChangeSubscription<

@@ -1,3 +1,4 @@
+internal import LarderStore
 internal import Synchronization
 
 /// Reports events that no caller asked for, for the caches that a manager opened.

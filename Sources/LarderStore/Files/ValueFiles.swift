@@ -12,6 +12,8 @@ package final class ValueFiles: Sendable {
     private let folder: String
     private let database: OpenedFile
     private let syncs: Bool
+    /// A Boolean value that indicates whether the name of the folder is on the disk, whichever process created it.
+    private let isFolderSynced = Atomic(false)
     /// The files that wait to be overwritten, under their old names.
     ///
     /// After a crash the sweep deletes them.
@@ -27,12 +29,18 @@ package final class ValueFiles: Sendable {
     }
     /// Does the work of tasks, whose threads must not wait for the disk.
     private let queue = DispatchQueue(label: "larder.files")
+    private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
 
     init(_ database: OpenedFile) {
         self.database = database
         syncs = database.file.options.durability == .powerLoss
-        let name = database.path
-        folder = (name.hasSuffix(".sqlite") ? String(name.dropLast(7)) : name) + ".files"
+        folder = Self.folder(of: database.path)
+        queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
+    }
+
+    /// Returns the folder of the value files of a store: `x.files` for `x.sqlite`, and `x.values` for `x`.
+    static func folder(of path: String) -> String {
+        path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
     }
 
     private func path(_ name: String) -> String { folder + "/" + name }
@@ -56,7 +64,14 @@ package final class ValueFiles: Sendable {
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
-        if try !exists() { try FileSystem.makeFolders(folder) }
+        if try !exists() {
+            isFolderSynced.store(false, ordering: .relaxed)
+            try FileSystem.makeFolders(folder)
+        }
+        if syncs && !isFolderSynced.load(ordering: .relaxed) {
+            try FileSystem.sync(FileSystem.folder(of: folder))
+            isFolderSynced.store(true, ordering: .relaxed)
+        }
         try requireRoom(for: Int64(bytes.count))
         if try !recycle(for: bytes, as: name) {
             _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
@@ -101,6 +116,12 @@ package final class ValueFiles: Sendable {
         return try exists() ? isThere : false
     }
 
+    /// Makes a file as young as if it were written now, so that no process sweeps it.
+    func makeYoung(_ name: String) throws(FileError) {
+        guard FileName.isValid(name), try exists() else { return }
+        utimes(path(name), nil)
+    }
+
     /// Makes a file read-only, and returns its path; nil if it is missing.
     ///
     /// By this every process knows that the file has to be deleted and not overwritten: who has it open goes on reading the
@@ -138,7 +159,11 @@ package final class ValueFiles: Sendable {
     }
 
     /// Waits for the files that tasks have displaced.
-    func finish() { queue.sync {} }
+    ///
+    /// Code of the program that runs on the queue may call this: what came before it is done.
+    func finish() {
+        if DispatchQueue.getSpecific(key: Self.queueKey) != ObjectIdentifier(self) { queue.sync {} }
+    }
 
     func discardLater(_ names: [String]) { queue.async { [self] in discard(names) } }
 

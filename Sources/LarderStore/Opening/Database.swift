@@ -4,6 +4,8 @@ internal import LarderSQLite
 struct OpenedFile: Sendable {
     let file: StoreFile
     let identity: FileIdentity
+    /// The identities of its log and of the log's index.
+    let logs: [FileIdentity]
     /// The status of a file that was opened without a log, which must not change; nil for one with a log.
     var state: FileSystem.Status?
 

@@ -54,7 +54,7 @@ struct Salvage {
         var copy = try Connection.open(.file(copyPath), .init(role: .writer, busyMilliseconds: 0))
         try copy.forgoJournal()
         guard try copy.claimEmptyDatabase(applicationID: Schema.applicationID) else { throw SQLiteError.moved }
-        try Schema.create(&copy)
+        try Schema.migrate(&copy)
         return copy
     }
 
@@ -94,7 +94,8 @@ private struct DamagedFile: ~Copyable {
     mutating func commitMark() {
         guard connection?.isInAutocommit == false else { return }
         do {
-            try connection?.run(.markReplaced)
+            let version = try connection?.userVersion() ?? 0
+            try connection?.setUserVersion(version)
             try connection?.finishWriting { _ in }
         } catch {}
     }
@@ -110,16 +111,7 @@ private struct SalvagedRows {
 
     mutating func copy(from source: inout Connection, to copy: inout Connection) throws(SQLiteError) {
         try copy.beginWriting()
-        for sql in SQL.salvagedCaches {
-            try Self.read(sql, from: &source) { (cache) throws(SQLiteError) in
-                guard case .integer(let id) = cache[0], caches[id] == nil else { return }
-                if cache[9] != .integer(0) {
-                    caches[id] = false
-                } else if try Self.insert(cache, .insertCache, &copy) {
-                    caches[id] = true
-                }
-            }
-        }
+        try copyGenerations(from: &source, &copy)
         try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try copyEntry(entry, &copy)
         }
         try readThroughIndex(from: &source, &copy)
@@ -131,6 +123,32 @@ private struct SalvagedRows {
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
         }
         try copy.finishWriting { _ in }
+    }
+
+    /// Keeps the generations that fit their checksums in one of their two copies, or that are the same in both.
+    private mutating func copyGenerations(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError) {
+        var (found, crafted): ([GenerationRow], [GenerationRow]) = ([], [])
+        for copies in [SQL.salvagedGenerations, SQL.firstGenerations] where found.isEmpty && crafted.isEmpty {
+            for sql in copies {
+                try Self.reading { () throws(SQLiteError) in
+                    try source.readGenerations(sql) { if $0.isSound { found.append($0) } else { crafted.append($0) } }
+                }
+            }
+        }
+        // What no damage to one page explains was written so.
+        for (index, row) in crafted.enumerated()
+        where crafted[..<index].contains(where: { $0.generation == row.generation && $0.state == row.state }) {
+            found.append(row)
+        }
+        for row in found where caches[row.generation.id] == nil {
+            if row.state != 0 {
+                caches[row.generation.id] = false
+            } else if try Self.isInserted({ () throws(SQLiteError) in
+                try copy.save(row.generation, state: 0, openedAt: row.openedAt, .insertGeneration)
+            }) {
+                caches[row.generation.id] = true
+            }
+        }
     }
 
     /// Keeps an entry of a live generation if it fits its checksum; a payload in a file is checked when it is read.
@@ -157,26 +175,34 @@ private struct SalvagedRows {
     /// Inserts a row, and returns false if it does not fit the table or is there already.
     @discardableResult
     private static func insert(_ row: [RawValue], _ sql: SQL, _ copy: inout Connection) throws(SQLiteError) -> Bool {
-        do {
+        try isInserted { () throws(SQLiteError) in
             try copy.run(sql) { statement throws(SQLiteError) in
                 for (index, value) in row.enumerated() { try statement.bind(value, at: Int32(index + 1)) }
             }
-            return copy.changes > 0
-        } catch  where .constraint ~= error.code {
-            return false
-        }
+        } && copy.changes > 0
+    }
+
+    /// Runs an insertion, and returns false if the row does not fit the table.
+    private static func isInserted(_ insert: () throws(SQLiteError) -> Void) throws(SQLiteError) -> Bool {
+        do { try insert() } catch { if .constraint ~= error.code { return false } else { throw error } }
+        return true
     }
 
     /// Reads the rows of a statement up to the first that cannot be read.
     private static func read(
         _ sql: SQL, _ id: Int64? = nil, from source: inout Connection, _ body: ([RawValue]) throws(SQLiteError) -> Void
     ) throws(SQLiteError) {
-        do {
+        try reading { () throws(SQLiteError) in
             try source.with(sql) { row throws(SQLiteError) in
                 try row.bind([id])
                 while try row.step() { try body(row.values) }
             }
-        } catch  where error.isCorruption {}
+        }
+    }
+
+    /// Runs a read up to the first row that is damaged.
+    private static func reading(_ read: () throws(SQLiteError) -> Void) throws(SQLiteError) {
+        do { try read() } catch { if !error.isCorruption { throw error } }
     }
 
     /// Reads the rows of a table in the order of their ids, which are above 0, and skips those that cannot be read.

@@ -1,19 +1,29 @@
 internal import LarderMigrations
 internal import LarderSQLite
 
-/// The tables of a store, which the files of `Migrations` create.
+/// The tables of a store, which the files of `Migrations` create, a step each.
 enum Schema {
     /// "LrdS": marks a file as a store of this module.
     static let applicationID: Int32 = 0x4C72_6453
-    static let current: Int32 = 1
+    static let current: Int32 = 2
 
-    /// Creates the tables, unless another process has done so.
-    static func create(_ connection: inout Connection) throws(SQLiteError) {
+    /// Brings the tables to the newest step in one transaction, unless another process has done so.
+    static func migrate(_ connection: inout Connection) throws(SQLiteError) {
         try connection.transaction { (connection) throws(SQLiteError) in
-            guard try connection.userVersion() == 0 else { return }
-            for step in MigrationStep.all { try connection.execute(step.sql) }
-            try connection.run(.insertStore) { _ throws(SQLiteError) in }
+            let version = try connection.userVersion()
+            guard version < current else { return }
+            for step in MigrationStep.all where step.number > version { try connection.execute(step.sql) }
+            if version == 0 { try connection.run(.insertStore) }
+            if version == 1 { try connection.sealGenerations() }
             try connection.setUserVersion(current)
         }
+    }
+
+    /// Throws if the tables are not of this release.
+    ///
+    /// An older number means that the file was replaced by an older one: opening it again migrates it.
+    static func check(_ connection: inout Connection) throws(SQLiteError) {
+        let version = try connection.userVersion()
+        if version != current { throw version > current ? .newerSchema : .moved }
     }
 }

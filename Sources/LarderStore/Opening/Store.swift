@@ -24,6 +24,8 @@ package final class Store: Sendable {
         package var time = StoreTime.system
         /// A Boolean value that indicates whether no byte on the disk changes, and writes throw `.readOnly`.
         package var isReadOnly = false
+        /// Returns whether a folder is on the disk of another machine.
+        package var isNetworkDisk: @Sendable (String) -> Bool = { NetworkDisk.holds($0) }
         package var recovery = Recovery.salvage
         /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
         package var replacesNewerSchema = false
@@ -31,13 +33,15 @@ package final class Store: Sendable {
         package var runsUpkeep = true
         /// The milliseconds after a write at which upkeep runs also if nothing else is due; nil for never.
         package var upkeepInterval: Int64?
+        /// The program and the release of the library that open caches.
+        package var opener = (program: "", library: "")
         /// Called outside all locks of the store, but for that of a running body.
         package var report: @Sendable (StoreEvent) -> Void = { _ in }
 
         package init() {}
     }
 
-    /// The file of the database; nil in memory.
+    /// The file of the database, in a folder without symbolic links; nil in memory.
     package let path: String?
     package let time: StoreTime
     let writer: Writer
@@ -45,6 +49,8 @@ package final class Store: Sendable {
     package let uses: Uses
     let memories: Memories
     package var loadCount: LoadCount { memories.loadCount }
+    /// The number of caches that the process has open.
+    package var openCacheCount: Int { memories.count }
     let upkeep: Upkeep
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
@@ -71,14 +77,15 @@ package final class Store: Sendable {
                 .storageUnavailable,
                 "The SQLite of this system is too old (\(version)). Version 3.37 or later is needed.")
         }
-        return Store(path: path, try StoreFile(path: path, options: options).open(), options)
+        let file = try StoreFile(named: path, options)
+        return Store(path: file.path, try file.open(), options)
     }
 
     /// Opens a store in memory, for this object alone.
     package static func inMemory(_ options: Options = Options()) throws(StoreError) -> Store {
         let opening = try StoreError.translating {
             var connection = try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
-            try Schema.create(&connection)
+            try Schema.migrate(&connection)
             let database = Database(connection, nil)
             return Opening(connection: connection, guardian: nil, database: database)
         }
@@ -109,20 +116,18 @@ package final class Store: Sendable {
         _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
         evictsOnFullDisk: Bool = true, limits: Limits? = nil, keepsExpired: Int64 = 0
     ) throws(StoreError) -> CacheRows {
+        var opening = (count: 0, isNew: false)
+        // A file that is opened again before there is a handle has the cache too.
+        memories.countHandle(of: declaration.identity, 1)
+        defer { memories.countHandle(of: declaration.identity, -1) }
         if !isReadOnly {
-            let opening = opening(declaration, limits, keepsExpired)
-            try writer.retrying { _ throws(StoreError) in _ = try writer.run(.block(opening)) }
+            let block = self.opening(declaration, limits, keepsExpired)
+            opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
         }
-        return rows(declaration, inlineLimit, accessGrain, evictsOnFullDisk)
-    }
-
-    private func rows(
-        _ declaration: CacheDeclaration, _ inlineLimit: Int, _ accessGrain: Int64, _ evictsOnFullDisk: Bool
-    ) -> CacheRows {
         askForUpkeep()
         return CacheRows(
             declaration, inlineLimit: inlineLimit, accessGrain: accessGrain, evictsOnFullDisk: evictsOnFullDisk,
-            store: self)
+            store: self, opening: opening)
     }
 
     /// Asks for upkeep, since an opening leaves or finds something to do.
@@ -134,15 +139,18 @@ package final class Store: Sendable {
 
     private func opening(
         _ declaration: CacheDeclaration, _ limits: Limits?, _ keepsExpired: Int64
-    ) -> @Sendable (WriterState) throws -> Void {
+    ) -> @Sendable (WriterState) throws -> Outcome {
         let now = time.now()
         return { state in
-            state.openedNames.insert(declaration.exactName)
+            var outcome = Outcome()
             state.now = now
+            state.openingCount += 1
+            outcome.opening = (state.openingCount, state.generation(of: declaration) == nil)
             // If the cache is open with the same rule, nothing is written.
             if state.generation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
             try state.set(limits, keepsExpired, of: declaration)
             try state.noteOpening(of: declaration, at: now)
+            return outcome
         }
     }
 
@@ -158,12 +166,20 @@ package final class Store: Sendable {
 
     /// Runs a chore of the store in a transaction that it shares with other requests.
     package func perform(_ chore: @escaping @Sendable (WriterState) throws -> Void) throws(StoreError) {
-        try writer.run(.block(chore))
+        try writer.run(
+            .block { state in
+                try chore(state)
+                return Outcome()
+            })
     }
 
     /// Runs a chore of the store from a task.
     package func perform(_ chore: @escaping @Sendable (WriterState) throws -> Void) async throws {
-        try await writer.run(.block(chore))
+        try await writer.run(
+            .block { state in
+                try chore(state)
+                return Outcome()
+            })
     }
 
     /// The number of requests that wait for the writer.

@@ -8,38 +8,64 @@ struct StoreFile: Sendable {
     let path: String
     let options: Store.Options
 
+    /// - Parameter path: The path of the file. Symbolic links in its folder are resolved now, so that two spellings of one
+    ///   folder are one store. The file itself may not be a link.
+    init(named path: String, _ options: Store.Options) throws(StoreError) {
+        self.options = options
+        self.path = try StoreError.translating {
+            let folder = FileSystem.folder(of: path)
+            if !options.isReadOnly { try FileSystem.makeFolders(folder) }
+            guard let folder = try FileSystem.resolved(folder) else { return path }
+            return (folder == "/" ? "" : folder) + "/" + FileSystem.name(of: path)
+        }
+    }
+
     private var lockFile: LockFile { LockFile(path: path + ".lock") }
 
     /// Opens the file, and creates it and its folder if they are missing.
     ///
-    /// - Parameter damaged: The file that was found damaged, to be salvaged if it is still at the path.
-    func open(salvaging damaged: FileIdentity? = nil) throws(StoreError) -> sending Opening {
+    /// - Parameters:
+    ///   - old: The file that was open, if the path is opened again.
+    ///   - isDamaged: A Boolean value that indicates whether that file is salvaged if it is still at the path.
+    func open(after old: OpenedFile? = nil, isDamaged: Bool = false) throws(StoreError) -> sending Opening {
         let deadline = Deadline(in: options.busyTimeout)
         let opening = try StoreError.translating { () throws -> Opening? in
             if options.isReadOnly {
-                return try lockFile.withLock(until: deadline, creates: false) { try openReadOnly() }
+                return try lockFile.withLock(until: deadline, creates: false) { try openReadOnly(after: old) }
             }
             try FileSystem.makeFolders(FileSystem.folder(of: path))
-            if NetworkDisk.holds(FileSystem.folder(of: path)) { throw refusal("is on a network. Use a local disk.") }
-            return try lockFile.withLock(until: deadline) { try openLocked(damaged, deadline) }
+            try requireLocalDisk()
+            // Another process may have created the folder a moment ago.
+            if options.durability == .powerLoss {
+                try FileSystem.sync(FileSystem.folder(of: FileSystem.folder(of: path)))
+            }
+            return try lockFile.withLock(until: deadline) { try openLocked(after: old, isDamaged, deadline) }
         }
         guard let opening else { throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.") }
         return opening
     }
 
-    private func openLocked(_ damaged: FileIdentity?, _ deadline: Deadline) throws -> Opening {
+    /// Throws on a disk whose machines share no memory.
+    private func requireLocalDisk() throws(StoreError) {
+        if options.isNetworkDisk(FileSystem.folder(of: path)) { throw refusal("is on a network. Use a local disk.") }
+    }
+
+    private func openLocked(after old: OpenedFile?, _ isDamaged: Bool, _ deadline: Deadline) throws -> Opening {
         let salvage = Salvage(file: self, deadline: deadline)
         try salvage.finish()
-        if let damaged, try FileSystem.status(path)?.identity == damaged {
+        if isDamaged, let old, try FileSystem.status(path)?.identity == old.identity {
+            try requireKnownSchema(deadline)
             return try openReplaced(salvage.run(), deadline)
         }
         do {
+            if let old { try setLogsAside(of: old) }
             return try openPrepared(deadline)
         } catch let error as SQLiteError where error.isAboutRoom {
             // The log's index may be missing.
             Ballast(path: path + ".ballast").release()
             return try openPrepared(deadline)
         } catch let error as SQLiteError where error.isCorruption && options.recovery == .salvage {
+            try requireKnownSchema(deadline)
             return try openReplaced(salvage.run(), deadline)
         } catch let error as StoreError where error.code == .newerSchema && options.replacesNewerSchema {
             return try openReplaced(salvage.run(isReadable: false), deadline)
@@ -52,6 +78,25 @@ struct StoreFile: Sendable {
         return opening
     }
 
+    /// Sets the log of a file aside that was open if another file was put in its place without a log of its own.
+    ///
+    /// SQLite would read the log as that of the new file.
+    private func setLogsAside(of old: OpenedFile) throws(FileError) {
+        guard let identity = try FileSystem.status(path)?.identity, identity != old.identity else { return }
+        for log in try logs() where old.logs.contains(log.identity) {
+            _ = try FileSystem.rename(log.path, to: path + ".replaced" + log.path.dropFirst(path.count))
+        }
+    }
+
+    /// Returns the parts of the log that are there.
+    private func logs() throws(FileError) -> [(path: String, identity: FileIdentity)] {
+        var logs: [(path: String, identity: FileIdentity)] = []
+        for part in ["-wal", "-shm"] {
+            if let status = try FileSystem.status(path + part) { logs.append((path + part, status.identity)) }
+        }
+        return logs
+    }
+
     private func openPrepared(_ deadline: Deadline) throws -> Opening {
         let status = try FileSystem.status(path)
         guard status?.isFile != false else { throw refusal("is a folder, a symbolic link or a device. Name a file.") }
@@ -60,7 +105,9 @@ struct StoreFile: Sendable {
             for log in ["-wal", "-shm"] { try FileSystem.delete(path + log) }
             try FileSystem.makeFile(path)
         }
-        try requireOwnership()
+        let isNew = try requireOwnership()
+        // A loss of power can leave a first page by half, so the mark is on the disk before that page is written.
+        do { try lockFile.mark(syncs: isNew) } catch { if isNew { throw error } }
         var connection = try connect(.writer, deadline)
         if connection.isReadOnly() {
             throw refusal("may not be written. Change its permissions, or open it read-only.")
@@ -69,12 +116,11 @@ struct StoreFile: Sendable {
         guard let identity = try FileSystem.status(path)?.identity else { throw SQLiteError.moved }
         // The first read opens the log.
         _ = try connection.liveGenerations()
-        lockFile.mark()
+        let opened = OpenedFile(file: self, identity: identity, logs: try logs().map(\.identity))
         var guardian = try connect(.guardian, deadline)
         _ = try guardian.userVersion()
         return Opening(
-            connection: connection, guardian: guardian,
-            database: Database(connection, OpenedFile(file: self, identity: identity)))
+            connection: connection, guardian: guardian, database: Database(connection, opened))
     }
 
     /// Gives the file what it lacks.
@@ -84,16 +130,41 @@ struct StoreFile: Sendable {
         }
         let version = try connection.userVersion()
         try requireKnown(version)
+        if version < 0 { throw SQLiteError(code: .corrupt, message: "the schema has a negative number") }
         if version == 0 {
             if try connection.hasTables() { throw SQLiteError(code: .corrupt, message: "the schema has no version") }
             try connection.giveForm()
         }
         guard try connection.enableLog() else { throw refusal("is on a disk without shared memory. Use a local disk.") }
-        if version == 0 { try Schema.create(&connection) }
+        guard version < Schema.current else { return }
+        let moved = try version == 1 ? linkFilesOfFirstStep(&connection) : []
+        try Schema.migrate(&connection)
+        for file in moved { try FileSystem.delete(file) }
+        if !moved.isEmpty { FileSystem.deleteEmptyFolder(FileSystem.folder(of: moved[0])) }
+    }
+
+    /// Gives the value files a second name in the present folder, if step 1 had them in another one, and returns the first ones.
+    ///
+    /// A name without the ending ".sqlite" shared a folder with that with it.
+    private func linkFilesOfFirstStep(_ connection: inout Connection) throws -> [String] {
+        let (old, new) = (path + ".files", ValueFiles.folder(of: path))
+        guard old != new, !path.hasSuffix(".sqlite"), try FileSystem.status(old)?.isFolder == true else { return [] }
+        let names = try connection.list(.valueFiles) { $0.text(0) }.filter(FileName.isValid)
+        if !names.isEmpty { try FileSystem.makeFolders(new) }
+        for name in names { try FileSystem.link(old + "/" + name, to: new + "/" + name) }
+        return names.map { old + "/" + $0 }
+    }
+
+    /// Throws if a file that seems to be damaged is of a later release, as far as its schema can be read.
+    private func requireKnownSchema(_ deadline: Deadline) throws {
+        do {
+            var connection = try connect(.reader, deadline)
+            try requireKnown(connection.userVersion())
+        } catch let error as SQLiteError where error.isCorruption {}
     }
 
     /// Throws if the file is of a later release.
-    func requireKnown(_ version: Int32) throws(StoreError) {
+    private func requireKnown(_ version: Int32) throws(StoreError) {
         guard version > Schema.current else { return }
         throw StoreError(.newerSchema, "\"\(path)\" was written by a later release. Update the program.")
     }
@@ -101,11 +172,15 @@ struct StoreFile: Sendable {
     /// Throws if the file is another program's.
     ///
     /// A store whose first page is damaged is known by the mark of its lock file.
-    private func requireOwnership() throws {
+    ///
+    /// - Returns: A Boolean value that indicates whether it has no pages yet.
+    @discardableResult
+    private func requireOwnership() throws -> Bool {
         let head = try FileHead(path: path)
-        if head.size == 0 || head.applicationID == Schema.applicationID { return }
+        if head.size == 0 || head.applicationID == Schema.applicationID { return head.size == 0 }
         if !head.hasSQLiteHeader && lockFile.isMarked { throw SQLiteError(code: .notADatabase, message: "no database") }
         if !head.hasSQLiteHeader || head.isInLogMode || !head.hasNoTables || head.applicationID != 0 { throw foreign }
+        return false
     }
 
     /// Opens a connection that reads the same file as the writer.
@@ -135,19 +210,27 @@ struct StoreFile: Sendable {
     /// Opens a file of which nothing on the disk changes, the log's index included.
     ///
     /// With a log it is read as other processes read it. Without one it is read without locks, until it changes.
-    private func openReadOnly() throws -> Opening {
+    private func openReadOnly(after old: OpenedFile?) throws -> Opening {
         guard let status = try FileSystem.status(path), status.isFile else {
             throw refusal("is no file. A store that is opened read-only has to exist.")
         }
         try requireOwnership()
         let isAlone = try !hasLog()
+        if !isAlone { try requireLocalDisk() }
+        let logs = try logs().map(\.identity)
+        if let old, old.identity != status.identity, !isAlone, logs.contains(where: old.logs.contains) {
+            throw refusal("was replaced, and has the log of the old file. Open it once for writing.")
+        }
         if try !isAlone && FileSystem.status(path + "-shm") == nil {
             throw refusal("has a log without an index. Open it once for writing.")
         }
-        let opened = OpenedFile(file: self, identity: status.identity, state: isAlone ? status : nil)
+        let opened = OpenedFile(
+            file: self, identity: status.identity, logs: logs, state: isAlone ? status : nil)
         var connection = try openReader(of: opened)
         guard try connection.applicationID() == Schema.applicationID else { throw foreign }
-        try requireKnown(connection.userVersion())
+        let version = try connection.userVersion()
+        try requireKnown(version)
+        if version < Schema.current { throw refusal("was written by an earlier release. Open it once for writing.") }
         _ = try connection.liveGenerations()
         return Opening(connection: connection, guardian: nil, database: Database(connection, opened))
     }

@@ -31,7 +31,8 @@ extension WriterState {
     /// If that fails, the next call tries it again. A damaged file that cannot be exchanged is used until the next failure.
     func reopen() throws(StoreError) {
         guard let old = database.file, let loss else { return }
-        let known = undeclared ?? (generations.values.filter { openedNames.contains($0.cache.exactName) }, storeLimits)
+        let open = memories.names
+        let known = undeclared ?? (generations.values.filter { open.contains($0.cache.exactName) }, storeLimits)
         if !connection.isInAutocommit {
             // A transaction keeps its locks until the connection is closed.
             connection = try StoreError.translating {
@@ -41,8 +42,11 @@ extension WriterState {
             self.loss = nil
         }
         // The log may not have been moved yet, and would be deleted.
-        if loss == .moved { copyLog() }
-        let next = try old.file.open(salvaging: loss == .damaged ? old.identity : nil)
+        if loss == .moved {
+            database.readers?.close()
+            copyLog()
+        }
+        let next = try old.file.open(after: old, isDamaged: loss == .damaged)
         (self.loss, undeclared) = (.moved, known)
         // They may belong to the new file now.
         _ = takeDiscardedFiles()

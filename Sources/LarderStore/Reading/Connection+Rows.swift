@@ -72,26 +72,72 @@ extension Connection {
         }
     }
 
+    /// Returns the live generations by name.
+    ///
+    /// Throws if the schema is of another release, and if a row is damaged.
     mutating func liveGenerations() throws(SQLiteError) -> [ExactName: Generation] {
-        try with(.liveGenerations) { row throws(SQLiteError) in
-            var found: [ExactName: Generation] = [:]
+        try Schema.check(&self)
+        var found: [ExactName: Generation] = [:]
+        try readGenerations(.generations) { row throws(SQLiteError) in
+            if !row.isSound {
+                throw SQLiteError(code: .corrupt, message: "the row of a cache does not fit its checksum")
+            }
+            if row.state == 0 { found[row.generation.cache.exactName] = row.generation.withoutNonsense }
+        }
+        return found
+    }
+
+    /// Reads the rows of the table `cache`, or those of its second copy.
+    mutating func readGenerations(
+        _ sql: SQL, _ body: (GenerationRow) throws(SQLiteError) -> Void
+    ) throws(SQLiteError) {
+        try with(sql) { row throws(SQLiteError) in
             while try row.step() {
                 let cache = CacheDeclaration(
                     name: row.text(1), version: row.text(2), codec: row.text(3),
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                found[cache.exactName] = Generation(
+                let generation = Generation(
                     id: row.int64(0), cache: cache, limits: Limits(count: row.number(6), size: row.number(7)),
                     keepsExpired: row.int64(8))
+                try body(
+                    GenerationRow(
+                        generation: generation, state: row.int64(9), checksum: row.int64(10), openedAt: row.int64(11)))
             }
-            return found
         }
+    }
+
+    /// Inserts or updates the row of a generation.
+    mutating func save(_ generation: Generation, state: Int64, openedAt: Int64, _ sql: SQL) throws(SQLiteError) {
+        let (cache, rule) = (generation.cache, generation.rule.stored)
+        try run(sql) { row throws(SQLiteError) in
+            try row.bind(generation.id, at: 1)
+            try row.bind(cache.name, at: 2)
+            try row.bind(cache.version, at: 3)
+            try row.bind(cache.codec, at: 4)
+            try row.bind(rule.kind, at: 5)
+            try row.bind(rule.milliseconds, at: 6)
+            if let limit = generation.limits.count { try row.bind(limit, at: 7) }
+            if let limit = generation.limits.size { try row.bind(limit, at: 8) }
+            try row.bind(generation.keepsExpired, at: 9)
+            try row.bind(state, at: 10)
+            try row.bind(generation.checksum(state: state), at: 11)
+            try row.bind(openedAt, at: 12)
+        }
+    }
+
+    /// Writes the checksums of all generations.
+    mutating func sealGenerations() throws(SQLiteError) {
+        var rows: [GenerationRow] = []
+        try readGenerations(.generations) { rows.append($0) }
+        for row in rows { try run(.sealGeneration, row.generation.id, row.generation.checksum(state: row.state)) }
     }
 
     /// Returns the limits of the store, the last place in the order of use, and whether a full disk has capped the file.
     mutating func storeLimits() throws(SQLiteError) -> (StoreLimits, lastPlace: Int64, isCapped: Bool) {
         try with(.storeLimits) { row throws(SQLiteError) in
             guard try row.step() else { return (StoreLimits(), 0, false) }
-            return (StoreLimits(size: row.number(0), freeSpace: row.number(1)), row.int64(2), row.int64(3) != 0)
+            let limits = StoreLimits(size: row.number(0)?.asLimit, freeSpace: row.number(1)?.asLimit)
+            return (limits, row.int64(2), row.int64(3) != 0)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import LarderSQLite
 internal import Synchronization
 
@@ -10,7 +11,7 @@ final class Readers: Sendable {
     private let file: OpenedFile
     private let watch: CommitWatch
     private let counter: CommitCounter?
-    private let slots = (0..<4).map { _ in OwnedLock(Reader()) }
+    private let slots = (0..<4).map { _ in Slot() }
     private let isReleaseScheduled = Atomic(false)
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
@@ -26,26 +27,29 @@ final class Readers: Sendable {
     ///
     /// - Parameters:
     ///   - handle: The number of the handle that asks.
-    ///   - isSnapshot: A Boolean value that indicates whether all statements of `body` see one moment.
+    ///   - size: The number of rows; statements that read more than one see one moment.
     func read(
-        _ cache: CacheDeclaration, of handle: UInt64, over writer: Writer, isSnapshot: Bool,
+        _ cache: CacheDeclaration, of handle: UInt64, over writer: Writer, _ size: ReadSize,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         try compare()
-        let own = Int((OwnedLock<Reader>.thread &* 0x9E37_79B9_7F4A_7C15) >> 62)
+        let own = Int((UInt64(CurrentThread.identity) &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
-            let result = try slots[(own + offset) % slots.count].tryLock { reader throws(StoreError) in
-                try read(&reader, cache, handle, writer, isSnapshot, body)
+            let slot = slots[(own + offset) % slots.count]
+            let result = try slot.lock.tryLock { reader throws(StoreError) in
+                slot.isLong.store(size == .many, ordering: .relaxed)
+                return try read(&reader, cache, handle, writer, size, body)
             }
             if let result { return result }
         }
-        return try slots[own].withLock { reader throws(StoreError) in
-            try read(&reader, cache, handle, writer, isSnapshot, body)
+        return try slots[own].lock.withLock { reader throws(StoreError) in
+            slots[own].isLong.store(size == .many, ordering: .relaxed)
+            return try read(&reader, cache, handle, writer, size, body)
         }
     }
 
     private func read(
-        _ reader: inout Reader, _ cache: CacheDeclaration, _ handle: UInt64, _ writer: Writer, _ isSnapshot: Bool,
+        _ reader: inout Reader, _ cache: CacheDeclaration, _ handle: UInt64, _ writer: Writer, _ size: ReadSize,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         if reader.isClosed { throw StoreError(SQLiteError.moved) }
@@ -57,7 +61,7 @@ final class Readers: Sendable {
             (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
         if reader.epoch != epoch { try requirePlace() }
-        if reader.reads < Self.lentReads && !isSnapshot {
+        if reader.reads < Self.lentReads && size == .row {
             reader.reads += 1
             if let result = try writer.tryRead({ try $0.read(cache, body) }) ?? nil { return result }
         }
@@ -66,7 +70,7 @@ final class Readers: Sendable {
             // A long log has to be copied by some process, and its readers must not pin it.
             let isLogShort = counter.map { $0.frames < WriterState.checkpointPages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
-            if !reader.isHolding && (isUseful || isSnapshot) {
+            if !reader.isHolding && (isUseful || size != .row) {
                 try reader.connection?.holdSnapshot()
                 reader.isHolding = true
             }
@@ -95,7 +99,17 @@ final class Readers: Sendable {
         throw StoreError(SQLiteError.moved)
     }
 
-    func release() { for slot in slots { slot.wait { $0.release() } } }
+    /// Releases the transactions of all connections but those of long reads, and returns whether these were all.
+    ///
+    /// - Parameter waits: A Boolean value that indicates whether long reads are waited for.
+    @discardableResult
+    func release(waits: Bool = false) -> Bool {
+        var isWhole = true
+        for slot in slots where !slot.release() {
+            if waits { slot.lock.wait { $0.release() } } else { isWhole = false }
+        }
+        return isWhole
+    }
 
     /// Releases the transactions a second after the first of them began.
     private func scheduleRelease() {
@@ -104,18 +118,45 @@ final class Readers: Sendable {
         else { return }
         _ = file.file.options.time.wake(1000) { [weak self] in
             self?.isReleaseScheduled.store(false, ordering: .releasing)
-            self?.release()
+            if self?.release() == false { self?.scheduleRelease() }
         }
     }
 
     func close() {
         for slot in slots {
-            slot.wait { reader in
+            slot.lock.wait { reader in
                 reader.release()
                 reader.connection = nil
                 reader.isClosed = true
             }
         }
+    }
+}
+
+/// The number of rows that a read asks for.
+package enum ReadSize: Sendable {
+    case row
+    /// A page, or as few.
+    case page
+    /// Any number: no writer waits for the read.
+    case many
+}
+
+/// The place of one connection.
+private final class Slot: Sendable {
+    let lock = OwnedLock(Reader())
+    /// A Boolean value that indicates whether the read that has the lock, or had it last, reads many rows.
+    let isLong = Atomic(false)
+
+    /// Releases the transaction, and returns false if a long read uses it.
+    func release() -> Bool {
+        // Another read ends before a thread could be woken.
+        for _ in 0..<100_000 {
+            do { if try lock.tryLock({ $0.release() }) != nil { return true } } catch { return false }
+            if isLong.load(ordering: .relaxed) { return false }
+            sched_yield()
+        }
+        return false
     }
 }
 

@@ -32,7 +32,7 @@ extension CacheRows {
 
     /// Returns the entries that have a tag at one moment, in no particular order, without those that are damaged.
     package func rows(tagged tag: String) throws(StoreError) -> [StoredRow] {
-        try rowsOfOneMoment { connection, cache throws(SQLiteError) in
+        try rowsOfOneMoment(tagged: tag) { connection, cache throws(SQLiteError) in
             var found: [StoredRow] = []
             for id in try connection.list(.taggedRows, text: tag, cache.id, row: { $0.int64(0) }) {
                 if let row = try connection.listedRow(id, in: cache, store.uses) { found.append(row) }
@@ -43,7 +43,7 @@ extension CacheRows {
 
     /// Returns the entries of keys at one moment, in the order of the keys, without those that are missing or damaged.
     package func rows(_ keys: [StoredKey]) throws(StoreError) -> [StoredRow] {
-        try rowsOfOneMoment { connection, cache throws(SQLiteError) in
+        try rowsOfOneMoment(keys.count > Self.pageLimit ? .many : .page) { connection, cache throws(SQLiteError) in
             var found: [StoredRow] = []
             for key in keys {
                 if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
@@ -69,26 +69,37 @@ extension CacheRows {
         }
     }
 
+    /// Returns rows with their payloads, as they were at one moment.
+    ///
+    /// The file of an older row may be overwritten before it is read. Then all rows are read at a later moment, up to three
+    /// times. After that the rows without a file are read alone, each at a moment of its own.
+    ///
+    /// - Parameter tag: The tag that a row must have that is read alone.
     private func rowsOfOneMoment(
+        _ size: ReadSize = .many, tagged tag: String? = nil,
         _ body: (inout Connection, Generation) throws(SQLiteError) -> [StoredRow]
     ) throws(StoreError) -> [StoredRow] {
-        var unreadable: Set<Int64> = []
+        var (unreadable, attempt) = (Set<Int64>(), 0)
         while true {
-            let found = try reading([], isSnapshot: true, body)
+            attempt += 1
+            let found = try reading([], size, body)
             var (rows, isCurrent) = ([StoredRow](), true)
             for row in found {
                 if let row = try complete(row) {
                     rows.append(row)
-                } else if unreadable.insert(row.facts.revision).inserted {
-                    // The file of an older row may be overwritten, so all rows are read at a later moment.
-                    isCurrent = false
-                } else {
+                } else if !unreadable.insert(row.facts.revision).inserted {
                     _ = discardDamaged(row.facts)
+                } else if attempt < Self.attemptsOfOneMoment {
+                    isCurrent = false
+                } else if let later = try self.row(row.facts.key), tag.map(later.facts.meta.tags.contains) ?? true {
+                    rows.append(later)
                 }
             }
             if isCurrent { return rows }
         }
     }
+
+    private static let attemptsOfOneMoment = 3
 
     /// Returns the path of an entry's value file with the facts of the entry; nil if there is none or its payload is in the
     /// row.
@@ -149,7 +160,7 @@ extension CacheRows {
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredKey> {
         var page = Page<StoredKey>()
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+        try read(.page) { connection, cache throws(SQLiteError) in
             var keys: [StoredKey] = []
             keys.reserveCapacity(min(limit, 4 * Self.pageLimit))
             page.next = try connection.page(
@@ -171,7 +182,7 @@ extension CacheRows {
         withAccess: Bool = false
     ) throws(StoreError) -> Page<RowFacts> {
         var page = Page<RowFacts>()
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+        try read(.page) { connection, cache throws(SQLiteError) in
             page.rows = []
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
                 page.rows.append($1.facts($0, by: cache.rule))
@@ -190,7 +201,7 @@ extension CacheRows {
         withAccess: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
         var page = Page<StoredRow>()
-        try read(isSnapshot: true) { connection, cache throws(SQLiteError) in
+        try read(.page) { connection, cache throws(SQLiteError) in
             var rows: [StoredRow] = []
             rows.reserveCapacity(min(limit, Self.pageLimit))
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
@@ -208,7 +219,7 @@ extension CacheRows {
 
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, _ range: KeyRange = KeyRange()) throws(StoreError) -> RowList {
-        try reading(RowList(), isSnapshot: true) { connection, cache throws(SQLiteError) in
+        try reading(RowList(), .many) { connection, cache throws(SQLiteError) in
             try connection.list(order, range, in: cache, store.uses)
         }
     }
@@ -217,7 +228,7 @@ extension CacheRows {
     ///
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
     package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> (rows: [StoredRow], end: Int) {
-        let page = try reading((rows: [], end: list.count), isSnapshot: true) { connection, cache throws(SQLiteError) in
+        let page = try reading((rows: [], end: list.count), .page) { connection, cache throws(SQLiteError) in
             try connection.rows(list, places, in: cache, store.uses)
         }
         return (try complete(page.rows), page.end)
@@ -236,7 +247,7 @@ extension CacheRows {
     package func count(at now: Int64) throws(StoreError) -> Int64 {
         let known = try counted()
         if now <= known.firstEnd { return known.totals.count }
-        return try reading(0, isSnapshot: true) { connection, cache throws(SQLiteError) in
+        return try reading(0, .many) { connection, cache throws(SQLiteError) in
             try connection.count(at: now, in: cache, store.uses)
         }
     }
@@ -248,7 +259,7 @@ extension CacheRows {
 
     private func counted() throws(StoreError) -> RowCount {
         if let known = try known() { return known }
-        return try reading(RowCount(), isSnapshot: true) { connection, cache throws(SQLiteError) in
+        return try reading(RowCount(), .many) { connection, cache throws(SQLiteError) in
             try connection.count(of: cache, store.uses)
         }
     }
@@ -266,10 +277,10 @@ extension CacheRows {
 
     /// Returns what `body` reads, or `none` if the handle is superseded.
     private func reading<R>(
-        _ none: R, isSnapshot: Bool = false, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+        _ none: R, _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R {
         var result = none
-        try read(isSnapshot: isSnapshot) { connection, cache throws(SQLiteError) in
+        try read(size) { connection, cache throws(SQLiteError) in
             result = try body(&connection, cache)
         }
         return result
@@ -278,13 +289,13 @@ extension CacheRows {
     /// Runs `body` with a connection and the live generation, or returns false if the handle is superseded.
     @discardableResult
     package func read(
-        isSnapshot: Bool = false, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
+        _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         try store.writer.retrying { database throws(StoreError) in
             guard let readers = database.readers else {
                 return try store.writer.read { try $0.read(declaration, body) } ?? false
             }
-            return try readers.read(declaration, of: number, over: store.writer, isSnapshot: isSnapshot, body)
+            return try readers.read(declaration, of: number, over: store.writer, size, body)
         }
     }
 }

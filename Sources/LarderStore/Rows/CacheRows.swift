@@ -13,6 +13,10 @@ package final class CacheRows: Sendable {
     package let accessGrain: Int64
     /// Tells the handles of a process apart.
     let number: UInt64
+    /// The number of caches that the store had opened or removed when this one was opened, in the order of commits.
+    package let openingCount: Int
+    /// A Boolean value that indicates whether the opening has begun a generation.
+    package let isNew: Bool
     private static let lastNumber = Atomic<UInt64>(0)
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
@@ -22,12 +26,19 @@ package final class CacheRows: Sendable {
     package typealias Apply = @Sendable (Outcome) -> Void
 
     init(
-        _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store
+        _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store,
+        opening: (count: Int, isNew: Bool)
     ) {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
         (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
+        // No commit orders the openings of a store that is only read.
+        openingCount = store.isReadOnly ? Int(clamping: number) : opening.count
+        isNew = opening.isNew
+        store.memories.countHandle(of: declaration.identity, 1)
     }
+
+    deinit { store.memories.countHandle(of: declaration.identity, -1) }
 
     /// The moment by the store's clock.
     @usableFromInline
@@ -39,11 +50,12 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
         let operation = try writingFiles(of: operation)
-        return try discardingUnwritten(
+        let outcome = try discardingUnwritten(
             operation.files,
             Result { () throws(StoreError) in
                 try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
             })
+        return try completingTaken(outcome)
     }
 
     /// Runs an operation for a task.
@@ -52,7 +64,10 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
         guard needsFiles(operation), let files = store.files else {
-            return try await store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            let outcome = try await store.writer.run(
+                .rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            guard outcome.taken?.facts.file != nil, let files = outcome.files else { return outcome }
+            return try await files.onQueue { try self.completingTaken(outcome) }
         }
         let written = try await files.onQueue { try self.writingFiles(of: operation) }
         let result: Result<Outcome, any Error>
@@ -63,6 +78,16 @@ package final class CacheRows: Sendable {
             result = .failure(error)
         }
         return try await files.onQueue { try self.discardingUnwritten(written.files, result) }
+    }
+
+    /// Reads the file of a row that was removed, and discards it.
+    private func completingTaken(_ outcome: Outcome) throws(StoreError) -> Outcome {
+        guard let row = outcome.taken, let file = row.facts.file, let files = outcome.files else { return outcome }
+        var outcome = outcome
+        defer { files.discard([file]) }
+        outcome.taken = try files.complete(row)
+        if outcome.taken == nil { store.report(.damagedEntry(cache: declaration.name, key: row.facts.key)) }
+        return outcome
     }
 
     /// Returns the facts of an entry that is to be written in place of an old one.

@@ -10,8 +10,47 @@ package struct Generation: Hashable, Sendable {
     /// The milliseconds that expired rows stay.
     var keepsExpired: Int64 = 0
 
+    /// The generation without limits and times below 0, which only a damaged or crafted row has.
+    var withoutNonsense: Generation {
+        var generation = self
+        generation.limits = Limits(count: limits.count?.asLimit, size: limits.size?.asLimit)
+        generation.keepsExpired = max(0, keepsExpired)
+        return generation
+    }
+
     /// Returns the moment after which a row with an end is removed.
     func removal(at end: Int64) -> Int64 { end.addingSaturated(keepsExpired) }
+}
+
+extension [ExactName: Generation] {
+    /// The generations by id, which damage can have given to two.
+    var byID: [Int64: Generation] { [Int64: Generation](values.map { ($0.id, $0) }) { first, _ in first } }
+}
+
+/// A row of the table `cache`, or its second copy in the index.
+struct GenerationRow {
+    var generation: Generation
+    /// 0 for a live generation, 1 for a retired one.
+    let state: Int64
+    /// The checksum in the row; 0 if it has none.
+    let checksum: Int64
+    let openedAt: Int64
+
+    /// A Boolean value that indicates whether the row fits its checksum, or has none and can be that of a cache.
+    var isSound: Bool {
+        checksum == generation.checksum(state: state)
+            || checksum == 0 && generation.id > 0 && !generation.cache.name.isEmpty && (0...1).contains(state)
+    }
+}
+
+extension Generation {
+    /// The checksum of the generation's row, against damage.
+    func checksum(state: Int64) -> Int64 {
+        let rule = rule.stored
+        return RowChecksum.of(
+            [cache.name, cache.version, cache.codec],
+            [id, rule.kind, rule.milliseconds, limits.count, limits.size, keepsExpired, state])
+    }
 }
 
 /// The declaration under which a cache is opened.

@@ -29,6 +29,17 @@ enum RowChecksum {
         return Int64(bitPattern: hash)
     }
 
+    /// Returns the checksum of texts and numbers.
+    static func of(_ texts: [String], _ numbers: [Int64?]) -> Int64 {
+        var hash: UInt64 = 0x9E37_79B9_7F4A_7C15
+        for var text in texts { hash = folded(text.withUTF8 { Checksum.of(UnsafeRawBufferPointer($0)) }, into: hash) }
+        for number in numbers {
+            // NULL is not the same as any number.
+            hash = folded(UInt64(bitPattern: number ?? 0), into: hash &+ (number == nil ? 1 : 0))
+        }
+        return Int64(bitPattern: hash)
+    }
+
     private static func folded(_ number: UInt64, into hash: UInt64) -> UInt64 {
         let product = (hash ^ number).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
         return (product.high ^ product.low) &+ (hash << 23 | hash >> 41) &+ 0xA076_1D64_78BD_642F

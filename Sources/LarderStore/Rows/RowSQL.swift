@@ -65,23 +65,25 @@ extension SQL {
     static let otherRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
     static let agesOfRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1")
 
-    static let liveGenerations = SQL(
+    private static let generationColumns =
+        "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, checksum"
+    static let generations = SQL("SELECT \(generationColumns), 0 FROM cache NOT INDEXED")
+    static let insertGeneration = SQL(
         """
-        SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired FROM cache
-        WHERE state = 0
+        INSERT INTO cache (\(generationColumns), opened_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         """)
-    static let saveGeneration = SQL(
+    static let updateGeneration = SQL(
         """
-        INSERT INTO cache (id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at)
-        VALUES (?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, 0, ?6)
-        ON CONFLICT (id) DO UPDATE SET age_rule = ?1, age = ?2, count_limit = ?3, size_limit = ?4, keeps_expired = ?5,
-            opened_at = max(opened_at, ?6)
+        UPDATE cache SET version = ?3, codec = ?4, age_rule = ?5, age = ?6, count_limit = ?7, size_limit = ?8,
+            keeps_expired = ?9, state = ?10, checksum = ?11, opened_at = max(opened_at, ?12)
+        WHERE id = ?1 AND name = ?2
         """)
+    static let hasGeneration = SQL("SELECT 1 FROM cache WHERE id = ?1")
+    static let sealGeneration = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
     static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
     static let copyOpenedAt = SQL(
         "UPDATE cache SET opened_at = (SELECT opened_at FROM cache WHERE id = ?1) WHERE id = ?2")
-    static let retireGeneration = SQL("UPDATE cache SET state = 1 WHERE id = ?1")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
     static let retiredGeneration = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
     private static let retiredRows =
@@ -108,8 +110,9 @@ extension SQL {
     static let factsByID = SQL("SELECT \(facts), key, cache FROM entry WHERE id = ?1")
     static let sweptRows = SQL("SELECT \(facts), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let highestID = SQL("SELECT max(id) FROM entry")
+    static let valueFiles = SQL("SELECT file FROM entry WHERE file IS NOT NULL")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
-    static let insertStore = SQL("INSERT INTO store (id, opened_at) VALUES (1, 0)")
+    static let insertStore = SQL("INSERT INTO store (id) VALUES (1)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
     static let sizeOfFiles = SQL(
         "SELECT sum(min(max(size, 0), 1 << 40)) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
@@ -128,7 +131,16 @@ extension SQL {
     static let addActivity = SQL(
         """
         INSERT INTO activity (cache, day, counter, value) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT DO UPDATE SET value = value + excluded.value
+        ON CONFLICT DO UPDATE SET value = min(max(value, 0), 1 << 60) + excluded.value
+        """)
+    static let deleteOldActivity = SQL("DELETE FROM activity WHERE day < ?1")
+    static let deleteActivity = SQL("DELETE FROM activity WHERE cache = ?1")
+    /// The latest opening: its moment at the most once a minute, and its program at once.
+    static let noteOpener = SQL(
+        """
+        INSERT INTO opener (id, program, library, opened_at) VALUES (1, ?1, ?2, ?3)
+        ON CONFLICT (id) DO UPDATE SET program = ?1, library = ?2, opened_at = ?3
+        WHERE program <> ?1 OR library <> ?2 OR opened_at NOT BETWEEN ?3 - 60000 AND ?3
         """)
 
     // The order of use: ids and places, ?1 of them. The first bit of `meta` is the pin.
@@ -149,20 +161,23 @@ extension SQL {
 
     static let verifiedRows = SQL(
         "SELECT \(facts), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
-    static let markReplaced = SQL("UPDATE store SET opened_at = opened_at + 1")
-    private static let cacheColumns =
-        "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, opened_at"
-    /// The generations from their table, and from the index that is their second copy.
-    static let salvagedCaches = [
-        SQL("SELECT \(cacheColumns) FROM cache NOT INDEXED"),
+    /// Both copies of the generations, in their table and in an index, and as the first step of the schema had them.
+    static let salvagedGenerations = [
+        SQL("SELECT \(generationColumns), opened_at FROM cache NOT INDEXED"),
+        SQL("SELECT \(generationColumns), 0 FROM cache INDEXED BY cache_copy ORDER BY name"),
+    ]
+    static let firstGenerations = [
         SQL(
             """
-            SELECT id, name, version, codec, age_rule, age, NULL, NULL, keeps_expired, state, 0
+            SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, 0, opened_at
+            FROM cache NOT INDEXED
+            """),
+        SQL(
+            """
+            SELECT id, name, version, codec, age_rule, age, NULL, NULL, keeps_expired, state, 0, 0
             FROM cache INDEXED BY cache_copy ORDER BY name
             """),
     ]
-    static let insertCache = SQL(
-        "INSERT OR IGNORE INTO cache (\(cacheColumns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
     private static let entryColumns =
         "id, cache, key, revision, written_at, expires_at, checksum, file, size, meta, payload"
     static let salvagedEntries = SQL("SELECT \(entryColumns) FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id")

@@ -13,10 +13,17 @@ extension WriterState {
     }
 
     /// Removes the entries that have a tag, of a cache or of all, and returns their number.
+    ///
+    /// Loads that run do not store results with the tag.
     func removeTagged(_ tag: String, in declaration: CacheDeclaration?) throws -> Int {
         if let declaration, generation(of: declaration) == nil { throw StoreError.superseded }
         var count = 0
-        for cache in generations.values where declaration == nil || cache.cache.exactName == declaration?.exactName {
+        let caches = generations.values.filter { declaration == nil || $0.cache.exactName == declaration?.exactName }
+        // A load that begins in the meantime may still be given the tag by what was there before the removal.
+        let memories = caches.flatMap { self.memories[$0.cache.identity] }
+        for memory in memories { memory.overtakeLoads(tagged: tag) }
+        afterCommit { for memory in memories { memory.overtakeLoads(tagged: tag) } }
+        for cache in caches {
             let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
             for id in ids {
                 if let (facts, _) = try connection.facts(id) { try remove(facts, from: cache.id, .removed) }

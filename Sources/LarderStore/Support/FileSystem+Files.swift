@@ -95,6 +95,14 @@ extension FileSystem {
         throw failure("rename", path)
     }
 
+    /// Gives a file a second name, unless there is no file or the name is taken.
+    static func link(_ path: String, to newPath: String) throws(FileError) {
+        if Foundation.link(path, newPath) != 0 && ![ENOENT, EEXIST].contains(errno) { throw failure("link", path) }
+    }
+
+    /// Deletes a folder, unless something is in it.
+    static func deleteEmptyFolder(_ path: String) { rmdir(path) }
+
     static func delete(_ path: String) throws(FileError) {
         if unlink(path) != 0 && errno != ENOENT { throw failure("unlink", path) }
     }

@@ -62,6 +62,19 @@ package enum FileSystem {
         try sync(parent)
     }
 
+    /// Returns the path of a folder without symbolic links; nil if there is no folder.
+    package static func resolved(_ folder: String) throws(FileError) -> String? {
+        guard let path = realpath(folder, nil) else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("realpath", folder)
+        }
+        defer { free(path) }
+        guard let text = String(validatingCString: path) else {
+            throw FileError(number: EILSEQ, call: "realpath", path: folder)
+        }
+        return text
+    }
+
     /// Creates an empty file.
     ///
     /// Does nothing if something is at the path.
@@ -100,6 +113,11 @@ package enum FileSystem {
     package static func folder(of path: String) -> String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Returns the last part of a path.
+    static func name(of path: String) -> Substring {
+        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.utf8.index(after: $0)...] } ?? path[...]
     }
 
     static func failure(_ call: String, _ path: String) -> FileError {

@@ -30,17 +30,22 @@ package struct LockFile: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether a store was set up in the folder.
+    /// A Boolean value that indicates whether a store is set up, or was, at the path.
     package var isMarked: Bool { do { return try FileSystem.status(path)?.size ?? 0 > 0 } catch { return false } }
 
-    /// Marks that a store was set up, so that a file whose first page is damaged is known as one.
-    func mark() {
-        if isMarked { return }
+    /// Marks that a store is set up, so that a file whose first page is damaged is known as one.
+    ///
+    /// - Parameter syncs: A Boolean value that indicates whether the mark is on the disk when this returns, though another
+    ///   process may have written it.
+    func mark(syncs: Bool) throws(FileError) {
+        if isMarked && !syncs { return }
         let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        // On a full disk the mark waits for the next opening.
-        _ = write(descriptor, "L", 1)
-        close(descriptor)
+        guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
+        defer { close(descriptor) }
+        guard isMarked || write(descriptor, "L", 1) == 1 else { throw FileSystem.failure("write", path) }
+        if !syncs { return }
+        try FileSystem.sync(descriptor, path)
+        try FileSystem.sync(FileSystem.folder(of: path))
     }
 
     /// A blocking `flock` has no time limit, so this looks again after 1, 2, 4, then 8 milliseconds.

@@ -59,6 +59,8 @@ extension StoreError {
             case .moved:
                 (.storageUnavailable, "The file was moved or deleted. Try again: the store opens its path again.")
             case .readOnly: (.readOnly, Self.readOnly.message)
+            case SQLiteError.newerSchema.code:
+                (.newerSchema, "A later release has changed the store while it was open. Update the program.")
             case .tooBig: (.tooLarge, "The entry is larger than SQLite allows. Store a reference to it instead.")
             default: (.storageUnavailable, "The database is out of reach. Check the disk and the permissions.")
             }

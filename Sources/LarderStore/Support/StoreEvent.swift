@@ -10,6 +10,10 @@ package enum StoreEvent: Sendable {
     case limitUnmet(cache: String?)
     /// Upkeep has failed, and is tried again.
     case upkeepFailed(StoreError)
+    /// The log could not be copied into the main file, and grows; reported once until it can.
+    case logNotCopied(StoreError)
+    /// The log was copied again.
+    case logCopied
     /// An entry that does not fit its checksum was found, and is deleted.
     case damagedEntry(cache: String, key: StoredKey)
 }

@@ -20,6 +20,11 @@ package struct Limits: Hashable, Sendable {
     }
 }
 
+extension Int64 {
+    /// A limit as the file has it: one below 0 counts as none.
+    var asLimit: Int64? { self < 0 ? nil : self }
+}
+
 /// The limits of a whole store.
 package struct StoreLimits: Hashable, Sendable {
     /// Bytes over all caches; nil: no limit.

@@ -80,8 +80,13 @@ extension Store {
     }
 
     /// Removes a cache, whose handles are superseded.
-    package func removeCache(named name: String) throws(StoreError) {
-        try writer.runBatch { try $0.removeCache(named: name) }
+    ///
+    /// - Returns: The number of caches that were opened or removed before, in the order of commits.
+    package func removeCache(named name: String) throws(StoreError) -> Int {
+        try writer.runBatch { state in
+            try state.removeCache(named: name)
+            return state.openingCount
+        }
     }
 
     /// Removes the entries of all caches that have a tag, and returns their number.
@@ -111,9 +116,9 @@ extension CacheRows {
     @discardableResult
     package func trim(to limits: Limits) throws(StoreError) -> Int {
         let now = store.time.now()
-        return try store.writer.read { state in
+        return try store.writer.trim { state in
             state.now = now
-            return try state.trim(declaration, to: limits)
+            return try state.beginTrim(declaration, to: limits)
         }
     }
 

@@ -68,7 +68,7 @@ private struct Verification {
         let problems = try connection.integrityProblems()
         report.problems += problems.map { "The database is damaged: \($0)." }
         isFileDamaged = !problems.isEmpty
-        let caches = Dictionary(uniqueKeysWithValues: try connection.liveGenerations().values.map { ($0.id, $0) })
+        let caches = try connection.liveGenerations().byID
         var next: Int64? = .min
         while let first = next {
             let (rows, count): ([(StoredRow, Generation)], Int)

@@ -107,7 +107,7 @@ final class Upkeep: Sendable {
         try writeActivity(now, isWhole: isWhole)
         report.expired = try sweepRows(now, isWhole: isWhole)
         report.reclaimed = try reclaim()
-        report.trimmed = try writer.read { try $0.holdLimits(at: now) }
+        report.trimmed = try writer.holdLimits(at: now)
         report.orphans = try sweepFiles(now, isWhole: isWhole)
         if isWhole {
             try writer.database.files?.emptyPool()
@@ -168,7 +168,10 @@ final class Upkeep: Sendable {
 
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
         guard isWhole || now >= state.withLock({ $0.lastActivity.addingSaturated(3_600_000) }) else { return }
-        try writer.runBatch { try $0.addActivity($0.takeActivity(), day: now / 86_400_000) }
+        try writer.runBatch { state in
+            try state.addActivity(state.takeActivity(), at: now)
+            try state.deleteOldActivity(at: now)
+        }
         state.withLock { $0.lastActivity = now }
     }
 
@@ -183,7 +186,7 @@ final class Upkeep: Sendable {
             try writer.runBatch { if $0.slides { try $0.stampAccesses(isExact: true) } }
             while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
             try writer.read { $0.endSweep(sweep) }
-            earliest = now.addingSaturated(20 * max(0, time.now().subtractingSaturated(now)))
+            earliest = now.addingSaturated(20 * min(max(0, time.now().subtractingSaturated(now)), 1 << 40))
             state.withLock { $0.nextSweep = earliest }
         }
         if let next = try writer.read({ try $0.nextRemoval() }) { ask(forRemovalAt: max(next, earliest), from: now) }
@@ -199,7 +202,7 @@ final class Upkeep: Sendable {
         }
     }
 
-    /// Deletes the files that no row names: once after opening, and an hour later if some were too young.
+    /// Deletes the files that no row names: after opening, an hour later if some were too young, and then once a day.
     private func sweepFiles(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
         guard let files = try writer.database.files, isWhole || now >= state.withLock({ $0.nextFileSweep }) else {
             return 0
@@ -215,7 +218,7 @@ final class Upkeep: Sendable {
                 hasYoung = hasYoung || swept.hasYoung
             }
         }
-        let next = hasYoung ? now.addingSaturated(3_600_000) : .max
+        let next = now.addingSaturated(hasYoung ? 3_600_000 : WriterState.day)
         state.withLock { $0.nextFileSweep = next }
         if hasYoung { ask(at: next, from: now) }
         return count

@@ -91,6 +91,8 @@ package final class Uses: Sendable {
         }
     }
 
+    func place(of id: Int64) -> Int64? { state.withLock { $0.noted[id]?.place } }
+
     var moments: [Int64: Int64] { state.withLock { $0.noted.mapValues(\.moment) } }
     var places: [Int64: Int64] { state.withLock { $0.noted.mapValues(\.place) } }
 
@@ -176,6 +178,11 @@ fileprivate struct Places: Sendable {
 
 /// The memory tier of a cache, as the store calls it.
 package protocol CacheMemory: AnyObject, Sendable {
+    /// Called under the writer's lock after a commit that removed rows, before reads agree with it: until
+    /// ``rowsWereRemoved(_:)``, whose keys are decoded outside the lock, no copy is served that was not compared with its row.
+    ///
+    /// It takes a leaf lock alone.
+    func rowsAreRemoved()
     /// Called after the commit that removed rows, outside all locks but for that of a running body.
     func rowsWereRemoved(_ rows: [RemovedRow])
     /// Returns the accesses since the last call, the oldest first.
@@ -195,6 +202,10 @@ package protocol CacheMemory: AnyObject, Sendable {
     ///
     /// - Parameter keys: The keys; nil for all.
     func overtakeLoads(of keys: [StoredKey]?)
+    /// Called under the writer's lock when entries with a tag are removed: loads that run are not to store results with it.
+    ///
+    /// It takes a leaf lock alone.
+    func overtakeLoads(tagged tag: String)
 }
 
 /// The number of memory tiers of a store that a write may concern: loads run, or keys are known to be absent.
@@ -226,25 +237,43 @@ package struct RemovedRow: Sendable {
     package let cause: Cause
 }
 
-/// The memories in front of the caches of a store, by their caches.
+/// The caches that a process has open, with the memories in front of them.
 final class Memories: Sendable {
-    private let byCache = Mutex<[CacheIdentity: [any CacheMemory]]>([:])
-    let loadCount = LoadCount()
+    private struct OpenCache {
+        var memories: [any CacheMemory] = []
+        var handleCount = 0
 
-    func attach(_ memory: any CacheMemory, to cache: CacheIdentity) {
-        byCache.withLock { $0[cache, default: []].append(memory) }
+        var isOpen: Bool { handleCount > 0 || !memories.isEmpty }
     }
 
+    private let byCache = Mutex<[CacheIdentity: OpenCache]>([:])
+    let loadCount = LoadCount()
+
+    func attach(_ memory: any CacheMemory, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
+
     func detach(_ memory: any CacheMemory, from cache: CacheIdentity) {
+        change(cache) { $0.memories.removeAll { $0 === memory } }
+    }
+
+    /// Notes that there is a handle more, or one less.
+    func countHandle(of cache: CacheIdentity, _ difference: Int) { change(cache) { $0.handleCount += difference } }
+
+    private func change(_ cache: CacheIdentity, _ body: (inout OpenCache) -> Void) {
         // Released outside the lock.
-        let old = byCache.withLock { memories in
-            let old = memories[cache]
-            memories[cache]?.removeAll { $0 === memory }
+        let old = byCache.withLock { caches in
+            let old = caches[cache]
+            var open = old ?? OpenCache()
+            body(&open)
+            caches[cache] = open.isOpen ? open : nil
             return old
         }
         withExtendedLifetime(old) {}
     }
 
-    subscript(cache: CacheIdentity) -> [any CacheMemory] { byCache.withLock { $0[cache] ?? [] } }
-    var all: [CacheIdentity: [any CacheMemory]] { byCache.withLock { $0 } }
+    subscript(cache: CacheIdentity) -> [any CacheMemory] { byCache.withLock { $0[cache]?.memories ?? [] } }
+    var all: [CacheIdentity: [any CacheMemory]] { byCache.withLock { $0.mapValues(\.memories) } }
+    /// The names of the caches that are open.
+    var names: Set<ExactName> { byCache.withLock { Set($0.keys.map(\.name)) } }
+    /// The number of caches that are open.
+    var count: Int { byCache.withLock { $0.count } }
 }

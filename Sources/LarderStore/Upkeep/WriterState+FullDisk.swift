@@ -20,7 +20,8 @@ extension WriterState {
         try removeExpired(of: [generation], busyTimeout)
         let after = try count(of: generation).totals
         rest += Totals(count: after.count - before.count, size: after.size - before.size)
-        _ = try evict(rest, from: generation, busyTimeout, for: .space, stamps: false)
+        var eviction = Eviction(rest, from: generation, for: .space)
+        while eviction.isHeld == nil { try evictBatch(&eviction, busyTimeout) }
         copyLog()
     }
 
@@ -51,13 +52,8 @@ extension WriterState {
         copyLog()
     }
 
-    /// Called when the store was looked up: another process may have capped the file, or lifted the cap.
-    func noteCap(_ isCapped: Bool) throws(SQLiteError) {
-        if isCapped { try cap(true) } else if self.isCapped { lookAtRoom() }
-    }
-
     /// Keeps the main file from growing, or lets it grow again.
-    private func cap(_ isCapped: Bool) throws(SQLiteError) {
+    func cap(_ isCapped: Bool) throws(SQLiteError) {
         guard isCapped != self.isCapped else { return }
         try connection.setPageLimit(isCapped ? 1 : .max)
         self.isCapped = isCapped

@@ -19,7 +19,7 @@ extension WriterState {
 
     /// Returns the ids of the expired rows among the next 10,000, at most `limit`.
     private func findExpired(_ sweep: inout Sweep, atMost limit: Int) throws(SQLiteError) -> [Int64] {
-        let caches = Dictionary(uniqueKeysWithValues: generations.values.map { ($0.id, $0) })
+        let caches = generations.byID
         var (expired, sliding): ([Int64], [(RowFacts, Generation)]) = ([], [])
         try connection.with(.sweptRows) { row throws(SQLiteError) in
             guard let first = sweep.next else { return }

@@ -52,9 +52,22 @@ extension WriterState {
         return gains
     }
 
+    /// The milliseconds of a day.
+    static let day: Int64 = 86_400_000
+    private static let keptDays: Int64 = 90
+
+    /// Deletes the counters that are older than ninety days, at most once a day.
+    func deleteOldActivity(at now: Int64) throws(SQLiteError) {
+        let day = now / Self.day
+        if day == activityDay { return }
+        try connection.run(.deleteOldActivity, day - Self.keptDays)
+        activityDay = day
+    }
+
     /// Adds what the counters of caches have gained.
-    func addActivity(_ gains: [ExactName: [Int64: Int64]], day: Int64) throws(SQLiteError) {
-        for (cache, counters) in gains {
+    func addActivity(_ gains: [ExactName: [Int64: Int64]], at now: Int64) throws(SQLiteError) {
+        let day = now / Self.day
+        for (cache, counters) in gains where generations[cache] != nil {
             for (counter, gain) in counters where gain != 0 {
                 try connection.run(.addActivity, text: cache.text, day, counter, gain)
             }

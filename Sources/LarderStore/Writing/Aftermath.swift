@@ -1,12 +1,21 @@
 /// What follows transactions once the writer's lock is released.
 struct Aftermath {
-    /// The files that no row names any more, to be discarded.
+    /// The rows of a cache that were removed by age, limit or tag, and the memories that were told so.
+    struct Removal {
+        let cache: CacheIdentity
+        let rows: [RemovedRow]
+        let memories: [any CacheMemory]
+    }
+
+    /// The files that no row names any more, to be discarded, and the folder in which they are.
     var files: [String] = []
-    /// The rows that were removed by age, limit or tag, by their caches.
-    var removedRows: [CacheIdentity: [RemovedRow]] = [:]
+    var folder: ValueFiles?
+    var removals: [Removal] = []
     var events: [StoreEvent] = []
     /// A Boolean value that indicates whether the file was opened again.
     var isReplaced = false
+    /// A Boolean value that indicates whether an eviction was begun that is not done.
+    var beginsEviction = false
     /// Objects whose end may run code of the program.
     var released: [Any] = []
 }
@@ -14,13 +23,31 @@ struct Aftermath {
 extension Writer {
     /// Does what follows transactions.
     ///
+    /// An eviction that was begun goes on. Between its batches other threads write, and requests that wait are run.
+    ///
     /// - Parameter waits: A Boolean value that indicates whether this thread may wait for files to be deleted.
     func finish(_ aftermath: Aftermath, waits: Bool) {
+        finishOnce(aftermath, waits: waits)
+        var isEvicting = aftermath.beginsEviction
+        while isEvicting {
+            var (aftermath, finished) = (Aftermath(), [Request]())
+            lock.letOthersIn()
+            lock.wait { state in
+                if waitingCount > 0 { finished = drain(state) } else { state?.holdLimits() }
+                aftermath = state?.takeAftermath() ?? aftermath
+                isEvicting = state?.evictions.isEmpty == false
+            }
+            finishOnce(aftermath, waits: waits)
+            for request in finished { request.resume() }
+        }
+    }
+
+    private func finishOnce(_ aftermath: Aftermath, waits: Bool) {
         if aftermath.isReplaced { for memory in memories.all.values.joined() { memory.storeWasReplaced() } }
-        for (cache, rows) in aftermath.removedRows { for memory in memories[cache] { memory.rowsWereRemoved(rows) } }
-        for (cache, rows) in aftermath.removedRows { report(.removed(rows, cache: cache.name.text)) }
+        for removal in aftermath.removals { for memory in removal.memories { memory.rowsWereRemoved(removal.rows) } }
+        for removal in aftermath.removals { report(.removed(removal.rows, cache: removal.cache.name.text)) }
         for event in aftermath.events { report(event) }
-        if !aftermath.files.isEmpty, let files = database.files {
+        if !aftermath.files.isEmpty, let files = aftermath.folder {
             if waits { files.discard(aftermath.files) } else { files.discardLater(aftermath.files) }
         }
     }

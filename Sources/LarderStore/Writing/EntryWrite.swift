@@ -134,7 +134,12 @@ package struct Outcome: Sendable {
     @usableFromInline package var rows: [RowChange] = []
     /// The totals of the rows that a clear removed; nil for other requests.
     package var cleared: Totals?
+    /// The row that was removed; without its payload if that is in a file, which the caller reads and discards.
     package var taken: StoredRow?
+    /// The folder of that file.
+    var files: ValueFiles?
+    /// The place of an opening in the order of commits of openings and removals, and whether it has begun a generation.
+    var opening = (count: 0, isNew: false)
     /// The generation of the rows after the request.
     package var generation: Int64 = 0
     /// The epoch in which the written rows are valid.

@@ -8,7 +8,7 @@ final class Request: @unchecked Sendable {
         /// - Parameter evicts: A Boolean value that indicates whether other rows of the cache are evicted if the disk is full.
         case rows(RowOperation, CacheDeclaration, evicts: Bool)
         /// A chore of the store itself: opening, upkeep.
-        case block(@Sendable (WriterState) throws -> Void)
+        case block(@Sendable (WriterState) throws -> Outcome)
     }
 
     let work: Work
@@ -27,6 +27,9 @@ final class Request: @unchecked Sendable {
 
     var adds: Bool { if case .rows(.put, _, _) = work { true } else { false } }
 
+    /// A Boolean value that indicates whether it may count the rows of a cache.
+    var isLong: Bool { if case .rows(.clear, _, _) = work { true } else { false } }
+
     var evictedCache: CacheDeclaration? { if case .rows(_, let cache, evicts: true) = work { cache } else { nil } }
 
     /// Does the work in the open transaction.
@@ -42,8 +45,7 @@ final class Request: @unchecked Sendable {
                 return .failure(error)
             }
         case .block(let block):
-            try block(state)
-            return .success(Outcome())
+            return .success(try block(state))
         }
     }
 

@@ -25,11 +25,11 @@ final class Writer: Sendable {
     private static let batchLimit = 512
 
     private let queue: Mutex<Queue>
-    private let lock: OwnedLock<WriterState?>
+    let lock: OwnedLock<WriterState?>
     let report: @Sendable (StoreEvent) -> Void
     let memories: Memories
     let serialQueue = DispatchQueue(label: "larder.writer")
-    private let busyTimeout: Int64
+    let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
 
@@ -78,7 +78,7 @@ final class Writer: Sendable {
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
         try Task.checkCancellation()
         let request = Request(work, apply: apply)
-        if !syncsCommits, try runAlone(request, waits: false), let result = request.result {
+        if !syncsCommits, !request.isLong, try runAlone(request, waits: false), let result = request.result {
             return try result.get()
         }
         return try await withTaskCancellationHandler {
@@ -117,9 +117,9 @@ final class Writer: Sendable {
                 if waits { request.fail(StoreError(any: error)) }
                 return waits
             }
-            execute([request], state)
+            let isDone = execute([request], state, mayWait: waits)
             aftermath = state.takeAftermath()
-            return true
+            return isDone
         }
         finish(aftermath, waits: waits)
         return isDone ?? false
@@ -139,7 +139,11 @@ final class Writer: Sendable {
 
     /// Runs a chore in the background, unless the store is closed before.
     func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void) {
-        _ = append(Request(.block(chore), apply: nil), isAwaited: false)
+        let block: @Sendable (WriterState) throws -> Outcome = { state in
+            try chore(state)
+            return Outcome()
+        }
+        _ = append(Request(.block(block), apply: nil), isAwaited: false)
     }
 
     /// Puts a request into the queue, and returns false if the store is closed.
@@ -170,7 +174,7 @@ final class Writer: Sendable {
     /// Runs one batch of the waiting requests, and returns it.
     ///
     /// If no transaction can begin, those at their deadlines fail, and the others are tried again.
-    private func drain(_ state: WriterState?) -> [Request] {
+    func drain(_ state: WriterState?) -> [Request] {
         state?.copyOverdueLog()
         guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
         do throws(StoreError) {
@@ -191,16 +195,27 @@ final class Writer: Sendable {
     }
 
     /// Runs requests in the open transaction, and each alone if one of them fails.
-    private func execute(_ batch: [Request], _ state: WriterState) {
+    ///
+    /// - Parameter mayWait: A Boolean value that indicates whether this thread may make room on a full disk.
+    /// - Returns: False if it may not and there is no room, so that the request is still to be run.
+    @discardableResult
+    private func execute(_ batch: [Request], _ state: WriterState, mayWait: Bool = true) -> Bool {
         do {
             try attempt(batch, state)
         } catch {
             let failure = state.fail(error)
             // After a move the commit may have been done, in the moved file.
-            if state.isLost { return batch.forEach { $0.fail(failure) } }
+            if state.isLost {
+                for request in batch { request.fail(failure) }
+                return true
+            }
             if batch.count == 1 {
-                return failure.code == .storageFull
-                    ? retryWithMoreRoom(batch[0], failure, state) : batch[0].fail(failure)
+                if failure.code != .storageFull {
+                    batch[0].fail(failure)
+                } else if mayWait {
+                    retryWithMoreRoom(batch[0], failure, state)
+                }
+                return batch[0].isDone
             }
             var isFull = false
             for request in batch {
@@ -214,18 +229,18 @@ final class Writer: Sendable {
                 }
                 isFull = isFull || request.isFull
             }
-            return
+            return true
         }
-        state.holdLimits()
+        if mayWait { state.holdLimits() }
         scheduleCopy(state)
+        return true
     }
 
     private func attempt(_ batch: [Request], _ state: WriterState) throws {
         var results: [Result<Outcome, StoreError>] = []
         for request in batch { results.append(try request.perform(state)) }
         try state.requireRoom()
-        let epoch = try state.commit()
-        for (request, result) in zip(batch, results) { request.end(result, epoch) }
+        try state.commit { epoch in for (request, result) in zip(batch, results) { request.end(result, epoch) } }
         state.askForUpkeep()
     }
 

@@ -35,23 +35,31 @@ extension WriterState {
         forgetWaits()
     }
 
-    /// Writes when a cache was opened last, to the minute, unless the disk is full.
+    /// Writes when a cache was opened last, to the minute, and by which program, unless the disk is full.
     func noteOpening(of declaration: CacheDeclaration, at now: Int64) throws(SQLiteError) {
         guard !isShortOfRoom, let cache = generation(of: declaration) else { return }
         try connection.run(.setOpenedAt, now, cache.id, now.subtractingSaturated(60_000))
+        guard let opener = database.file?.file.options.opener else { return }
+        try connection.run(.noteOpener) { row throws(SQLiteError) in
+            try row.bind(opener.program, at: 1)
+            try row.bind(opener.library, at: 2)
+            try row.bind(now, at: 3)
+        }
     }
 
     /// Clears all caches.
     func clearAll() throws(SQLiteError) {
         let cleared = generations.values.flatMap { memories[$0.cache.identity] }
-        for generation in generations.values { _ = try clear(generation) }
+        for generation in Array(generations.values) { _ = try clear(generation) }
         afterCommit { for memory in cleared { memory.overtakeLoads(of: nil) } }
     }
 
     /// Removes a cache: its handles are superseded.
     func removeCache(named name: String) throws(SQLiteError) {
+        openingCount += 1
         guard let generation = generations[ExactName(name)] else { return }
         switchesGeneration = true
+        try connection.run(.deleteActivity, text: name)
         try retire(generation)
     }
 
@@ -66,8 +74,9 @@ extension WriterState {
     @discardableResult
     func declare(_ cache: Generation) throws(SQLiteError) -> Generation {
         switchesGeneration = true
-        let next = Generation(id: newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
-        try save(next)
+        let next = Generation(
+            id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
+        try save(next, .insertGeneration)
         counts[next.id] = RowCount()
         return next
     }
@@ -75,28 +84,19 @@ extension WriterState {
     func change(_ declaration: CacheDeclaration, _ body: (inout Generation) -> Void) throws {
         guard var generation = generation(of: declaration) else { throw StoreError.superseded }
         body(&generation)
-        try save(generation)
+        try save(generation, .updateGeneration)
     }
 
-    private func save(_ generation: Generation) throws(SQLiteError) {
-        let rule = generation.rule.stored
-        try connection.run(.saveGeneration) { row throws(SQLiteError) in
-            try row.bind([rule.kind, rule.milliseconds, generation.limits.count, generation.limits.size])
-            try row.bind(generation.keepsExpired, at: 5)
-            try row.bind(now, at: 6)
-            try row.bind(generation.id, at: 7)
-            try row.bind(generation.cache.name, at: 8)
-            try row.bind(generation.cache.version, at: 9)
-            try row.bind(generation.cache.codec, at: 10)
-        }
+    private func save(_ generation: Generation, _ sql: SQL) throws(SQLiteError) {
+        try connection.save(generation, state: 0, openedAt: now, sql)
         generations[generation.cache.exactName] = generation
         noteLimits()
     }
 
     private func retire(_ generation: Generation) throws(SQLiteError) {
-        try connection.run(.retireGeneration, generation.id)
+        try connection.save(generation, state: 1, openedAt: .min, .updateGeneration)
         generations[generation.cache.exactName] = nil
-        counts[generation.id] = nil
+        (counts[generation.id], evictions[generation.id]) = (nil, nil)
         upkeep?.ask(at: now, from: now)
     }
 
@@ -116,9 +116,12 @@ extension WriterState {
         var deleted = 0
         for _ in 0..<10 where deleted < limit {
             // Ids without a row are skipped, however many.
-            guard let first = try connection.number(.nextID, reclaimCursor.id) else {
+            guard let from = reclaimCursor.id, let first = try connection.number(.nextID, from) else {
                 try connection.run(.deleteTagsOfCache, retired, Int64(limit))
-                if connection.changes < limit { try connection.run(.deleteGeneration, retired) }
+                if connection.changes == limit { break }
+                try connection.run(.deleteGeneration, retired)
+                // A damaged page shows rows that no search by id finds.
+                if connection.changes == 0 { throw SQLiteError.damagedOrder }
                 break
             }
             let (last, rest) = (first.addingSaturated(9_999), Int64(limit - deleted))
@@ -128,12 +131,16 @@ extension WriterState {
             try connection.run(.deleteRetiredUses, retired, first, last, rest)
             try connection.run(.deleteRetiredRows, retired, first, last, rest)
             deleted += connection.changes
-            reclaimCursor.id = deleted < limit ? last.addingSaturated(1) : first
-            if last == .max { break }
+            reclaimCursor.id = deleted == limit ? first : last == .max ? nil : last + 1
         }
         return (deleted, false)
     }
 
-    /// Returns a random id above 0, of four bytes: it is in every row and in its index.
-    private func newID() -> Int64 { max(1, newRevision() & 0x7FFF_FFFF) }
+    /// Returns a random id above 0 that no generation has, of four bytes: it is in every row and in its index.
+    private func newID() throws(SQLiteError) -> Int64 {
+        while true {
+            let id = max(1, newRevision() & 0x7FFF_FFFF)
+            if try connection.number(.hasGeneration, id) == nil { return id }
+        }
+    }
 }

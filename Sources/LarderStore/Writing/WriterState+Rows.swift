@@ -52,9 +52,20 @@ extension WriterState {
             if condition?() == false { return outcome }
             for key in keys { try remove(key, in: generation, &outcome) }
         case .take(let key):
-            outcome.taken = try row(key, in: generation)
+            let row = try connection.row(key, in: generation, uses)
             try remove(key, in: generation, &outcome)
-            if outcome.taken == nil && !outcome.rows.isEmpty {
+            var isSound = row?.isSound ?? true
+            if let file = row?.facts.file {
+                // It is read once the transaction is over, and then discarded. A damaged row may name that of another row.
+                displacedFiles.removeAll { $0 == file }
+                isSound = try connection.number(.namesFile, text: file) == nil
+                // No process deletes it in the meantime for its age.
+                try files?.makeYoung(file)
+                outcome.files = files
+            }
+            if isSound {
+                outcome.taken = row
+            } else {
                 pendingEvents.append(.damagedEntry(cache: generation.cache.name, key: key))
             }
         case .change(let key, let change, let moment):
@@ -109,6 +120,8 @@ extension WriterState {
     private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
         now = entry.writtenAt
         if let file = entry.file {
+            // Other programs may leave files that no row names.
+            upkeep?.ask(at: now.addingSaturated(Self.day), from: now)
             // After a move the file is not beside its row.
             try database.requirePlace()
             if try files?.contains(file) != true { throw StoreError.fileDeleted }

@@ -20,7 +20,6 @@ package final class WriterState {
         aftermath.isReplaced = true
         aftermath.events += events
     }
-    var openedNames: Set<ExactName> = []
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?
     /// The files that the open transaction displaces, and those that its body wrote.
@@ -31,6 +30,8 @@ package final class WriterState {
     private var aftermath = Aftermath()
 
     var generations: [ExactName: Generation] = [:]
+    /// The number of caches that were opened or removed, which tells the order of their commits.
+    var openingCount = 0
     /// What is known of generations that were counted, by id.
     var counts: [Int64: RowCount] = [:]
 
@@ -43,13 +44,19 @@ package final class WriterState {
     let memories = Memories()
     var upkeep: Upkeep?
     var upkeepInterval: Int64?
+    /// The day on which old counters were deleted last.
+    var activityDay = Int64.min
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
     var storeLimits = StoreLimits()
     private(set) var hasLimits = false
+    /// The evictions that have begun, by the ids of generations; 0 for that of the store.
+    var evictions: [Int64: Eviction] = [:]
     /// The totals that limits could not reduce for pinned rows, by the ids of generations; 0 for those of the store.
     var unheld: [Int64: Totals] = [:]
     var (nextRecount, nextSweep, nextSpaceCheck) = (Int64.min, Int64.min, Int64.min)
+    /// The free bytes of the disk when the running eviction for its floor began.
+    var spaceBefore: Int64 = 0
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
@@ -71,12 +78,14 @@ package final class WriterState {
     /// The number of pages of the log that are not in the main file yet, in whatever process they were written.
     var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
     /// The number of them at which the log is copied next.
-    private var copyPages = WriterState.checkpointPages
-    private var isCopyScheduled = false
+    var copyPages = WriterState.checkpointPages
+    var isCopyScheduled = false
+    /// A Boolean value that indicates whether the last copy of the log has failed, which is reported once.
+    var isCopyFailing = false
     static let checkpointPages = Ballast.pages
-    private var copyInterval: Int { isShortOfRoom ? Self.checkpointPages / 5 : Self.checkpointPages }
+    var copyInterval: Int { isShortOfRoom ? Self.checkpointPages / 5 : Self.checkpointPages }
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
-    var reclaimCursor = (generation: Int64(0), id: Int64(0))
+    var reclaimCursor = (generation: Int64(0), id: Int64?.some(.min))
     private(set) var isWriting = false
     /// A failure inside a request that a body caught: half of the request may be done, so nothing is committed.
     private var failure: (any Error)?
@@ -84,7 +93,8 @@ package final class WriterState {
     var readFailure: (any Error)?
     private var changesAtBegin = 0
     private(set) var pagesAtBegin = 0
-    private var random = UInt64.random(in: 0 ... .max)
+    /// The state of the numbers that are drawn.
+    package var seed = UInt64.random(in: 0 ... .max)
 
     init(_ opening: consuming Opening, busyTimeout: Int64) {
         self.busyTimeout = busyTimeout
@@ -118,21 +128,21 @@ package final class WriterState {
         }
     }
 
-    /// Commits.
+    /// Commits, and calls `apply` with the epoch in which the written rows are valid.
+    ///
+    /// Memory takes the changes over before hits agree with the new epoch, so no thread reads the new value from the disk and
+    /// then the old one from memory.
     ///
     /// A transaction that has changed nothing is rolled back: an empty COMMIT is not counted in the log's index, so the
     /// next commit of another process would pass for ours.
-    ///
-    /// - Returns: The epoch in which the written rows are valid.
-    @discardableResult
-    func commit() throws -> UInt32 {
+    func commit(_ apply: (UInt32) -> Void) throws {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
         isWriting = false
         guard connection.totalChanges != changesAtBegin else {
             connection.abandonWriting()
             aftermath.files += displacedFiles
-            return epoch
+            return apply(epoch)
         }
         let epoch = watch.beginCommit()
         do {
@@ -141,21 +151,24 @@ package final class WriterState {
             _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
             throw error
         }
-        // After a move the files may be those of another database.
+        // After a move the files may be those of another database, and the commit may be in a file that is gone.
         do { try database.requirePlace() } catch {
             _ = watch.endCommit(isCommitted: true, switchesGeneration: true)
+            loss = .moved
             throw error
         }
         aftermath.files += displacedFiles
-        // Nothing is known if another store has committed since.
-        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
+        apply(epoch)
         for (cache, rows) in removedRows {
             overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
+            let memories = memories[cache]
+            for memory in memories { memory.rowsAreRemoved() }
+            aftermath.removals.append(.init(cache: cache, rows: rows, memories: memories))
         }
-        aftermath.removedRows.merge(removedRows, uniquingKeysWith: +)
         noteUses()
         events += pendingEvents
-        return epoch
+        // Nothing is known if another store has committed since.
+        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -167,8 +180,7 @@ package final class WriterState {
             if let failure { throw failure }
             try requireRoom()
             isCommitting = true
-            let epoch = try commit()
-            for (apply, outcome) in applies { apply(outcome.in(epoch)) }
+            try commit { epoch in for (apply, outcome) in applies { apply(outcome.in(epoch)) } }
             endBody()
             return result
         } catch {
@@ -205,7 +217,11 @@ package final class WriterState {
     /// Keeps an object until the lock is released, because its end runs code of the program.
     func releaseLater(_ objects: [any Sendable]) { aftermath.released += objects }
 
+    /// Notes that this thread has begun an eviction, which it goes on with once the lock was released.
+    func noteEviction() { aftermath.beginsEviction = true }
+
     func takeAftermath() -> Aftermath {
+        aftermath.folder = files
         defer { aftermath = Aftermath() }
         return aftermath
     }
@@ -234,66 +250,7 @@ package final class WriterState {
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
-        (epoch, reclaimCursor, nextRecount) = (0, (0, 0), .min)
-    }
-
-    // MARK: The log
-
-    /// Forgets what was known of the log of another file.
-    func resetLog() { (copyPages, isCopyScheduled) = (copyInterval, false) }
-
-    /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
-    func schedulesCopy() -> Bool {
-        guard uncopiedPages >= copyPages, !isCopyScheduled else { return false }
-        isCopyScheduled = true
-        copyPages = uncopiedPages + copyInterval
-        return true
-    }
-
-    /// A Boolean value that indicates whether the log has grown as long again since the copy was scheduled.
-    var isCopyOverdue: Bool { isCopyScheduled && uncopiedPages >= copyPages }
-
-    func copyOverdueLog() { if isCopyOverdue { copyLog() } }
-
-    /// Copies the log into the main file.
-    ///
-    /// If that fails or another process reads from the log, it is tried again 100 pages later.
-    func copyLog() {
-        isCopyScheduled = false
-        copyPages = uncopiedPages + 100
-        database.readers?.release()
-        do {
-            if try guardian?.guardCheckpoint(of: &connection) == true { copyPages = copyInterval }
-        } catch {}
-        lookAtRoom()
-        // A read transaction that began in the meantime keeps the log from beginning again.
-        database.readers?.release()
-    }
-
-    /// Copies the log and begins it again, and returns false if another process keeps frames in it.
-    ///
-    /// - Parameter bytes: The bytes that the file of the log keeps.
-    func emptyLog(keeping bytes: Int = 0) throws(SQLiteError) -> Bool {
-        guard guardian != nil else { return true }
-        copyLog()
-        do { try connection.shrinkLog(to: bytes) } catch { if error.code != .busy { throw error } }
-        copyPages = copyInterval
-        return connection.logPages < 10
-    }
-
-    /// Stamps the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
-    func close(at now: Int64) {
-        do {
-            try transaction(until: Deadline(in: 0)) { state in
-                try state.stampAccesses(isExact: false)
-                try state.addActivity(state.takeActivity(), day: now / 86_400_000)
-            }
-        } catch {}
-        database.end()
-        if guardian == nil { return }
-        copyLog()
-        guardian = nil
-        do { _ = try connection.emptyLog(keeping: isShortOfRoom ? Int(Ballast.size) : 0) } catch {}
+        (epoch, reclaimCursor, nextRecount, evictions) = (0, (0, .min), .min, [:])
     }
 
     // MARK: Reading
@@ -320,7 +277,8 @@ package final class WriterState {
         generations = try connection.liveGenerations()
         let (limits, lastPlace, isCapped) = try connection.storeLimits()
         storeLimits = limits
-        try noteCap(isCapped)
+        // Another process may have capped the file, or lifted the cap.
+        try cap(isCapped)
         noteLimits()
         // A damaged place leaves room for later ones.
         uses.raise(to: min(max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits), .max / 2))
@@ -334,8 +292,8 @@ package final class WriterState {
     // MARK: Numbers
 
     func newRevision() -> Int64 {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        var bits = (random ^ random >> 30) &* 0xBF58_476D_1CE4_E5B9
+        seed &+= 0x9E37_79B9_7F4A_7C15
+        var bits = (seed ^ seed >> 30) &* 0xBF58_476D_1CE4_E5B9
         bits = (bits ^ bits >> 27) &* 0x94D0_49BB_1331_11EB
         return Int64(bitPattern: bits ^ bits >> 31)
     }

@@ -39,7 +39,7 @@ struct PowerLossTests {
         let calls = recording.trace.calls
         try #require(!calls.isEmpty)
         let cuts = Set((0..<count).map { _ in Int.random(in: 0..<calls.count, using: &random) })
-        var disk = SimulatedDisk(recording.folder.url, .none)
+        var disk = SimulatedDisk(recording.folder.realURL, .none)
         var progress = PowerLossProgress(work: MixedWork(seed: recording.seed))
         var problems: [String] = []
         for (index, call) in calls.enumerated() {
@@ -113,7 +113,7 @@ private struct Recording {
         let traces = try TemporaryFolder()
         let child = try ChildProcess(
             "larder-test-cache",
-            ["record", folder(Self.store).path, "\(seed)", "\(durability)", "\(Self.steps)"],
+            ["record", folder.real(Self.store).path, "\(seed)", "\(durability)", "\(Self.steps)"],
             through: ["/usr/bin/strace", "-o", traces("trace").path] + FileTrace.arguments)
         let said = try child.finish().lines
         #expect(said == (1...Self.steps).map(String.init))

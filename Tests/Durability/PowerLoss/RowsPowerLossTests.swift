@@ -54,7 +54,7 @@ struct RowsPowerLossTests {
         let calls = recording.trace.calls
         try #require(!calls.isEmpty)
         let cuts = Set((0..<count).map { _ in Int.random(in: 0..<calls.count, using: &random) })
-        var disk = SimulatedDisk(recording.folder.url, lie)
+        var disk = SimulatedDisk(recording.folder.realURL, lie)
         var progress = RowsProgress(seed: recording.seed)
         var problems: [String] = []
         for (index, call) in calls.enumerated() {
@@ -166,7 +166,7 @@ private struct RowsRecording {
             "larder-test-rows",
             [
                 "power", "\(durability)", "\(seed)", "\(Self.changes)", "\(Self.interval)", "\(Self.inlineLimit)",
-                folder(Self.store).path,
+                folder.real(Self.store).path,
             ],
             through: ["/usr/bin/strace", "-o", traces("trace").path] + FileTrace.arguments)
         let said = try child.finish().lines

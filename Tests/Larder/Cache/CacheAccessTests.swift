@@ -94,7 +94,7 @@ struct CacheAccessTests {
         let cache = try cache("1")
         cache[1] = "lost with the folder"
         #expect(cache[1] != nil)
-        try FileManager.default.removeItem(at: place.folder.url)
+        try FileManager.default.removeItem(at: place.folder.realURL)
         // The write that finds the files deleted may fail, and the next one does not.
         do throws(CacheError) {
             try cache.setValue("two", forKey: 2)

@@ -22,7 +22,7 @@ struct CacheClosingTests {
     }
 
     private var openFiles: Int {
-        get throws { try OpenFiles.paths(where: { $0.hasPrefix(folder.url.path) }).count }
+        get throws { try OpenFiles.paths(where: { $0.hasPrefix(folder.realURL.path) }).count }
     }
 
     /// Has several readers keep their transactions open, for a timer to end.

@@ -180,6 +180,6 @@ struct CacheConcurrencyTests {
             withExtendedLifetime(try self.cache()) {}
         }
         try manager.close()
-        try OpenFiles.wait(for: { $0.hasPrefix(place.folder.url.path) }, until: { $0 == 0 })
+        try OpenFiles.wait(for: { $0.hasPrefix(place.folder.realURL.path) }, until: { $0 == 0 })
     }
 }

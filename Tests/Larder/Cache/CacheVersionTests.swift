@@ -230,7 +230,7 @@ struct CacheVersionTests {
         sliding[1] = "one"
         #expect(old[1] == "one" && sliding[1] == "one")
         let bump = """
-            UPDATE cache SET state = 1;
+            UPDATE cache SET state = 1, checksum = 0;
             INSERT INTO cache (name, version, codec, age_rule, age, state, opened_at)
                 SELECT name, '9', codec, 0, 0, 0, 0 FROM cache;
             INSERT INTO entry (cache, key, written_at, revision, checksum, payload)
@@ -255,7 +255,7 @@ struct CacheVersionTests {
         var intruder = try Intruder(place.url)
         try intruder.execute("UPDATE cache SET opened_at = opened_at + 1")
         #expect(old[1] == "one")
-        try intruder.execute("UPDATE cache SET \(change)")
+        try intruder.execute("UPDATE cache SET \(change), checksum = 0")
         #expect(old[1] == nil)
         expectError(.superseded) { try old.setValue("x", forKey: 1) }
     }
@@ -272,7 +272,7 @@ struct CacheVersionTests {
             try call(old)
             try intruder.execute(
                 """
-                UPDATE cache SET state = 1;
+                UPDATE cache SET state = 1, checksum = 0;
                 INSERT INTO cache (name, version, codec, age_rule, age, state, opened_at)
                     VALUES ('\(index)', '9', 'cbor', 0, 0, 0, 0)
                 """)

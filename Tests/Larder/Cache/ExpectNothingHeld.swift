@@ -11,8 +11,8 @@ func expectNothingHeld(
     at url: URL, _ time: ManualTime, sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
     time.advance(by: .seconds(1))
-    var other = try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: 0))
-    var guardian = try Connection.open(.file(url.path), .init(role: .guardian, busyMilliseconds: 0))
+    var other = try Connection.open(.file(url.real.path), .init(role: .writer, busyMilliseconds: 0))
+    var guardian = try Connection.open(.file(url.real.path), .init(role: .guardian, busyMilliseconds: 0))
     // A copy is complete beside a reader that has seen the last commit.
     try other.execute("UPDATE cache SET opened_at = opened_at")
     #expect(try other.checkpoint(guardedBy: &guardian)?.isComplete == true, sourceLocation: sourceLocation)

@@ -29,7 +29,7 @@ struct SupersededTests {
             var shell = try Intruder(place.url)
             try shell.execute(
                 """
-                UPDATE cache SET state = 1;
+                UPDATE cache SET state = 1, checksum = 0;
                 INSERT INTO cache (name, version, codec, age_rule, age, state, opened_at)
                     SELECT name, '2', codec, age_rule, age, 0, opened_at FROM cache
                 """)

@@ -14,7 +14,7 @@ struct ForeignFileTests {
     /// A connection of another program, which creates the file.
     private func other(busyMilliseconds: Int32 = 0) throws -> Connection {
         try Data().write(to: url)
-        return try Connection.open(.file(url.path), .init(role: .writer, busyMilliseconds: busyMilliseconds))
+        return try Connection.open(.file(url.real.path), .init(role: .writer, busyMilliseconds: busyMilliseconds))
     }
 
     @Test func `a database of another program is refused with every access, and stays as it is`() throws {
@@ -53,7 +53,7 @@ struct ForeignFileTests {
         let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
         cache[1] = 1
         #expect(try cache.disk.value(forKey: 1) == 1)
-        var shell = try Connection.open(.file(url.path), .init(role: .reader, busyMilliseconds: 120_000))
+        var shell = try Connection.open(.file(url.real.path), .init(role: .reader, busyMilliseconds: 120_000))
         let (pageSize, vacuum) = (try shell.pragma("page_size"), try shell.pragma("auto_vacuum"))
         #expect(pageSize == 4096 && vacuum == 2)
     }

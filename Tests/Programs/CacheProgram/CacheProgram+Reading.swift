@@ -14,7 +14,8 @@ extension CacheProgram {
             named: "a", version: "1", maxAge: .days(7), options: CacheOptions(clearsOnMemoryPressure: false))
         for key in 0..<100 { cache[key] = key }
         for key in 0..<100 where cache[key] != key { say("missing") }
-        var other = try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0))
+        var other = try Connection.open(
+            .file(URL(fileURLWithPath: path).real.path), .init(role: .writer, busyMilliseconds: 0))
         try other.execute("BEGIN IMMEDIATE")
         var sum = 0
         for key in 0..<100 { sum += cache[key] ?? 0 }
@@ -69,7 +70,8 @@ extension CacheProgram {
         try await cache.setValues([1: 1, 2: 2])
         try await cache.setValue(8, forKey: 8, maxAge: .seconds(0))
         for key in 1...2 { _ = try await cache.value(forKey: key) }
-        let connection = Mutex(try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 0)))
+        let connection = Mutex(
+            try Connection.open(.file(URL(fileURLWithPath: path).real.path), .init(role: .writer, busyMilliseconds: 0)))
         try connection.withLock { try $0.execute("BEGIN IMMEDIATE") }
         let tasks = writes.map { write in
             Task {

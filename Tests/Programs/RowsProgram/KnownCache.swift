@@ -6,6 +6,7 @@ import LarderTestSupport
 final class Removals: CacheMemory {
     let causes = Locked<[StoredKey: String]>([:])
 
+    func rowsAreRemoved() {}
     func rowsWereRemoved(_ rows: [RemovedRow]) {
         causes.change { causes in
             for row in rows {
@@ -13,6 +14,7 @@ final class Removals: CacheMemory {
             }
         }
     }
+    func overtakeLoads(tagged tag: String) {}
     func storeWasReplaced() {}
     func takeAccesses(at now: Int64) -> [Access] { [] }
     func overtakeLoads(of keys: [StoredKey]?) {}

@@ -15,6 +15,7 @@ struct RowsProgram {
                 seed: UInt64(arguments[2]) ?? 0, done: Int(arguments[3]) ?? 0, arguments[4],
                 times: Int(arguments[5]) ?? 1, maintainingAfter: 7)
         case "exceed" where arguments.count == 3: try await exceed(arguments[2])
+        case "migrate" where arguments.count == 4: try open(arguments[2], dyingAfter: Int(arguments[3]) ?? 0)
         case "sync" where arguments.count == 3: try sync(arguments[2])
         case "share" where arguments.count == 6:
             try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
@@ -23,6 +24,15 @@ struct RowsProgram {
         case "disk": try disk(Array(arguments.dropFirst(2)))
         default: exit(2)
         }
+    }
+
+    /// Opens a store, and is ended by the system after a time; 0 for never.
+    private static func open(_ path: String, dyingAfter microseconds: Int) throws {
+        var timer = itimerval()
+        timer.it_value.tv_usec = numericCast(microseconds)
+        // The first timer counts the time of the clock.
+        setitimer(0, &timer, nil)
+        try Store.open(path).close()
     }
 
     /// Changes rows without end, and prints the number of each change once it is acknowledged.

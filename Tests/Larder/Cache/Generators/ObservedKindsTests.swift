@@ -146,7 +146,7 @@ struct ObservedKindsTests {
     @Test func `a store that is lost with its folder is a reset`() async throws {
         let cache = try await filled()
         let changes = try await batch(cache) {
-            try FileManager.default.removeItem(at: bench.folder.url)
+            try FileManager.default.removeItem(at: bench.folder.realURL)
             // The write that finds the files deleted may fail, and the next one does not.
             do {
                 try await cache.setValue("new", forKey: 9)

@@ -30,7 +30,7 @@ struct PassEndTests {
 
     /// The files that are open, each once: a thread may read over a connection of its own.
     private func openFiles(_ bench: Workbench) throws -> Set<String> {
-        try Set(OpenFiles.paths(where: { $0.hasPrefix(bench.folder.url.path) }))
+        try Set(OpenFiles.paths(where: { $0.hasPrefix(bench.folder.realURL.path) }))
     }
 
     // case 178

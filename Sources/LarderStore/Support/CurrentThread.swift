@@ -1,19 +1,13 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#elseif canImport(Darwin)
-internal import Darwin
-#endif
+internal import Foundation
 
 /// The current thread.
 package enum CurrentThread {
-    /// A number that no other thread has while this one lives.
+    /// A number above 0 that no other thread has while this one lives.
     package static var identity: UInt {
-        #if canImport(Darwin)
-        UInt(bitPattern: pthread_self())
-        #else
+        #if canImport(Glibc)
         UInt(pthread_self())
+        #else
+        UInt(bitPattern: pthread_self())
         #endif
     }
 
