@@ -41,6 +41,13 @@ struct KilledWriterTests {
         #expect(try rows.totals() == Totals(count: 2, size: 200))
     }
 
+    @Test(.enabled(if: !ChildProcess.isSanitized, "a sanitizer needs larger files"))
+    func `a log that cannot be copied is reported once, and again when it can be`() throws {
+        let place = try StorePlace()
+        let lines = try ChildProcess("larder-test-rows", ["uncopied", place.path]).finish().lines
+        #expect(lines == ["not copied", "written", "copied", "true"])
+    }
+
     private func state(of rows: CacheRows) throws -> [Int64: String] {
         var found: [Int64: String] = [:]
         for key in 0..<RowsModel.keys { found[key] = try rows.text(key) }

@@ -7,7 +7,7 @@ struct FileTrace {
         "-f", "-xx", "-s", "4194304", "-e",
         "trace=openat,open,creat,close,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,fsync,fdatasync,"
             + "sync_file_range,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,link,linkat,dup,dup2,dup3,"
-            + "copy_file_range,sendfile",
+            + "copy_file_range,sendfile,clone,clone3,fork,vfork",
     ]
 
     /// A call that has succeeded, or that has begun and whose beginning is what counts.
@@ -17,6 +17,8 @@ struct FileTrace {
         let result: Int
         /// How many calls had ended when it began.
         let begin: Int
+        /// The process of the thread that made it.
+        var process = 0
     }
 
     enum Argument {
@@ -28,6 +30,8 @@ struct FileTrace {
 
     private(set) var calls: [Call] = []
     private var unfinished: [Substring: (line: [UInt8], begin: Int)] = [:]
+    /// The threads and processes by the thread that has begun each.
+    private var begun: [Int: (by: Int, isThread: Bool)] = [:]
 
     init(_ url: URL) throws {
         let bytes = [UInt8](try Data(contentsOf: url))
@@ -35,6 +39,26 @@ struct FileTrace {
         while let end = Self.place(of: UInt8(ascii: "\n"), in: bytes, from: start) {
             read(Array(bytes[start..<end]))
             start = end + 1
+        }
+        // A thread may have made calls before its beginning was written down.
+        for index in calls.indices { calls[index].process = process(of: calls[index].process) }
+    }
+
+    private func process(of thread: Int) -> Int {
+        guard let begun = begun[thread], begun.isThread else { return thread }
+        return process(of: begun.by)
+    }
+
+    private mutating func add(_ call: Call, _ thread: Substring) {
+        var call = call
+        call.process = Int(thread) ?? 0
+        if ["clone", "clone3", "fork", "vfork"].contains(call.name) {
+            let isThread = call.arguments.contains {
+                if case .word(let word) = $0 { word.contains("CLONE_THREAD") } else { false }
+            }
+            begun[call.result] = (call.process, isThread)
+        } else {
+            calls.append(call)
         }
     }
 
@@ -55,23 +79,23 @@ struct FileTrace {
             guard let start = unfinished.removeValue(forKey: thread),
                 let mark = line.firstRange(of: Array(" resumed>".utf8))
             else { return }
-            finish(start.line + line[mark.upperBound...], start.begin)
+            finish(start.line + line[mark.upperBound...], start.begin, thread)
         } else if line.suffix(17).elementsEqual(" <unfinished ...>".utf8) {
             let start = Array(line.dropLast(17))
             unfinished[thread] = (start, calls.count)
             // What is said was done before, and who closes a file lets others have its number at once.
             if let call = call(start + Array(") = 0".utf8), calls.count), call.counts(atItsBeginning: true) {
-                calls.append(call)
+                add(call, thread)
             }
         } else {
             guard let call = call(line, calls.count), call.result >= 0 else { return }
-            calls.append(call)
+            add(call, thread)
         }
     }
 
-    private mutating func finish(_ line: [UInt8], _ begin: Int) {
+    private mutating func finish(_ line: [UInt8], _ begin: Int, _ thread: Substring) {
         guard let call = call(line, begin), call.result >= 0, !call.counts(atItsBeginning: true) else { return }
-        calls.append(call)
+        add(call, thread)
     }
 
     private func call(_ line: [UInt8], _ begin: Int) -> Call? {

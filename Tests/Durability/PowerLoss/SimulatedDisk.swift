@@ -36,7 +36,12 @@ struct SimulatedDisk {
     private var safeNames: [Int: [String: Int]] = [0: [:]]
     /// Makings, deletions and moves that are not synced: a move is one, in whatever folders.
     private var pending: [(call: Int, namings: [Naming])] = []
-    private var descriptors: [Int: (node: Int, position: Int)] = [:]
+    private var descriptors: [Descriptor: (node: Int, position: Int)] = [:]
+
+    private struct Descriptor: Hashable {
+        let process: Int
+        let number: Int
+    }
     private var ended = 0
 
     /// What a call did that this does not know how to follow.
@@ -68,7 +73,7 @@ struct SimulatedDisk {
         switch call.name {
         case "open", "creat": open(call, call.path(0), flags: 1)
         case "openat": open(call, path(call, 0), flags: 2)
-        case "close": descriptors[call.number(0) ?? -1] = nil
+        case "close": if let descriptor = descriptor(call) { descriptors[descriptor] = nil }
         case "write": write(call, at: nil)
         case "pwrite64": write(call, at: call.number(3))
         case "ftruncate": if let node = node(call) { change(node, .size(call.number(1) ?? 0)) }
@@ -83,7 +88,7 @@ struct SimulatedDisk {
         default:
             let isOurs = call.arguments.contains { argument in
                 switch argument {
-                case .number(let number): descriptors[number] != nil
+                case .number(let number): descriptors[Descriptor(process: call.process, number: number)] != nil
                 case .bytes(let bytes): place(String(decoding: bytes, as: UTF8.self)) != nil
                 case .word: false
                 }
@@ -95,7 +100,7 @@ struct SimulatedDisk {
     /// A path by a folder's descriptor and a name: it is turned into one by a number, which cannot stand at a path's start.
     private func path(_ call: FileTrace.Call, _ index: Int) -> String {
         let name = call.path(index + 1)
-        guard !name.hasPrefix("/"), let folder = call.number(index), let node = descriptors[folder]?.node else {
+        guard !name.hasPrefix("/"), let folder = descriptor(call, index), let node = descriptors[folder]?.node else {
             return name
         }
         return "\(node):\(name)"
@@ -117,16 +122,21 @@ struct SimulatedDisk {
         return (folder, last)
     }
 
-    private func node(_ call: FileTrace.Call) -> Int? { call.number(0).flatMap { descriptors[$0]?.node } }
+    private func descriptor(_ call: FileTrace.Call, _ index: Int = 0) -> Descriptor? {
+        call.number(index).map { Descriptor(process: call.process, number: $0) }
+    }
+
+    private func node(_ call: FileTrace.Call) -> Int? { descriptor(call).flatMap { descriptors[$0]?.node } }
 
     private mutating func open(_ call: FileTrace.Call, _ path: String, flags: Int) {
+        let descriptor = Descriptor(process: call.process, number: call.result)
         if path == root {
-            descriptors[call.result] = (0, 0)
+            descriptors[descriptor] = (0, 0)
             return
         }
         guard let place = place(path) else { return }
         if place.name == "." {
-            descriptors[call.result] = (place.folder, 0)
+            descriptors[descriptor] = (place.folder, 0)
             return
         }
         if names[place.folder]?[place.name] == nil {
@@ -136,11 +146,11 @@ struct SimulatedDisk {
         guard let node = names[place.folder]?[place.name] else { return }
         if call.has("O_TRUNC", flags) { change(node, .size(0)) }
         if call.has("O_APPEND", flags) { strange.append("opened \(path) to append") }
-        descriptors[call.result] = (node, 0)
+        descriptors[descriptor] = (node, 0)
     }
 
     private mutating func write(_ call: FileTrace.Call, at offset: Int?) {
-        guard let number = call.number(0), let place = descriptors[number] else { return }
+        guard let number = descriptor(call), let place = descriptors[number] else { return }
         change(place.node, .write(offset ?? place.position, Array(call.bytes(1).prefix(call.result))))
         if offset == nil { descriptors[number]?.position += call.result }
     }

@@ -29,4 +29,37 @@ extension RowsProgram {
         }
         try store.close()
     }
+
+    /// Opens a store that may not be there, and prints the key of an entry once it is acknowledged.
+    ///
+    /// - Parameter arguments: The durability, the number of threads that do so, the path, and a name for the keys. With no
+    ///   thread, four processes do so.
+    static func openFirst(_ arguments: [String]) throws {
+        if arguments[1] == "0" {
+            let processes = try (1...4).map { number in
+                let process = Process()
+                process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+                process.arguments = ["first", arguments[0], "1", arguments[2], "\(number)"]
+                try process.run()
+                return process
+            }
+            for process in processes { process.waitUntilExit() }
+            return
+        }
+        var options = Store.Options()
+        options.durability = arguments[0] == "powerLoss" ? .powerLoss : .processCrash
+        options.busyTimeout = 60_000
+        options.time = StoreTime(now: { 1_700_000_000_000 }, wake: { _, _ in {} })
+        let threads = (0..<(Int(arguments[1]) ?? 1)).map { [options] thread in
+            SideThread {
+                let rows = try Store.open(arguments[2], options).open(.rows)
+                let key = "\(arguments[3])-\(thread)"
+                let entry = EntryWrite(key: .text(key), payload: Data(key.utf8), writtenAt: 0)
+                try rows.run(.put([entry], if: .always))
+                print(key)
+                fflush(nil)
+            }
+        }
+        for thread in threads { try thread.value() }
+    }
 }
