@@ -107,10 +107,23 @@ extension Connection {
         return true
     }
 
+    /// Keeps every other connection of every process from the database until this one is closed.
+    ///
+    /// It reads no page, so the file may be damaged.
+    ///
+    /// - Returns: False if another connection has used the database and is open.
+    package mutating func lockAlone() throws(SQLiteError) -> Bool {
+        let code = larder_lock_alone(handle)
+        if code & 0xff == SQLITE_BUSY { return false }
+        try checkFile(code)
+        return true
+    }
+
     private func checkFile(_ code: Int32) throws(SQLiteError) {
         guard code != SQLITE_OK else { return }
         let number = larder_take_log_errno(handle)
-        throw SQLiteError(code: .init(rawValue: code), message: "the log cannot be emptied", systemCode: number)
+        throw SQLiteError(
+            code: .init(rawValue: code), message: "the file cannot be locked, or the log emptied", systemCode: number)
     }
 }
 

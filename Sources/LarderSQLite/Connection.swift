@@ -39,8 +39,8 @@ package struct Connection: ~Copyable {
         return connection
     }
 
-    /// Opens `location` with SQLite's defaults.
-    static func open(_ location: Location) throws(SQLiteError) -> Connection {
+    /// Opens `location` with SQLite's defaults, and reads nothing.
+    package static func open(_ location: Location) throws(SQLiteError) -> Connection {
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(location.name, &handle, location.flags, location.vfs)
         guard let handle else { throw SQLiteError(code: .outOfMemory, message: "no memory for a connection") }

@@ -80,8 +80,13 @@ struct OpeningTests {
         case .linkToNothing: try manager.createSymbolicLink(atPath: place.path, withDestinationPath: target)
         case .pipe: #expect(mkfifo(place.path, 0o600) == 0)
         }
-        try expectRefusal(
-            .storageUnavailable, "\"\(place.realPath)\" is a folder, a symbolic link or a device. Name a file.")
+        let problem =
+            switch obstacle {
+            case .folder: "is a folder. Name a file."
+            case .link, .linkToNothing: "is a symbolic link to \"\(target)\". Name the file itself."
+            case .pipe: "is a device or a pipe. Name a file."
+            }
+        try expectRefusal(.storageUnavailable, "\"\(place.realPath)\" \(problem)")
     }
 
     @Test(arguments: ["store.sqlite", "deep/er/store.sqlite"])
@@ -89,7 +94,7 @@ struct OpeningTests {
         try Data("text".utf8).write(to: place.folder("file"))
         try expectRefusal(
             of: place.folder("file/" + name).path, .storageUnavailable,
-            "The disk is out of reach. Check the path and the disk. (")
+            "A part of the path is a file and no folder. Check the path. (")
     }
 
     // MARK: Later releases and damage

@@ -169,7 +169,7 @@ struct ReadOnlyTests {
 
     enum Writing: CaseIterable {
         case put, largePut, remove, take, change, clear, body, largeBody
-        case maintenance, limits, storeLimits, expired, trim, erase, repair
+        case maintenance, limits, storeLimits, trim, erase, repair
     }
 
     private func write(_ writing: Writing, _ rows: CacheRows, _ store: Store) throws {
@@ -186,7 +186,6 @@ struct ReadOnlyTests {
         case .maintenance: try store.maintain()
         case .limits: try rows.setLimits(Limits(count: 1))
         case .storeLimits: try store.setLimits(StoreLimits(size: 1))
-        case .expired: try rows.keepExpired(5)
         case .trim: try rows.trim(to: Limits(count: 1))
         case .erase: try rows.erase()
         case .repair: _ = try store.verify(repairing: true)

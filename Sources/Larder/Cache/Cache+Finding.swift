@@ -14,33 +14,33 @@ public import Synchronization
 extension Cache {
     /// Returns the value of a key from memory by a full look, or from the disk.
     @inlinable
-    func find(_ key: Key) throws(CacheError) -> Value? {
+    func find(_ key: Key, countsMiss: Bool = true) throws(CacheError) -> Value? {
         let stored = try stored(key)
         let hash = copies.seed.hash(key)
         let now = rows.now()
         let (look, ticket) = look(key, hash, now)
         switch look {
         case .hit, .slid: return served(look, at: now)
-        case .expired: return missed()
+        case .expired: return missed(countsMiss)
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
             guard let facts = try rows.currentFacts(stored) else {
                 copies.removed(key, hash: hash, revision: revision)
-                return missed()
+                return missed(countsMiss)
             }
             guard facts.revision == revision else { break }
-            if facts.end < now { return missed() }
+            if facts.end < now { return missed(countsMiss) }
             noteAccess(to: key, hash, facts, at: now, confirming: ticket)
             copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
-        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed() }
+        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed(countsMiss) }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            copies.count { $0.misses += 1 }
+            let _: Value? = missed(countsMiss)
             throw error
         }
         take(value, of: row, key, hash, at: now, ticket)
@@ -107,10 +107,10 @@ extension Cache {
         return facts
     }
 
-    /// Counts a miss.
+    /// Counts a miss, unless a later read of the same call does.
     @inlinable
-    func missed<R>() -> R? {
-        copies.count { $0.misses += 1 }
+    func missed<R>(_ counts: Bool = true) -> R? {
+        if counts { copies.count { $0.misses += 1 } }
         return nil
     }
 
@@ -191,6 +191,7 @@ extension CacheRows {
         do throws(StoreError) {
             return try body()
         } catch {
+            if error.code == .superseded { noteSuperseded() }
             throw CacheError(error, action, cache: declaration.name, key: key)
         }
     }

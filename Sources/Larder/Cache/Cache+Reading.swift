@@ -15,17 +15,23 @@ extension Cache {
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
+        try findEntry(key, allowingExpired: allowingExpired)
+    }
+
+    func findEntry(
+        _ key: Key, allowingExpired: Bool, countsMiss: Bool = true
+    ) throws(CacheError) -> CacheEntry<Key, Value>? {
         let stored = try stored(key)
         let now = rows.store.time.now()
         let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
-        guard let row = found else { return missed() }
+        guard let row = found else { return missed(countsMiss) }
         let isExpired = row.facts.end < now
-        if isExpired && !allowingExpired { return missed() }
+        if isExpired && !allowingExpired { return missed(countsMiss) }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            copies.count { $0.misses += 1 }
+            let _: Value? = missed(countsMiss)
             throw error
         }
         copies.count { $0.diskHits += 1 }
@@ -105,7 +111,11 @@ extension Cache {
     }
 
     /// A Boolean value that indicates whether no entry may be served.
-    public var isEmpty: Bool { get throws(CacheError) { try count == 0 } }
+    public var isEmpty: Bool {
+        get throws(CacheError) {
+            try throwing("look for an entry") { () throws(StoreError) in try !rows.hasEntry(at: rows.store.time.now()) }
+        }
+    }
 
     /// The number of bytes of the payloads and extended data of all entries, including expired ones that are still
     /// stored.

@@ -145,7 +145,7 @@ extension Cache {
     /// deleted, including recycled ones, and the log is copied and cut. If another process or a long read pins the log
     /// until the busy timeout has passed, the call throws `.busy`.
     ///
-    /// - Parameter progress: Called with the number of entries at the start, and with the same number at the end.
+    /// - Parameter progress: Called at the start, after each batch of deleted rows, and at the end, while no lock is held.
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
@@ -153,7 +153,12 @@ extension Cache {
         try throwing("clear the cache") { () throws(StoreError) in
             let total = Int(try rows.totals().count)
             if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
-            try rows.erase { _ in copies.cleared(leftovers) }
+            try rows.erase {
+                // Rows that were retired before are deleted too.
+                if $0 < total { progress?(CacheProgress(completed: $0, total: total)) }
+            } apply: { _ in
+                copies.cleared(leftovers)
+            }
             progress?(CacheProgress(completed: total, total: total))
         }
     }

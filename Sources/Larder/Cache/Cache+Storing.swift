@@ -170,6 +170,7 @@ extension Cache {
     /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
     func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
         do { return try await body() } catch let error as StoreError {
+            if error.code == .superseded { rows.noteSuperseded() }
             throw CacheError(error, action, cache: name, key: key)
         }
     }

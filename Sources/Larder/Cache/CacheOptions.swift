@@ -31,6 +31,14 @@ public struct MemoryLimits: Hashable, Sendable {
     /// Limits that keep no entry in memory; every read asks the disk.
     public static let disabled = MemoryLimits(countLimit: 0, costLimit: 0, byteLimit: 0)
 
+    /// The limits in words, for the log.
+    var text: String {
+        let limits = [
+            countLimit.map { "\($0) entries" }, costLimit.map { "a cost of \($0)" }, byteLimit.map { "\($0) bytes" },
+        ].compactMap(\.self)
+        return limits.isEmpty ? "none" : limits.joined(separator: " and ")
+    }
+
     var effectiveCount: Int { max(0, countLimit ?? .max) }
     var effectiveCost: Int { max(0, costLimit ?? .max) }
     var effectiveBytes: Int { max(0, byteLimit ?? .max) }
@@ -59,6 +67,12 @@ public struct DiskLimits: Hashable, Sendable {
     public init(countLimit: Int? = nil, sizeLimit: Int64? = nil) {
         self.countLimit = countLimit
         self.sizeLimit = sizeLimit
+    }
+
+    /// The limits in words, for the log.
+    var text: String {
+        let limits = [countLimit.map { "\($0) entries" }, sizeLimit.map { "\($0) bytes" }].compactMap(\.self)
+        return limits.isEmpty ? "none" : limits.joined(separator: " and ")
     }
 
     func check(cacheNamed name: String) throws(CacheError) {
@@ -92,15 +106,16 @@ public enum FullDiskPolicy: Hashable, Sendable {
 
 /// The options of a cache; the defaults are meant for most caches.
 public struct CacheOptions: Sendable {
-    /// The limits of the memory tier.
+    /// The limits of the memory tier; nil, the default, leaves those that the cache has.
     ///
-    /// The limits belong to the cache: the latest open sets them.
-    public var memory: MemoryLimits
+    /// The limits belong to the cache: the latest open that names any sets them. A cache that is opened for the first time
+    /// in a manager has ``MemoryLimits/init(countLimit:costLimit:byteLimit:)`` with its defaults.
+    public var memory: MemoryLimits?
 
-    /// The limits of the disk tier.
+    /// The limits of the disk tier; nil, the default, leaves those that the cache has in the file.
     ///
-    /// The limits belong to the cache: the latest open sets them.
-    public var disk: DiskLimits
+    /// The limits belong to the cache: the latest open that names any sets them. `DiskLimits()` removes them.
+    public var disk: DiskLimits?
 
     /// The maximum number of bytes of a payload that is kept in its row; a larger one is stored in a value file.
     ///
@@ -146,7 +161,7 @@ public struct CacheOptions: Sendable {
 
     /// Creates options, each with its default.
     public init(
-        memory: MemoryLimits = MemoryLimits(), disk: DiskLimits = DiskLimits(),
+        memory: MemoryLimits? = nil, disk: DiskLimits? = nil,
         accessGrain: Duration? = nil, inlineLimit: Int = CacheOptions.defaultInlineLimit,
         undecodable: UndecodablePolicy = .drop,
         onFullDisk: FullDiskPolicy = .evict,

@@ -15,6 +15,9 @@ public struct CacheStatistics: Sendable, Equatable {
     /// The number of reads that found no value that may be served.
     public let misses: Int
 
+    /// The share of reads that memory or the disk answered, from 0 to 1; 0 if there was no read.
+    public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
+
     /// The number of entries that were deleted because they had expired.
     ///
     /// An expired entry counts when its row is deleted. A read that finds it before that counts as a miss.

@@ -23,6 +23,24 @@ public struct EntryMetadata: Hashable, Sendable {
     /// A Boolean value that indicates whether the payload is a file of its own.
     public let isFile: Bool
 
+    /// Creates metadata, for tests of a program's own code.
+    ///
+    /// - Parameters:
+    ///   - size: The bytes of the payload and the extended data.
+    ///   - writtenAt: The time of the write.
+    ///   - accessedAt: The time of the last access; nil for that of the write.
+    ///   - expiresAt: The last moment at which the entry is served; nil if it never expires.
+    ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
+    ///   - isFile: A Boolean value that indicates whether the payload is a file of its own.
+    public init(
+        size: Int = 0, writtenAt: Date = Date(timeIntervalSinceReferenceDate: 0), accessedAt: Date? = nil,
+        expiresAt: Date? = nil, isPinned: Bool = false,
+        isFile: Bool = false
+    ) {
+        (self.size, self.writtenAt, self.accessedAt) = (size, writtenAt, accessedAt ?? writtenAt)
+        (self.expiresAt, self.isPinned, self.isFile) = (expiresAt, isPinned, isFile)
+    }
+
     init(_ facts: RowFacts) {
         size = Int(clamping: facts.size)
         writtenAt = SystemClock.date(of: facts.writtenAt)
@@ -50,6 +68,22 @@ public struct CacheEntry<Key, Value> {
 
     /// A Boolean value that indicates whether the entry has expired.
     public let isExpired: Bool
+
+    /// Creates an entry, for tests of a program's own code.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - value: The value.
+    ///   - extendedData: The bytes that are stored with the value.
+    ///   - metadata: What is known of the entry.
+    ///   - isExpired: A Boolean value that indicates whether the entry has expired.
+    public init(
+        key: Key, value: Value, extendedData: Data? = nil, metadata: EntryMetadata = EntryMetadata(),
+        isExpired: Bool = false
+    ) {
+        (self.key, self.value, self.extendedData) = (key, value, extendedData)
+        (self.metadata, self.isExpired) = (metadata, isExpired)
+    }
 }
 
 extension CacheEntry: Sendable where Key: Sendable, Value: Sendable {}

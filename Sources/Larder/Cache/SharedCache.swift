@@ -27,10 +27,11 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager, at now: Int64) {
         (self.rows, reporter) = (rows, manager.reporter)
         copies = MemoryCopies(
-            options.memory, name: rows.declaration.name, store: rows.store,
+            options.memory ?? MemoryLimits(), name: rows.declaration.name, store: rows.store,
             isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain, now: now)
         settings = Mutex(
-            Settings(maxAge: maxAge, disk: options.disk, clearsOnMemoryPressure: options.clearsOnMemoryPressure))
+            Settings(
+                maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure))
         rows.attach(copies)
         PressureWatcher.shared.add(self)
         watchBackground(options.clearsInBackground)
@@ -42,6 +43,8 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         rows.store.uses.note(servedByMemory: copies.takeAccesses(at: .min))
     }
 
+    var types: (key: String, value: String) { ("\(Key.self)", "\(Value.self)") }
+
     /// The owner of the streams of changes.
     var streamOwner: ObjectIdentifier { ObjectIdentifier(self) }
 
@@ -49,15 +52,31 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
     func change(_ body: (inout Settings) -> Void) { settings.withLock { body(&$0) } }
 
-    /// Takes over what another open of the cache has set.
-    func declare(_ options: CacheOptions, _ maxAge: MaxAge, accessGrain: Int64) {
+    /// Takes over what another open of the cache has set, and notes it in the log.
+    func declare(_ options: CacheOptions, _ maxAge: MaxAge, _ rows: CacheRows) {
+        let (old, disk) = (current, DiskLimits(rows.limits))
         change {
-            ($0.maxAge, $0.disk) = (maxAge, options.disk)
+            ($0.maxAge, $0.disk) = (maxAge, disk)
             $0.clearsOnMemoryPressure = options.clearsOnMemoryPressure
         }
-        copies.state.withLock { $0.accessGrain = accessGrain }
-        if copies.state.withLock({ $0.limits }) != options.memory.counted { copies.limit { $0 = options.memory } }
+        var changes: [String] = []
+        if old.maxAge != maxAge { changes.append("the maximum age from \(old.maxAge) to \(maxAge)") }
+        if old.disk != disk { changes.append("the limits on disk from \(old.disk.text) to \(disk.text)") }
+        copies.state.withLock { $0.accessGrain = rows.accessGrain }
+        if let memory = options.memory {
+            let limits = copies.state.withLock { $0.limits }
+            if limits != memory.counted {
+                changes.append("the limits in memory from \(limits.text) to \(memory.counted.text)")
+                copies.limit { $0 = memory }
+            }
+        }
         watchBackground(options.clearsInBackground)
+        if changes.isEmpty { return }
+        let name = rows.declaration.name
+        reporter.note(
+            LogMessage(
+                .info, "The cache \"\(name)\" is open, and another open has changed \(changes.joined(separator: ", "))."
+            ))
     }
 
     /// Gives memory back, unless the options say that pressure does not concern the cache.
@@ -102,6 +121,8 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
 /// An open cache of any types.
 protocol OpenCache: AnyObject, Sendable {
+    /// The names of the types of keys and values.
+    var types: (key: String, value: String) { get }
     func handleMemoryPressure(_ level: MemoryPressure)
     /// Called after the cache was cleared, removed or opened under another version.
     func wasCleared()

@@ -60,13 +60,16 @@ extension Cache {
 
     /// Runs a load.
     ///
-    /// - Parameter isDue: Decides whether an entry that has not expired is loaded all the same.
+    /// - Parameters:
+    ///   - isDue: Decides whether an entry that has not expired is loaded all the same.
+    ///   - countsMisses: A Boolean value that indicates whether a caller waits for what is missing.
     func lead(
-        _ ticket: LoadTicket, isDue: @escaping @Sendable (RowFacts) -> Bool = { _ in false },
+        _ ticket: LoadTicket, isDue: @escaping @Sendable (RowFacts) -> Bool = { _ in false }, countsMisses: Bool = true,
         _ generate: @Sendable (LoadLook) async throws -> LoadResult
     ) async {
         do {
-            let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue) }
+            let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue, countsMisses)
+            }
             var made = LoadedEntries(entries: look.live)
             if !look.missing.isEmpty { try take(try await generate(look), look, ticket.load, &made) }
             if made.writes.count > 1 { made.leftovers.begin(in: copies) }
@@ -115,8 +118,9 @@ extension Cache {
     }
 
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.
-    private func look(for keys: [LoadItem], _ isDue: (RowFacts) -> Bool = { _ in false }) throws(CacheError) -> LoadLook
-    {
+    private func look(
+        for keys: [LoadItem], _ isDue: (RowFacts) -> Bool = { _ in false }, _ countsMisses: Bool = true
+    ) throws(CacheError) -> LoadLook {
         let (copies, now, epoch) = (shared.copies, rows.store.time.now(), rows.store.watch.epoch())
         let hashes = keys.map { copies.seed.hash($0.key) }
         let tickets = copies.state.withLock { state in hashes.map { state.ticket($0, epoch) } }
@@ -144,7 +148,7 @@ extension Cache {
             }
         }
         if look.missing.isEmpty { return look }
-        copies.count { [count = look.missing.count] in $0.misses += count }
+        if countsMisses { copies.count { [count = look.missing.count] in $0.misses += count } }
         try throwing("load a value") { () throws(StoreError) in try rows.requireWritable() }
         return look
     }

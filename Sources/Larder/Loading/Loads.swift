@@ -108,8 +108,8 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         if let recursion {
             throw CacheError(
                 .recursiveGeneration,
-                "The value for key \(recursion.name) of cache \"\(name)\" is being loaded by a closure that waits for this"
-                    + " call. Let a closure ask only for keys whose closures do not ask for its own.")
+                "The closure that loads key \(recursion.name) of cache \"\(name)\" has asked for the same key, itself or through"
+                    + " another load, and would wait for itself. Return a value without asking for this key.")
         }
         let ownTicket = own.isEmpty ? nil : Ticket(load: id, caller: caller, keys: own)
         return (ownTicket, others.map { Ticket(load: $0, caller: caller, keys: $1) })

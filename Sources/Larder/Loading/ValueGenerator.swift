@@ -20,7 +20,8 @@ extension Cache {
     /// Returns a callable value that reads this cache and loads what is missing.
     ///
     /// Sweeps leave what it may still serve stale: all generators of a cache, and ``CacheOptions/keepsExpired``, name the
-    /// longest time together. `removeExpired()`, trims and limits make no such exception.
+    /// longest time together. `removeExpired()`, trims and limits make no such exception. The call never waits: the time is
+    /// declared in the background.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
@@ -62,9 +63,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     ) {
         (self.cache, self.policy, self.acceptsAbsence, self.generate) = (cache, policy, acceptsAbsence, generate)
         if policy.longestStale == 0 || cache.rows.store.isReadOnly { return }
-        do throws(StoreError) { try cache.rows.keepExpired(policy.longestStale) } catch {
-            cache.report(CacheError(error, "keep expired entries", cache: cache.name), .writeFailed)
-        }
+        cache.rows.keepExpired(policy.longestStale)
     }
 
     func value(_ key: Key) async throws -> Value? {
@@ -92,7 +91,10 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
 
     /// Returns the value that is stored; nil if there is none that may be served, or it does not decode.
     private func stored(_ key: Key) async throws(CacheError) -> Value? {
-        do throws(CacheError) { return try await cache.value(forKey: key) } catch {
+        do throws(CacheError) {
+            // The load counts the miss.
+            return try await cache.reading { () throws(CacheError) in try cache.find(key, countsMiss: false) }
+        } catch {
             if error.code == .undecodable { return nil }
             throw error
         }
@@ -102,7 +104,9 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     private func expired(_ key: Key, within time: Duration) async -> Entry? {
         if time <= .zero { return nil }
         do throws(CacheError) {
-            let entry = try await cache.entry(forKey: key, allowingExpired: true)
+            let entry = try await cache.reading { () throws(CacheError) in
+                try cache.findEntry(key, allowingExpired: true, countsMiss: false)
+            }
             guard let entry, let end = entry.metadata.expiresAt else { return entry }
             let last = SystemClock.milliseconds(of: end).addingSaturated(GenerationPolicy.milliseconds(time))
             return cache.rows.store.time.now() <= last ? entry : nil
@@ -148,7 +152,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         for ticket in tickets.others { cache.loads.leave(ticket) }
         guard let own = tickets.own else { return }
         cache.loads.run(own) {
-            await cache.lead(own, isDue: isDue) {
+            await cache.lead(own, isDue: isDue, countsMisses: false) {
                 [key: try await generate(key, $0.old[own.keys[0].stored]?.entry)]
             }
             do { try cache.loads.take(own) } catch { reportFailedRefresh(key, error) }

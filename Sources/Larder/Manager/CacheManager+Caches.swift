@@ -7,8 +7,8 @@ extension CacheManager {
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
     /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
     /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
-    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
-    /// longest `keepsExpired` of all opens holds.
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
+    /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
     ///
     /// - Parameters:
     ///   - name: Any string but the empty one; compared as UTF-8 bytes.
@@ -30,8 +30,8 @@ extension CacheManager {
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
     /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
     /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
-    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options, but the
-    /// longest `keepsExpired` of all opens holds.
+    /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
+    /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
     ///
     /// - Parameters:
     ///   - name: Any string but the empty one; compared as UTF-8 bytes.
@@ -47,13 +47,12 @@ extension CacheManager {
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
-        let hasLimits = options.disk != DiskLimits() || hasStoreLimits
-        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier, hasLimits: hasLimits)
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
         let _: SharedCache<Key, Value>? = try shared(opening.declaration.identity)
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
                 opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
-                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk.storeLimits,
+                evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk?.storeLimits,
                 keepsExpired: opening.keepsExpired)
         }
         return try handle(on: rows, opening, version, maxAge, options, codec)
@@ -93,7 +92,7 @@ extension CacheManager {
         supersede(rows.declaration.name, by: rows.declaration.identity, rows.openingCount)
         if !isNew {
             if rows.isNew { shared.wasCleared() }
-            shared.declare(options, maxAge, accessGrain: opening.accessGrain)
+            shared.declare(options, maxAge, rows)
         }
         return Cache(shared, rows, version, codec, options, self)
     }
@@ -137,16 +136,16 @@ extension CacheManager {
 /// The parameters of an open, in the form that the store takes.
 private struct CacheOpening {
     let declaration: CacheDeclaration
-    let accessGrain: Int64
+    /// Nil leaves the choice to the store.
+    let accessGrain: Int64?
     let keepsExpired: Int64
 
     init(
-        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String,
-        hasLimits: Bool
+        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String
     ) throws(CacheError) {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")
-        try options.disk.check(cacheNamed: name)
+        try options.disk?.check(cacheNamed: name)
         for (option, value) in [("keepsExpired", options.keepsExpired), ("accessGrain", options.accessGrain ?? .zero)]
         where value < .zero {
             throw CacheError(
@@ -155,13 +154,15 @@ private struct CacheOpening {
         }
         let rule = maxAge.storeRule
         declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
-        accessGrain =
-            options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
-            ?? rule.slidingAge.map { $0 / 16 } ?? (hasLimits ? 3_600_000 : 86_400_000)
+        accessGrain = options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
         keepsExpired = SystemClock.saturated(options.keepsExpired / .milliseconds(1))
     }
 }
 
 extension DiskLimits {
+    init(_ limits: Limits) {
+        self.init(countLimit: limits.count.map { Int(clamping: $0) }, sizeLimit: limits.size)
+    }
+
     var storeLimits: Limits { Limits(count: countLimit.map(Int64.init), size: sizeLimit) }
 }

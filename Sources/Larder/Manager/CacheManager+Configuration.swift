@@ -103,11 +103,20 @@ extension CacheManager {
         public var fileProtection: FileProtectionType?
         #endif
 
-        /// Receives the messages for the program's log; by default they are discarded.
+        /// Receives the messages for the program's log; by default ``LogMessage/standardLog``.
+        ///
+        /// The default writes warnings and errors to standard error, on Apple's platforms to the unified log. With `{ _ in }`
+        /// the library is silent.
         ///
         /// The closure is called on any thread while no lock is held, except that the body of an update or a
         /// transaction holds the writer. Messages that its own calls cause on that thread go to the events alone.
-        public var log: @Sendable (LogMessage) -> Void
+        public var log: @Sendable (LogMessage) -> Void {
+            get { ownLog ?? LogMessage.standardLog }
+            set { ownLog = newValue }
+        }
+
+        /// The log that the program has set; nil for the standard one.
+        var ownLog: (@Sendable (LogMessage) -> Void)?
 
         /// The clock that the program has set; nil for the system's, so that hits can read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
@@ -130,12 +139,12 @@ extension CacheManager {
         ///   - maintenanceInterval: The maximum time from a write to the next automatic maintenance; nil for none.
         ///   - sizeLimit: The maximum number of bytes of all caches together; nil for no limit.
         ///   - freeSpaceFloor: The minimum number of bytes that stay free on the disk of the store; nil for no minimum.
-        ///   - log: Receives the messages for the program's log.
+        ///   - log: Receives the messages for the program's log; nil for the standard log.
         public init(
             clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
             recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
             maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
-            log: @escaping @Sendable (LogMessage) -> Void = { _ in }
+            log: (@Sendable (LogMessage) -> Void)? = nil
         ) {
             injectedClock = clock
             self.access = access
@@ -146,7 +155,7 @@ extension CacheManager {
             self.maintenanceInterval = maintenanceInterval
             self.sizeLimit = sizeLimit
             self.freeSpaceFloor = freeSpaceFloor
-            self.log = log
+            ownLog = log
         }
 
         #if canImport(Darwin)
@@ -157,7 +166,7 @@ extension CacheManager {
             clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
             recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
             maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
-            fileProtection: FileProtectionType?, log: @escaping @Sendable (LogMessage) -> Void = { _ in }
+            fileProtection: FileProtectionType?, log: (@Sendable (LogMessage) -> Void)? = nil
         ) {
             // A parameter list cannot have conditions, so a parameter that only these systems have needs its own
             // initializer.

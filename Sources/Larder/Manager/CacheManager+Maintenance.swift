@@ -109,6 +109,42 @@ extension CacheManager {
         try await offload { () throws(CacheError) in try self.verify(repairing: repairing, progress: progress) }
     }
 
+    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
+    ///
+    /// If there is no store, nothing happens.
+    ///
+    /// - Parameter url: The file of the store.
+    /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,
+    ///   `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`.
+    public static func deleteStore(at url: URL) throws(CacheError) {
+        let path = try StorePath.path(of: url)
+        do throws(StoreError) { try Store.delete(path) } catch { throw CacheError(error, "be deleted at \(path)") }
+    }
+
+    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it.
+    ///
+    /// If there is no store, nothing happens.
+    ///
+    /// - Parameter name: The name of the store.
+    /// - Throws: As ``deleteStore(at:)``.
+    public static func deleteStore(named name: String) throws(CacheError) {
+        try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
+    }
+
+    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
+    ///
+    /// - Throws: As the synchronous form.
+    public static func deleteStore(at url: URL) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try deleteStore(at: url) }
+    }
+
+    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it.
+    ///
+    /// - Throws: As the synchronous form.
+    public static func deleteStore(named name: String) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try deleteStore(named: name) }
+    }
+
     /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
     ///
     /// - Parameter tag: The tag.

@@ -35,9 +35,7 @@ public final class CacheManager: Sendable {
     /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
     ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
     public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
-        try StorePath.check(name: name)
-        let path = try CachesFolder.path() + "/" + name + ".sqlite"
-        try self.init(url: URL(fileURLWithPath: path), configuration: configuration)
+        try self.init(url: URL(fileURLWithPath: StorePath.path(named: name)), configuration: configuration)
     }
 
     /// Opens the store in a file, and creates it and its folder if they are missing.
@@ -71,7 +69,7 @@ public final class CacheManager: Sendable {
     ) throws(CacheError) {
         try configuration.check()
         (self.url, self.configuration) = (url, configuration)
-        let reporter = Reporter(hub: EventHub(), log: configuration.log)
+        let reporter = Reporter(hub: EventHub(), log: configuration.ownLog)
         self.reporter = reporter
         do throws(StoreError) {
             store = try open(configuration.storeOptions { reporter.report($0) })
@@ -90,7 +88,7 @@ public final class CacheManager: Sendable {
     /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
     ///
     /// Each access creates a stream. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts those that
-    /// were dropped. The first stream begins with what happened before it.
+    /// were dropped. The first stream begins with what happened before it, except for evictions and expirations.
     public var events: AsyncStream<CacheEvent> { reporter.hub.stream() }
 
     /// Closes the store: running calls are finished, and later ones throw ``CacheError/Code/closed``.
@@ -152,8 +150,9 @@ public final class CacheManager: Sendable {
         if let open = open as? SharedCache<Key, Value> { return open }
         throw CacheError(
             .typeMismatch,
-            "The cache \"\(cache.name.text)\" is open with other types than \(Key.self) and \(Value.self). Use these, release"
-                + " the other handle, or open another version.")
+            "The cache \"\(cache.name.text)\" is open in this manager with keys of type \(open.types.key) and values of type"
+                + " \(open.types.value), and not \(Key.self) and \(Value.self). Use the types that are open, release the handle"
+                + " that has them, or open another version.")
     }
 
     var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }

@@ -2,6 +2,12 @@ internal import Foundation
 
 /// The paths of stores, which are bytes: a slash is a slash even if a combining mark follows it.
 enum StorePath {
+    /// Returns the path of a store in the user's caches directory.
+    static func path(named name: String) throws(CacheError) -> String {
+        try check(name: name)
+        return try CachesFolder.path() + "/" + name + ".sqlite"
+    }
+
     /// Returns the path of a file URL.
     static func path(of url: URL) throws(CacheError) -> String {
         guard url.isFileURL else {

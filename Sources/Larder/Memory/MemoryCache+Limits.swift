@@ -17,7 +17,7 @@ extension MemoryCache {
         get { state.withLock { $0.countLimit } }
         set {
             state.withLock { $0.countLimit = Swift.max(0, newValue) }
-            trim { $0.isOverLimit }
+            trim(isEviction: true) { $0.isOverLimit }
         }
     }
 
@@ -28,7 +28,7 @@ extension MemoryCache {
         get { state.withLock { $0.costLimit } }
         set {
             state.withLock { $0.limitCost(to: Swift.max(0, newValue)) }
-            trim { $0.isOverLimit }
+            trim(isEviction: true) { $0.isOverLimit }
         }
     }
 
@@ -48,7 +48,7 @@ extension MemoryCache {
         get { state.withLock { $0.byteLimit } }
         set {
             state.withLock { $0.limitBytes(to: Swift.max(0, newValue)) }
-            trim { $0.isOverLimit }
+            trim(isEviction: true) { $0.isOverLimit }
         }
     }
 
@@ -97,7 +97,11 @@ extension MemoryCache {
     static var entriesPerSlice: Int { 1024 }
 
     /// Removes from the least recent end while a condition is true, in batches, and releases outside the lock.
-    func trim(while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool) {
+    ///
+    /// - Parameter isEviction: A Boolean value that indicates whether a limit is the reason.
+    func trim(
+        isEviction: Bool = false, while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool
+    ) {
         var isDone = false
         while !isDone {
             var discards: [LRUTable<Key, Value>.Node] = []
@@ -108,6 +112,7 @@ extension MemoryCache {
                         return true
                     }
                     discards.append(state.remove(state.table.leastRecent))
+                    if isEviction { state.counts.evictions += 1 }
                 }
                 return false
             }

@@ -14,6 +14,9 @@ public struct MemoryCacheStatistics: Sendable, Equatable {
     /// The number of expired entries that a read or a sweep has removed.
     public var expirations = 0
 
+    /// The share of reads that found a value, from 0 to 1; 0 if there was no read.
+    public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
+
     @usableFromInline
     init() {}
 }

@@ -11,6 +11,11 @@ public struct CacheEvent: Sendable, Hashable {
         case recovered(setAside: URL)
         /// A cache was opened with another version or codec; its entries were written under `version`.
         case purged(version: CacheVersion)
+        /// A call has used a handle that finds nothing any more, because its cache was opened under another version or codec,
+        /// or removed.
+        ///
+        /// It is reported once for each handle. Open the cache again.
+        case superseded(version: CacheVersion)
         /// An expired entry was deleted.
         case expired
         /// An entry was removed to make room.

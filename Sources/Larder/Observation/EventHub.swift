@@ -14,8 +14,12 @@ package final class EventHub: Sendable {
     }
 
     private let state = Mutex(State())
+    private let listenerFlag = Atomic(false)
 
     package init() {}
+
+    /// A Boolean value that indicates whether there is a stream.
+    var hasListeners: Bool { listenerFlag.load(ordering: .relaxed) }
 
     /// Returns a new stream: events from now on, and for the first stream those of the opening as well.
     package func stream() -> AsyncStream<CacheEvent> {
@@ -25,13 +29,22 @@ package final class EventHub: Sendable {
             let mailbox = EventMailbox(state.early)
             state.early = EventQueue()
             if state.isFinished { mailbox.finish() } else { state.listeners[id] = mailbox }
-            return EventReader(mailbox) { [weak self] in self?.state.withLock { $0.listeners[id] = nil } }
+            listenerFlag.store(!state.listeners.isEmpty, ordering: .relaxed)
+            return EventReader(mailbox) { [weak self] in self?.remove(id) }
         }
         return AsyncStream {
             await reader.mailbox.next()
         } onCancel: { [weak reader] in
             reader?.end()
         }
+    }
+
+    private func remove(_ id: Int) {
+        let old = state.withLock { state in
+            defer { listenerFlag.store(!state.listeners.isEmpty, ordering: .relaxed) }
+            return state.listeners.removeValue(forKey: id)
+        }
+        withExtendedLifetime(old) {}
     }
 
     /// Sends `event` to every stream; keeps it for the first one if none was created yet.

@@ -1,3 +1,9 @@
+internal import LarderStore
+
+#if canImport(os)
+internal import os
+#endif
+
 /// One line for the program's log.
 public struct LogMessage: Sendable, CustomStringConvertible {
     /// The severity of a message.
@@ -33,6 +39,28 @@ public struct LogMessage: Sendable, CustomStringConvertible {
         self.error = error
     }
 
-    /// The text, and the error that caused the message.
-    public var description: String { error.map { "\(text) – \($0)" } ?? text }
+    /// The text, and what the error that caused the message says beyond it.
+    public var description: String {
+        guard let error, !text.contains(error.reason) else { return text }
+        return "\(text) \(error.message)"
+    }
+}
+
+extension LogMessage {
+    /// Writes warnings and errors where the system expects them: on Apple's platforms to the unified log, on others to standard
+    /// error, a line each.
+    public static let standardLog: @Sendable (LogMessage) -> Void = { message in
+        if message.level < .warning { return }
+        #if canImport(os)
+        let log = Logger(subsystem: "larder", category: "cache")
+        if message.level == .warning {
+            log.warning("\(message.description, privacy: .public)")
+        } else {
+            log.error("\(message.description, privacy: .public)")
+        }
+        #else
+        let line = message.description.split(whereSeparator: \.isNewline).joined(separator: " ")
+        StandardError.write("larder: \(message.level): \(line)\n")
+        #endif
+    }
 }

@@ -4,15 +4,19 @@ internal import Synchronization
 /// Reports events that no caller asked for, for the caches that a manager opened.
 final class Reporter: Sendable {
     let hub: EventHub
-    private let log: @Sendable (LogMessage) -> Void
+    /// The program's log; nil for the standard one, which hears warnings and errors.
+    private let log: (@Sendable (LogMessage) -> Void)?
 
     /// The threads that are inside the log closure at this moment.
     private let logging = Mutex<Set<UInt>>([])
 
-    init(hub: EventHub, log: @escaping @Sendable (LogMessage) -> Void) {
+    init(hub: EventHub, log: (@Sendable (LogMessage) -> Void)?) {
         self.hub = hub
         self.log = log
     }
+
+    /// A Boolean value that indicates whether the program hears of what is no warning and no error.
+    var isHeard: Bool { log != nil || hub.hasListeners }
 
     func report(_ event: CacheEvent, _ level: LogMessage.Level, error: CacheError? = nil) {
         note(LogMessage(level, event.message, error: error))
@@ -21,6 +25,7 @@ final class Reporter: Sendable {
 
     /// Writes to the log, except from inside the log closure: its own failing writes would be reported without end.
     func note(_ message: LogMessage) {
+        guard let log else { return LogMessage.standardLog(message) }
         let thread = CurrentThread.identity
         guard logging.withLock({ $0.insert(thread).inserted }) else { return }
         log(message)

@@ -15,7 +15,14 @@ public struct CacheError: Error, Sendable {
     /// SQLite's extended result code, if SQLite reported the failure.
     public let sqliteCode: Int32?
 
-    package init(_ code: Code, _ message: String, underlying: (any Error)? = nil, sqliteCode: Int32? = nil) {
+    /// Creates an error, for tests of a program's own error paths.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of the failure.
+    ///   - message: A sentence.
+    ///   - underlying: The error that caused this one, if there was one.
+    ///   - sqliteCode: SQLite's extended result code, if SQLite reported the failure.
+    public init(_ code: Code, _ message: String = "", underlying: (any Error)? = nil, sqliteCode: Int32? = nil) {
         self.code = code
         self.message = message
         self.underlying = underlying
@@ -24,11 +31,14 @@ public struct CacheError: Error, Sendable {
 }
 
 extension CacheError: CustomStringConvertible {
-    /// The code, the message, and the cause.
+    /// The code, the message, and what the cause says beyond it.
     public var description: String {
         var text = "\(code): \(message)"
         if let sqliteCode { text += " [SQLite \(sqliteCode)]" }
-        if let underlying { text += " (\(underlying))" }
+        if let underlying, !message.contains("\(underlying)") { text += " (\(underlying))" }
         return text
     }
+
+    /// The part of the message that tells the cause.
+    var reason: String { underlying.map { "\($0)" }.flatMap { message.contains($0) ? $0 : nil } ?? message }
 }

@@ -79,6 +79,13 @@ public struct CacheVersion: Hashable, Sendable {
     }
 }
 
+extension CacheVersion: ExpressibleByIntegerLiteral {
+    /// Creates a version from an integer literal: 3 is the version "3".
+    ///
+    /// - Parameter value: The number.
+    public init(integerLiteral value: Int) { self.init(text: String(value)) }
+}
+
 extension CacheVersion: ExpressibleByStringInterpolation, CustomStringConvertible {
     /// Creates a version from a string literal.
     ///

@@ -51,6 +51,8 @@ package final class Store: Sendable {
     package var loadCount: LoadCount { memories.loadCount }
     /// The number of caches that the process has open.
     package var openCacheCount: Int { memories.count }
+    /// The names of the caches that the process has open, sorted.
+    package var openNames: [String] { memories.names.map(\.text).sorted() }
     let upkeep: Upkeep
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
@@ -81,6 +83,14 @@ package final class Store: Sendable {
         return Store(path: file.path, try file.open(), options)
     }
 
+    /// Deletes the store at a path with all that belongs to it, if there is one.
+    package static func delete(_ path: String, _ options: Options = Options()) throws(StoreError) {
+        var options = options
+        // A missing folder is not created.
+        options.isReadOnly = true
+        try StoreFile(named: path, options).delete()
+    }
+
     /// Opens a store in memory, for this object alone.
     package static func inMemory(_ options: Options = Options()) throws(StoreError) -> Store {
         let opening = try StoreError.translating {
@@ -107,16 +117,17 @@ package final class Store: Sendable {
     ///
     /// - Parameters:
     ///   - inlineLimit: The bytes above which a payload is a file.
-    ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most.
+    ///   - accessGrain: The milliseconds by which stored accesses may lag; a sixteenth of a sliding age at most. If nil, it is
+    ///     that, or else an hour where a limit needs accesses, and a day elsewhere.
     ///   - evictsOnFullDisk: A Boolean value that indicates whether expired and least recently used entries of the cache are
     ///     evicted before a write fails for a full disk.
     ///   - limits: The limits of the cache from now on; nil leaves those that it has.
     ///   - keepsExpired: The milliseconds that expired entries stay, if no other open has asked for more.
     package func open(
-        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64 = 3_600_000,
+        _ declaration: CacheDeclaration, inlineLimit: Int = 16_384, accessGrain: Int64? = 3_600_000,
         evictsOnFullDisk: Bool = true, limits: Limits? = nil, keepsExpired: Int64 = 0
     ) throws(StoreError) -> CacheRows {
-        var opening = (count: 0, isNew: false)
+        var opening = Opened()
         // A file that is opened again before there is a handle has the cache too.
         memories.countHandle(of: declaration.identity, 1)
         defer { memories.countHandle(of: declaration.identity, -1) }
@@ -125,8 +136,11 @@ package final class Store: Sendable {
             opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
         }
         askForUpkeep()
+        let hasLimits = opening.limits != Limits() || opening.hasStoreLimits
+        let grain = declaration.ageRule.slidingAge.map { $0 / 16 } ?? (hasLimits ? 3_600_000 : 86_400_000)
         return CacheRows(
-            declaration, inlineLimit: inlineLimit, accessGrain: accessGrain, evictsOnFullDisk: evictsOnFullDisk,
+            declaration, inlineLimit: inlineLimit, accessGrain: accessGrain ?? grain,
+            evictsOnFullDisk: evictsOnFullDisk,
             store: self, opening: opening)
     }
 
@@ -145,11 +159,14 @@ package final class Store: Sendable {
             var outcome = Outcome()
             state.now = now
             state.openingCount += 1
-            outcome.opening = (state.openingCount, state.generation(of: declaration) == nil)
+            outcome.opening.count = state.openingCount
+            outcome.opening.isNew = state.generation(of: declaration) == nil
             // If the cache is open with the same rule, nothing is written.
             if state.generation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
             try state.set(limits, keepsExpired, of: declaration)
             try state.noteOpening(of: declaration, at: now)
+            outcome.opening.limits = state.generation(of: declaration)?.limits ?? Limits()
+            outcome.opening.hasStoreLimits = state.storeLimits != StoreLimits()
             return outcome
         }
     }

@@ -20,7 +20,7 @@ struct StoreFile: Sendable {
         }
     }
 
-    private var lockFile: LockFile { LockFile(path: path + ".lock") }
+    var lockFile: LockFile { LockFile(path: path + ".lock") }
 
     /// Opens the file, and creates it and its folder if they are missing.
     ///
@@ -35,6 +35,7 @@ struct StoreFile: Sendable {
             }
             try FileSystem.makeFolders(FileSystem.folder(of: path))
             try requireLocalDisk()
+            try refuseBeforeLocking()
             // Another process may have created the folder a moment ago.
             if options.durability == .powerLoss {
                 try FileSystem.sync(FileSystem.folder(of: FileSystem.folder(of: path)))
@@ -43,6 +44,21 @@ struct StoreFile: Sendable {
         }
         guard let opening else { throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.") }
         return opening
+    }
+
+    /// Throws if what is at the path cannot be a database.
+    func requireFile(_ status: FileSystem.Status) throws {
+        if status.isFile { return }
+        if status.isFolder { throw refusal("is a folder. Name a file.") }
+        guard let target = try FileSystem.target(path) else { throw refusal("is a device or a pipe. Name a file.") }
+        throw refusal("is a symbolic link to \"\(target)\". Name the file itself.")
+    }
+
+    /// Throws before any file is created if the path cannot be that of a store.
+    func refuseBeforeLocking() throws {
+        guard try FileSystem.status(lockFile.path) == nil, let status = try FileSystem.status(path) else { return }
+        try requireFile(status)
+        do { try requireOwnership() } catch let error as SQLiteError where error.isCorruption {}
     }
 
     /// Throws on a disk whose machines share no memory.
@@ -99,7 +115,7 @@ struct StoreFile: Sendable {
 
     private func openPrepared(_ deadline: Deadline) throws -> Opening {
         let status = try FileSystem.status(path)
-        guard status?.isFile != false else { throw refusal("is a folder, a symbolic link or a device. Name a file.") }
+        if let status { try requireFile(status) }
         if status == nil {
             // They belong to a file that was deleted.
             for log in ["-wal", "-shm"] { try FileSystem.delete(path + log) }
@@ -175,7 +191,7 @@ struct StoreFile: Sendable {
     ///
     /// - Returns: A Boolean value that indicates whether it has no pages yet.
     @discardableResult
-    private func requireOwnership() throws -> Bool {
+    func requireOwnership() throws -> Bool {
         let head = try FileHead(path: path)
         if head.size == 0 || head.applicationID == Schema.applicationID { return head.size == 0 }
         if !head.hasSQLiteHeader && lockFile.isMarked { throw SQLiteError(code: .notADatabase, message: "no database") }

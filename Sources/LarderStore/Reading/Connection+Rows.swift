@@ -87,6 +87,15 @@ extension Connection {
         return found
     }
 
+    /// Returns the version under which a key was written that waits to be deleted; nil if there is none.
+    mutating func retiredVersion(of key: StoredKey, named name: String) throws(SQLiteError) -> String? {
+        try with(.retiredVersion) { row throws(SQLiteError) in
+            try row.bind(key, at: 1)
+            try row.bind(name, at: 2)
+            return try row.step() ? row.text(0) : nil
+        }
+    }
+
     /// Reads the rows of the table `cache`, or those of its second copy.
     mutating func readGenerations(
         _ sql: SQL, _ body: (GenerationRow) throws(SQLiteError) -> Void

@@ -19,6 +19,33 @@ extension CacheRows {
         }
     }
 
+    /// What there is of a key.
+    package enum Inspection: Sendable {
+        case row(StoredRow)
+        case damaged(RowFacts)
+        /// There is no row; the version under which a row was written that waits to be deleted.
+        case absent(retiredVersion: String?)
+        /// The handle is superseded; the version of the live cache of its name.
+        case superseded(version: String?)
+    }
+
+    /// Returns what there is of a key, and changes and reports nothing.
+    package func inspect(_ key: StoredKey) throws(StoreError) -> Inspection {
+        var (found, retired, live) = (StoredRow?.none, String?.none, String?.none)
+        let isCurrent = try readQuietly(.page) { connection, cache throws(SQLiteError) in
+            found = try connection.row(key, in: cache, store.uses)
+            if found == nil { retired = try connection.retiredVersion(of: key, named: cache.cache.name) }
+        }
+        guard isCurrent else {
+            for cache in try store.caches() where cache.declaration.exactName == declaration.exactName {
+                live = cache.declaration.version
+            }
+            return .superseded(version: live)
+        }
+        guard let found else { return .absent(retiredVersion: retired) }
+        return try complete(found).map { .row($0) } ?? .damaged(found.facts)
+    }
+
     /// Returns the facts of an entry without reading its payload.
     ///
     /// - Parameter withAccess: A Boolean value that indicates whether the last access is looked up also if no end depends on it.
@@ -71,7 +98,7 @@ extension CacheRows {
 
     /// Returns rows with their payloads, as they were at one moment.
     ///
-    /// The file of an older row may be overwritten before it is read. Then all rows are read at a later moment, up to three
+    /// The file of an older row may be overwritten before it is read. Then all rows are read at a later moment, up to twenty
     /// times. After that the rows without a file are read alone, each at a moment of its own.
     ///
     /// - Parameter tag: The tag that a row must have that is read alone.
@@ -99,7 +126,7 @@ extension CacheRows {
         }
     }
 
-    private static let attemptsOfOneMoment = 3
+    private static let attemptsOfOneMoment = 20
 
     /// Returns the path of an entry's value file with the facts of the entry; nil if there is none or its payload is in the
     /// row.
@@ -234,49 +261,13 @@ extension CacheRows {
         return (try complete(page.rows), page.end)
     }
 
-    // MARK: Counting
-
-    /// Returns the number of rows and their bytes, expired ones included.
-    ///
-    /// The writer knows them. While it works they are counted.
-    package func totals() throws(StoreError) -> Totals { try counted().totals }
-
-    /// Returns the number of entries that have not expired.
-    ///
-    /// Where some can have, their ages are read.
-    package func count(at now: Int64) throws(StoreError) -> Int64 {
-        let known = try counted()
-        if now <= known.firstEnd { return known.totals.count }
-        return try reading(0, .many) { connection, cache throws(SQLiteError) in
-            try connection.count(at: now, in: cache, store.uses)
-        }
-    }
-
-    /// Returns whether an entry can have expired, as far as is known without counting.
-    package func mayHaveExpired(at now: Int64) throws(StoreError) -> Bool {
-        try now > known()?.firstEnd ?? .min
-    }
-
-    private func counted() throws(StoreError) -> RowCount {
-        if let known = try known() { return known }
-        return try reading(RowCount(), .many) { connection, cache throws(SQLiteError) in
-            try connection.count(of: cache, store.uses)
-        }
-    }
-
-    /// Returns the count that the writer has; nil while it works.
-    private func known() throws(StoreError) -> RowCount? {
-        try store.writer.retrying { database throws(StoreError) in
-            try database.readers?.compare()
-            return try store.writer.tryRead { try $0.count(of: declaration) } ?? nil
-        }
-    }
+    // MARK: Connections
 
     /// Returns whether no live cache has the declaration.
     package func isSuperseded() throws(StoreError) -> Bool { try !read { _, _ throws(SQLiteError) in } }
 
     /// Returns what `body` reads, or `none` if the handle is superseded.
-    private func reading<R>(
+    func reading<R>(
         _ none: R, _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R {
         var result = none
@@ -290,6 +281,14 @@ extension CacheRows {
     @discardableResult
     package func read(
         _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
+    ) throws(StoreError) -> Bool {
+        let isCurrent = try readQuietly(size, body)
+        if !isCurrent { noteSuperseded() }
+        return isCurrent
+    }
+
+    private func readQuietly(
+        _ size: ReadSize, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         try store.writer.retrying { database throws(StoreError) in
             guard let readers = database.readers else {

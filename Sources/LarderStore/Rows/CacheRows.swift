@@ -17,7 +17,11 @@ package final class CacheRows: Sendable {
     package let openingCount: Int
     /// A Boolean value that indicates whether the opening has begun a generation.
     package let isNew: Bool
+    /// The limits of the cache at the opening.
+    package let limits: Limits
     private static let lastNumber = Atomic<UInt64>(0)
+    /// A Boolean value that indicates whether it was reported that the handle is superseded.
+    private let isReported = Atomic(false)
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
@@ -27,18 +31,24 @@ package final class CacheRows: Sendable {
 
     init(
         _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store,
-        opening: (count: Int, isNew: Bool)
+        opening: Opened
     ) {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
         (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
         // No commit orders the openings of a store that is only read.
         openingCount = store.isReadOnly ? Int(clamping: number) : opening.count
-        isNew = opening.isNew
+        (isNew, limits) = (opening.isNew, opening.limits)
         store.memories.countHandle(of: declaration.identity, 1)
     }
 
     deinit { store.memories.countHandle(of: declaration.identity, -1) }
+
+    /// Reports that the handle is superseded, at the first call that finds it.
+    package func noteSuperseded() {
+        if isReported.load(ordering: .relaxed) || isReported.exchange(true, ordering: .relaxed) { return }
+        store.report(.superseded(cache: declaration.name, version: declaration.version))
+    }
 
     /// The moment by the store's clock.
     @usableFromInline

@@ -78,6 +78,11 @@ extension SQL {
             keeps_expired = ?9, state = ?10, checksum = ?11, opened_at = max(opened_at, ?12)
         WHERE id = ?1 AND name = ?2
         """)
+    static let retiredVersion = SQL(
+        """
+        SELECT version FROM cache WHERE state = 1 AND name = ?2
+            AND EXISTS (SELECT 1 FROM entry WHERE entry.cache = cache.id AND key = ?1)
+        """)
     static let hasGeneration = SQL("SELECT 1 FROM cache WHERE id = ?1")
     static let sealGeneration = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")

@@ -46,6 +46,14 @@ package enum FileSystem {
         return Status(status)
     }
 
+    /// Returns what a symbolic link names; nil if there is no link at the path.
+    static func target(_ path: String) throws(FileError) -> String? {
+        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &bytes, bytes.count)
+        if count < 0 { if errno == EINVAL { return nil } else { throw failure("readlink", path) } }
+        return String(decoding: bytes.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// Creates the folder at `path` and the missing ones above it, and syncs each new one in its parent.
     package static func makeFolders(_ path: String) throws(FileError) {
         let parent = folder(of: path)

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import LarderSQLite
 
 /// A failure of the store.
@@ -36,14 +37,13 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     static let full = StoreError(.storageFull, "The disk is full. Free some of it.")
     static let readOnly = StoreError(
         .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")
-    package static let closed = StoreError(.closed, "The store was closed.")
+    package static let closed = StoreError(.closed, "The store was closed. Open it again.")
     static let superseded = StoreError(
         .superseded, "The cache was opened under another version, or removed. Open it again.")
     static let reentrant = StoreError(
         .reentrant,
-        "The body of an update or a transaction called the store's writer. Use what the body is given, or call later.")
-    static let exceedsLimit = StoreError(
-        .tooLarge, "The entry is larger than the size limit of its cache or of the store. Raise the limit.")
+        "The closure of an update or a transaction has made this call. Use what the closure is given, or call after it."
+    )
     static let fileDeleted = StoreError(
         .storageUnavailable, "The file of a large value was deleted before its row was written. Try again.")
     static let busy = StoreError(.busy, "Another process or a long transaction holds the store. Try again.")
@@ -69,11 +69,14 @@ extension StoreError {
 
     init(_ error: FileError) {
         let remedy =
-            error.isAboutRoom
-            ? Self.full.message
-            : error.isAboutPermission
-                ? "The program may not do this. Check the permissions of the file and its folder."
-                : "The disk is out of reach. Check the path and the disk."
+            switch error.number {
+            case _ where error.isAboutRoom: Self.full.message
+            case _ where error.isAboutPermission:
+                "The program may not do this. Check the permissions of the file and its folder."
+            case ENOTDIR: "A part of the path is a file and no folder. Check the path."
+            case ENOENT, ELOOP: "A folder of the path is missing, and cannot be created. Check the path."
+            default: "The disk is out of reach. Check the path and the disk."
+            }
         self.init(error.isAboutRoom ? .storageFull : .storageUnavailable, "\(remedy) (\(error))")
     }
 
@@ -85,6 +88,13 @@ extension StoreError {
         case let error as FileError: self.init(error)
         default: self.init(.storageUnavailable, "\(error)")
         }
+    }
+
+    /// An entry that is larger than a whole size limit.
+    static func exceeds(_ limit: Int64, of owner: String, size: Int64) -> StoreError {
+        StoreError(
+            .tooLarge, "The entry has \(size) bytes, and the size limit of \(owner) is \(limit) bytes. Raise the limit."
+        )
     }
 
     /// Runs `body`, and throws its failure as one of the store.

@@ -2,8 +2,10 @@
 package enum StoreEvent: Sendable {
     /// A damaged file, or one of a later release, was replaced.
     case replaced(SalvageReport)
-    /// A cache was opened under another version or codec than this version, under which its entries were written.
-    case purged(cache: String, version: String)
+    /// A cache was opened under another version or codec than that under which its entries were written.
+    case purged(cache: String, version: String, newVersion: String)
+    /// A handle was found to be superseded; reported once for each.
+    case superseded(cache: String, version: String)
     /// Rows were removed by age, limit or tag.
     case removed([RemovedRow], cache: String)
     /// The limits of a cache, or of the store, cannot be held, because the rows that are left are pinned.

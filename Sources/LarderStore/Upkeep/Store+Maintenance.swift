@@ -122,17 +122,21 @@ extension CacheRows {
         }
     }
 
-    /// Leaves expired entries for a time, for all handles: the longest time that any handle asked for.
-    package func keepExpired(_ milliseconds: Int64) throws(StoreError) {
-        try store.writer.runBatch { try $0.set(nil, milliseconds, of: declaration) }
+    /// Leaves expired entries for a time from soon on, for all handles: the longest time that any handle asked for.
+    package func keepExpired(_ milliseconds: Int64) {
+        store.writer.enqueue { [declaration] state in
+            if state.generation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
+        }
     }
 
     /// Removes all entries, and returns when none of their bytes is left in the files of the store.
     ///
-    /// - Parameter apply: Called when the entries are removed, as by ``run(_:apply:)-(_,_)``.
-    package func erase(apply: Apply? = nil) throws(StoreError) {
+    /// - Parameters:
+    ///   - progress: Called with the number of deleted rows after each batch, outside all locks.
+    ///   - apply: Called when the entries are removed, as by ``run(_:apply:)-(_,_)``.
+    package func erase(progress: (Int) -> Void = { _ in }, apply: Apply? = nil) throws(StoreError) {
         if store.isReadOnly { throw .readOnly }
-        try store.upkeep.erase { () throws(StoreError) in try run(.clear, apply: apply) }
+        try store.upkeep.erase(progress) { () throws(StoreError) in try run(.clear, apply: apply) }
     }
 
     /// Removes rows that were not written since, and returns their number.

@@ -26,13 +26,16 @@ extension Store {
         var verification = try writer.retrying { database throws(StoreError) in
             var verification = Verification(files: database.files)
             guard let file = database.file else {
-                try writer.read { try verification.run(&$0.connection, progress) }
+                // Each step holds the writer for itself.
+                try StoreError.translating {
+                    try verification.run(progress) { step in try writer.read { try step(&$0.connection) } }
+                }
                 return verification
             }
             try StoreError.translating {
                 try verification.noting {
                     var connection = try file.file.openReader(of: file)
-                    try $0.run(&connection, progress)
+                    try $0.run(progress) { try $0(&connection) }
                 }
             }
             return verification
@@ -64,18 +67,26 @@ private struct Verification {
         }
     }
 
-    mutating func run(_ connection: inout Connection, _ progress: (Int) -> Void) throws {
-        let problems = try connection.integrityProblems()
+    /// Looks at everything, and calls `progress` after each step.
+    ///
+    /// - Parameter reading: Runs a step with a connection.
+    mutating func run(
+        _ progress: (Int) -> Void, _ reading: ((inout Connection) throws -> Void) throws -> Void
+    ) throws {
+        var (problems, caches) = ([String](), [Int64: Generation]())
+        try reading {
+            problems = try $0.integrityProblems()
+            caches = try $0.liveGenerations().byID
+        }
         report.problems += problems.map { "The database is damaged: \($0)." }
         isFileDamaged = !problems.isEmpty
-        let caches = try connection.liveGenerations().byID
         var next: Int64? = .min
         while let first = next {
-            let (rows, count): ([(StoredRow, Generation)], Int)
-            (rows, count, next) = try Self.rows(from: first, of: caches, &connection)
+            var (rows, count) = ([(StoredRow, Generation)](), 0)
+            try reading { (rows, count, next) = try Self.rows(from: first, of: caches, &$0) }
             report.entryCount += count
             progress(report.entryCount)
-            for (row, cache) in rows { try check(row, cache.cache, &connection) }
+            for (row, cache) in rows { try reading { try check(row, cache.cache, &$0) } }
         }
     }
 

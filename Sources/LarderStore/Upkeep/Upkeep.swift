@@ -132,12 +132,14 @@ final class Upkeep: Sendable {
     /// Clears a cache, and returns when none of the removed bytes is left in the files of the store.
     ///
     /// The timer's thread waits in the meantime.
-    func erase(_ clear: () throws(StoreError) -> Void) throws(StoreError) {
+    ///
+    /// - Parameter progress: Called with the number of deleted rows after each batch.
+    func erase(_ progress: (Int) -> Void, _ clear: () throws(StoreError) -> Void) throws(StoreError) {
         let deadline = Deadline(in: try writer.read { $0.busyTimeout })
         while !state.withLock({ $0.begin() }) { try deadline.pause() }
         defer { state.withLock { $0.isRunning = false } }
         try clear()
-        _ = try reclaim()
+        _ = try reclaim(progress)
         let files = try writer.database.files
         files?.finish()
         files?.emptyPool()
@@ -193,11 +195,12 @@ final class Upkeep: Sendable {
         return count
     }
 
-    private func reclaim() throws(StoreError) -> Int {
+    private func reclaim(_ progress: (Int) -> Void = { _ in }) throws(StoreError) -> Int {
         var count = 0
         while true {
             let batch = try writer.runBatch { try $0.reclaim(atMost: WriterState.batchLimit) }
             count += batch.deleted
+            if batch.deleted > 0 { progress(count) }
             if batch.isDone { return count }
         }
     }

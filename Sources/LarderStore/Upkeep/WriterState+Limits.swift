@@ -70,7 +70,8 @@ extension WriterState {
     func checkSize(_ payloadSize: Int64, _ extendedData: Data?, in cache: Generation) throws(StoreError) {
         guard hasLimits else { return }
         let size = payloadSize + Int64(extendedData?.count ?? 0)
-        if size > min(cache.limits.size ?? .max, storeLimits.size ?? .max) { throw .exceedsLimit }
+        if let limit = cache.limits.size, size > limit { throw .exceeds(limit, of: "its cache", size: size) }
+        if let limit = storeLimits.size, size > limit { throw .exceeds(limit, of: "the store", size: size) }
     }
 
     /// Removes a batch of rows if a limit does not hold, and notes whether one still does not.

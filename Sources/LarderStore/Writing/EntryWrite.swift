@@ -95,6 +95,16 @@ package enum RowOperation: Sendable {
     }
 }
 
+/// What is known of a cache once it is opened.
+struct Opened: Sendable {
+    /// The place of the opening in the order of commits of openings and removals.
+    var count = 0
+    /// A Boolean value that indicates whether it has begun a generation.
+    var isNew = false
+    var limits = Limits()
+    var hasStoreLimits = false
+}
+
 /// The result of a request.
 @usableFromInline
 package struct Outcome: Sendable {
@@ -138,8 +148,7 @@ package struct Outcome: Sendable {
     package var taken: StoredRow?
     /// The folder of that file.
     var files: ValueFiles?
-    /// The place of an opening in the order of commits of openings and removals, and whether it has begun a generation.
-    var opening = (count: 0, isNew: false)
+    var opening = Opened()
     /// The generation of the rows after the request.
     package var generation: Int64 = 0
     /// The epoch in which the written rows are valid.

@@ -19,7 +19,8 @@ extension WriterState {
             } else {
                 if let old = generations[declaration.exactName] {
                     try retire(old)
-                    pendingEvents.append(.purged(cache: old.cache.name, version: old.cache.version))
+                    pendingEvents.append(
+                        .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
                 try declare(Generation(id: 0, cache: declaration))
             }

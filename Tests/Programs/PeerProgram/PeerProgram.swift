@@ -4,12 +4,16 @@ import Larder
 /// Another process on a store: does what each line of its input says, and answers with a line.
 ///
 /// Usage: `larder-test-peer PATH VERSION [rows]`, with `rows` for no files; then `set KEY SIZE BYTE`, `get KEY`, `many KEY`,
-/// `pass`, `take KEY`, `remove KEY`, `count`, `clear`, `open VERSION`, `maintain`, `memory`.
+/// `pass`, `take KEY`, `remove KEY`, `count`, `clear`, `open VERSION`, `maintain`, `memory`. Or `larder-test-peer warn PATH SILENT`,
+/// which fails a write, or `larder-test-peer hold PATH`, which has a store open.
 @main
 struct PeerProgram {
     static func main() throws {
         // Should a test never end it, it ends itself.
         alarm(3600)
+        let arguments = CommandLine.arguments
+        if arguments[1] == "warn" { return try warn(arguments[2], isSilent: arguments[3] == "true") }
+        if arguments[1] == "hold" { return try hold(arguments[2]) }
         var configuration = CacheManager.Configuration()
         // On a slow machine the other process may hold the file for long.
         configuration.busyTimeout = .seconds(120)
@@ -29,6 +33,21 @@ struct PeerProgram {
                 say("error \(error.code)")
             }
         }
+    }
+
+    private static func warn(_ path: String, isSilent: Bool) throws {
+        let silent = CacheManager.Configuration(log: { _ in })
+        let manager = try CacheManager(url: URL(fileURLWithPath: path), configuration: isSilent ? silent : .init())
+        let cache: Cache<Int, String> = try manager.cache(named: "a", version: 1, maxAge: .hours(1))
+        try manager.close()
+        cache[1] = "x"
+    }
+
+    private static func hold(_ path: String) throws {
+        let cache = try open(try CacheManager(url: URL(fileURLWithPath: path)), "1")
+        cache["key"] = Data()
+        say("open")
+        _ = readLine()
     }
 
     /// A line at once, whatever the output is.

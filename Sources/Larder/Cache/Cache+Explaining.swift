@@ -1,0 +1,83 @@
+internal import LarderSQLite
+internal import LarderStore
+
+#if LARDER_TSAN
+internal import LarderTSan
+#else
+internal import Synchronization
+#endif
+
+extension Cache {
+    /// Returns why a read of a key gives what it gives.
+    ///
+    /// The call changes nothing, reports nothing, and counts neither as access nor in ``statistics``. It reads the value from
+    /// the disk, so it is meant for finding faults.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func explain(_ key: Key) throws(CacheError) -> Presence {
+        let stored = try stored(key)
+        let name = "key \"\(stored.name)\" in the cache \"\(name)\""
+        func presence(_ kind: Presence.Kind, _ text: String, _ facts: RowFacts? = nil) -> Presence {
+            Presence(kind: kind, metadata: facts.map { EntryMetadata($0) }, description: text)
+        }
+        if rows.store.isClosed { return presence(.closed, "The manager was closed. Open the store again.") }
+        let found = try throwing("explain the value", stored) { () throws(StoreError) in try rows.inspect(stored) }
+        switch found {
+        case .superseded(let version):
+            let now = version.map { "is open under version \"\(CacheVersion($0))\"" } ?? "was removed"
+            return presence(
+                .superseded,
+                "The handle under version \"\(self.version)\" finds nothing any more, since the cache \"\(self.name)\" \(now). Open"
+                    + " the cache again.")
+        case .absent(let version?):
+            return presence(
+                .otherVersion,
+                "The value of \(name) was written under version \"\(CacheVersion(version))\", and was purged. Write or load it again."
+            )
+        case .absent(nil):
+            return presence(
+                .absent,
+                "There is no value of \(name). It was never set, or was removed, evicted or deleted for its age.")
+        case .damaged(let facts):
+            return presence(
+                .damaged,
+                "The entry of \(name) is damaged, or its file is missing. Reads delete it. Write or load it again.",
+                facts)
+        case .row(let row):
+            return explain(row, key, name, presence)
+        }
+    }
+
+    private func explain(
+        _ row: StoredRow, _ key: Key, _ name: String, _ presence: (Presence.Kind, String, RowFacts?) -> Presence
+    ) -> Presence {
+        var facts = row.facts
+        let (watch, now) = (rows.store.watch, rows.store.time.now())
+        let (epoch, hash) = (watch.epoch(), copies.seed.hash(key))
+        let (copy, moment) = copies.state.withLock { ($0.copy(of: key, hash: hash), $0.accessedAt(key, hash: hash)) }
+        if let moment { facts.note(accessAt: moment) }
+        if facts.end < now {
+            let end = SystemClock.date(of: facts.end)
+            return presence(
+                .expired,
+                "The value of \(name) has expired at \(end). Write or load it again, or give it a longer age.", facts)
+        }
+        do throws(CacheError) {
+            _ = try codec.decode(row.payload, cache: self.name, key: row.facts.key.name)
+        } catch {
+            return presence(.undecodable, error.message, facts)
+        }
+        let isServed = copy.map { $0.epoch == epoch && epoch != CommitWatch.noEpoch && $0.end >= now } ?? false
+        return isServed
+            ? presence(.inMemory, "The value of \(name) is in memory and on disk.", facts)
+            : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", facts)
+    }
+
+    /// Returns why a read of a key gives what it gives, without a wait on the thread of the task.
+    ///
+    /// - Throws: `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    public func explain(_ key: Key) async throws(CacheError) -> Presence {
+        try await reading { () throws(CacheError) in try self.explain(key) }
+    }
+}
