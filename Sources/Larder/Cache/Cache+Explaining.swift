@@ -22,6 +22,7 @@ extension Cache {
             Presence(kind: kind, metadata: facts.map { EntryMetadata($0) }, description: text)
         }
         if rows.store.isClosed { return presence(.closed, "The manager was closed. Open the store again.") }
+        if rows.store.isSuspended { return presence(.suspended, "The manager is suspended. Resume it first.") }
         let found = try throwing("explain the value", stored) { () throws(StoreError) in try rows.inspect(stored) }
         switch found {
         case .superseded(let version):

@@ -119,6 +119,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         // An undecodable value was reported as that.
         if error.code == .undecodable { return }
         copies.count { $0.failures += 1 }
+        if !manager.reports(error) { return }
         manager.reporter.report(
             CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message), .error,
             error: error)

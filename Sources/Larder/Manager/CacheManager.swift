@@ -3,6 +3,7 @@ package import LarderStore
 
 #if LARDER_TSAN
 internal import LarderTSan
+internal import struct Synchronization.Atomic
 #else
 internal import Synchronization
 #endif
@@ -20,6 +21,7 @@ public final class CacheManager: Sendable {
     let reporter: Reporter
     /// The open caches, each with those who have opened it under one declaration.
     private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
+    private let isSuspensionReported = Atomic(false)
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
     var timekeeper: Timekeeper { configuration.timekeeper }
@@ -103,6 +105,39 @@ public final class CacheManager: Sendable {
             cache.wasClosed()
         }
         reporter.hub.finish()
+    }
+
+    /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
+    ///
+    /// Call it before the system suspends the app or freezes the process. The call waits for writes, reads and closures of
+    /// transactions that run. After it, hits in memory are served, and nothing runs in the background. Every other call throws
+    /// ``CacheError/Code/suspended``, and the subscript returns nil. The first failure of a subscript is reported. Suspending
+    /// twice is harmless. Two managers on one file are suspended each for itself.
+    ///
+    /// - Throws: `.closed`, `.reentrant`.
+    public func suspend() throws(CacheError) {
+        try throwing("be suspended") { () throws(StoreError) in try store.suspend() }
+    }
+
+    /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
+    ///
+    /// - Throws: `.closed`.
+    public func suspend() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.suspend() }
+    }
+
+    /// Ends a suspension; the next call opens the file again.
+    ///
+    /// Values in memory are compared with their rows before they are served again.
+    public func resume() {
+        store.resume()
+        isSuspensionReported.store(false, ordering: .relaxed)
+    }
+
+    /// Returns whether a failure is reported that no call can throw: of a suspension only the first is.
+    @usableFromInline
+    func reports(_ error: CacheError) -> Bool {
+        error.code != .suspended || !isSuspensionReported.exchange(true, ordering: .relaxed)
     }
 
     /// Writes when entries were last accessed, as far as ``CacheOptions/accessGrain`` asks for it.

@@ -26,6 +26,7 @@ extension CacheError.Code {
             case .superseded: .superseded
             case .reentrant: .reentrant
             case .closed: .closed
+            case .suspended: .suspended
             case .tooLarge: .tooLarge
             case .readOnly: .readOnly
             }

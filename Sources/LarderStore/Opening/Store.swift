@@ -204,6 +204,24 @@ package final class Store: Sendable {
 
     /// A Boolean value that indicates whether the store refuses new requests.
     package var isClosed: Bool { writer.isClosed }
+    package var isSuspended: Bool { writer.isSuspended }
+
+    /// Refuses new requests, ends those that run, and closes the file until ``resume()``: this process then holds no lock of it.
+    ///
+    /// Suspending twice is harmless.
+    package func suspend() throws(StoreError) {
+        upkeep.pause()
+        do throws(StoreError) { try writer.suspend(at: time.now()) } catch {
+            if error.code != .closed { resume() }
+            throw error
+        }
+    }
+
+    /// Takes requests again, and opens the file with the next one.
+    package func resume() {
+        writer.resume()
+        if !isReadOnly { upkeep.resume() }
+    }
 
     /// Refuses new requests, ends those that wait, and closes the file.
     ///

@@ -3,7 +3,11 @@ internal import LarderSQLite
 /// The reason to open a file again.
 ///
 /// A rollback that has failed counts as a move.
-enum Loss { case moved, damaged }
+enum Loss {
+    case moved, damaged
+    /// The connections were closed, to be opened again after the store is resumed.
+    case suspended
+}
 
 /// The file is opened again after it was moved, or exchanged for a sound one after it was damaged.
 extension WriterState {
@@ -23,6 +27,7 @@ extension WriterState {
         let isDamaged = error.code == .corrupt && options.recovery == .salvage
         // A rollback that has failed leaves a transaction that nothing else ends.
         let isUnusable = !isWriting && !connection.isInAutocommit
+        if loss == .suspended { return }
         if isDamaged || isUnusable || error.isAboutMove { loss = isDamaged ? .damaged : .moved }
     }
 
@@ -47,20 +52,36 @@ extension WriterState {
             copyLog()
         }
         let next = try old.file.open(after: old, isDamaged: loss == .damaged)
+        let isSameFile = loss == .suspended && next.database.file?.identity == old.identity
         (self.loss, undeclared) = (.moved, known)
         // They may belong to the new file now.
         _ = takeDiscardedFiles()
         database.end()
         database = next.database
-        noteReplacedFile(next.events)
+        // Memory compares what it has with the rows.
+        if isSameFile { events += next.events } else { noteReplacedFile(next.events) }
         connection = next.connection
         guardian = next.guardian
         rollBack()
         (isCapped, unheld) = (false, [:])
         lookAtRoom()
         resetLog()
-        if !old.file.options.isReadOnly { try declareAgain() }
+        if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
         (self.loss, undeclared) = (nil, nil)
+    }
+
+    /// Closes the connections, and with them every lock, until the file is opened again.
+    func suspend(at now: Int64) throws(StoreError) {
+        if database.file == nil || loss == .suspended { return }
+        let placeholder = try StoreError.translating {
+            try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
+        }
+        flush(at: now)
+        database.readers?.close()
+        closeLog()
+        connection = placeholder
+        rollBack()
+        loss = .suspended
     }
 
     private func declareAgain() throws(StoreError) {
@@ -80,6 +101,7 @@ extension Writer {
     /// Opens the file again if it was moved or is damaged.
     func renew(_ state: WriterState) throws(StoreError) {
         guard state.isLost else { return }
+        try requireResumed()
         defer { database = state.database }
         try state.reopen()
     }
@@ -88,6 +110,7 @@ extension Writer {
     func retrying<R>(_ body: (Database) throws(StoreError) -> R) throws(StoreError) -> R {
         var attempts = 0
         while true {
+            try requireResumed()
             let database = database
             do throws(StoreError) {
                 return try body(database)

@@ -5,7 +5,7 @@ internal import Synchronization
 /// The connections that read, each with a read transaction that stays open between reads.
 ///
 /// A read costs a third of one in a transaction of its own. The transaction is renewed after every commit of any store. It
-/// pins the log, so it is released around checkpoints, after a second, and if the log is long. Lock order: the writer,
+/// pins the log, so it is released around checkpoints, after 100 ms, and if the log is long. Lock order: the writer,
 /// then a slot. Under a slot the writer is only tried.
 final class Readers: Sendable {
     private let file: OpenedFile
@@ -18,6 +18,8 @@ final class Readers: Sendable {
 
     /// The reads after a commit that go over the writer's connection, whose pages are in memory.
     private static let lentReads = 8
+    /// The milliseconds for which a transaction stays open between reads.
+    private static let holdingTime: Int64 = 100
 
     init(_ file: OpenedFile, _ watch: CommitWatch, _ counter: CommitCounter?) {
         (self.file, self.watch, self.counter) = (file, watch, counter)
@@ -111,12 +113,12 @@ final class Readers: Sendable {
         return isWhole
     }
 
-    /// Releases the transactions a second after the first of them began.
+    /// Releases the transactions 100 ms after the first of them began.
     private func scheduleRelease() {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = file.file.options.time.wake(1000) { [weak self] in
+        _ = file.file.options.time.wake(Self.holdingTime) { [weak self] in
             self?.isReleaseScheduled.store(false, ordering: .releasing)
             if self?.release() == false { self?.scheduleRelease() }
         }

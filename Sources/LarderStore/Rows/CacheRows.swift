@@ -134,6 +134,7 @@ package final class CacheRows: Sendable {
 
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
         if store.isReadOnly { throw .readOnly }
+        try store.writer.requireResumed()
         guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
             return operation
         }

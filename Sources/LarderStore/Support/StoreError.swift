@@ -7,6 +7,7 @@ internal import LarderSQLite
 package struct StoreError: Error, Sendable, CustomStringConvertible {
     package enum Code: Sendable {
         case storageUnavailable, storageFull, busy, corrupt, foreignFile, newerSchema, superseded, reentrant, closed
+        case suspended
         case tooLarge, readOnly
     }
 
@@ -38,6 +39,7 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     static let readOnly = StoreError(
         .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")
     package static let closed = StoreError(.closed, "The store was closed. Open it again.")
+    static let suspended = StoreError(.suspended, "The store is suspended. Resume it first.")
     static let superseded = StoreError(
         .superseded, "The cache was opened under another version, or removed. Open it again.")
     static let reentrant = StoreError(

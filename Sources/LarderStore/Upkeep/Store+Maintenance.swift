@@ -72,7 +72,7 @@ extension Store {
                 return try writer.read { try $0.connection.caches(at: now, uses) }
             }
             // Not over the writer, which a long body may hold.
-            return try StoreError.translating {
+            return try writer.withOwnConnection {
                 var connection = try file.file.openReader(of: file)
                 return try connection.caches(at: now, uses)
             }

@@ -32,7 +32,7 @@ extension Store {
                 }
                 return verification
             }
-            try StoreError.translating {
+            try writer.withOwnConnection {
                 try verification.noting {
                     var connection = try file.file.openReader(of: file)
                     try $0.run(progress) { try $0(&connection) }

@@ -11,6 +11,8 @@ final class Upkeep: Sendable {
         /// The moment of the timer, by the store's clock.
         var due: Int64?
         var cancelTimer: (@Sendable () -> Void)?
+        /// A Boolean value that indicates whether no timer is set until the store is resumed.
+        var isPaused = false
         /// A Boolean value that indicates whether the timer's thread does chores, or an erase does.
         var isRunning = false
         /// The earliest moments of the next sweeps of rows and of files, and that of the last write of counters.
@@ -45,7 +47,7 @@ final class Upkeep: Sendable {
         guard !isManual, moment < due.load(ordering: .relaxed) else { return }
         // The later timer is cancelled outside the lock.
         let later = state.withLock { state -> (@Sendable () -> Void)? in
-            guard state.writer != nil, moment < state.due ?? .max else { return nil }
+            guard state.writer != nil, !state.isPaused, moment < state.due ?? .max else { return nil }
             let later = state.cancelTimer
             state.due = moment
             due.store(moment, ordering: .relaxed)
@@ -75,6 +77,22 @@ final class Upkeep: Sendable {
         withExtendedLifetime(writer) {}
     }
 
+    /// Cancels the timer until ``resume()``; running chores end with their batch.
+    func pause() {
+        let cancel = state.withLock { state in
+            defer { (state.isPaused, state.due, state.cancelTimer) = (true, nil, nil) }
+            due.store(.max, ordering: .relaxed)
+            return state.cancelTimer
+        }
+        cancel?()
+    }
+
+    func resume() {
+        state.withLock { $0.isPaused = false }
+        let now = time.now()
+        ask(at: now.addingSaturated(1000), from: now)
+    }
+
     private func run(_ moment: Int64) {
         let isFirst = state.withLock { state -> Bool? in
             guard state.due == moment else { return nil }
@@ -89,7 +107,7 @@ final class Upkeep: Sendable {
         do throws(StoreError) {
             _ = try doChores(isWhole: false)
         } catch {
-            if error.code != .closed {
+            if error.code != .closed && error.code != .suspended {
                 ask(at: now.addingSaturated(60_000), from: now)
                 do throws(StoreError) { try writer.report(.upkeepFailed(error)) } catch {}
             }

@@ -7,11 +7,12 @@ internal import Synchronization
 /// The thread that holds the lock drains the queue for all that wait (flat combining). The request of a task runs on the
 /// task's thread if the lock is free, or else on a serial queue. Lock order: the writer, then the queue.
 final class Writer: Sendable {
-    private struct Queue {
+    struct Queue {
         var database: Database
         /// In the order of their deadlines.
         var waiting: [Request] = []
-        var isClosed = false
+        /// The reason for which requests are refused; nil while the store is open.
+        var refusal: StoreError?
         /// A Boolean value that indicates whether the serial queue was asked to drain and has taken no batch since.
         var isDrainScheduled = false
 
@@ -24,11 +25,12 @@ final class Writer: Sendable {
 
     private static let batchLimit = 512
 
-    private let queue: Mutex<Queue>
+    let queue: Mutex<Queue>
     let lock: OwnedLock<WriterState?>
     let report: @Sendable (StoreEvent) -> Void
     let memories: Memories
     let serialQueue = DispatchQueue(label: "larder.writer")
+    let ownConnections = DispatchGroup()
     let busyTimeout: Int64
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
@@ -54,7 +56,9 @@ final class Writer: Sendable {
 
     var isOwned: Bool { lock.isOwned }
     var waitingCount: Int { queue.withLock { $0.waiting.count } }
-    var isClosed: Bool { queue.withLock { $0.isClosed } }
+    var isClosed: Bool { refusal?.code == .closed }
+    var isSuspended: Bool { refusal?.code == .suspended }
+    var refusal: StoreError? { queue.withLock { $0.refusal } }
 
     // MARK: Requests
 
@@ -63,7 +67,7 @@ final class Writer: Sendable {
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) throws(StoreError) -> Outcome {
         let request = Request(work, apply: apply)
         if try runAlone(request, waits: true), let result = request.result { return try result.get() }
-        guard append(request) else { throw .closed }
+        if let refusal = append(request) { throw refusal }
         var finished: [Request] = []
         try locked { state in while !request.isDone { finished += drain(state) } }
         for request in finished { request.resume() }
@@ -84,8 +88,8 @@ final class Writer: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 request.continuation = continuation
-                guard !append(request) else { return }
-                request.fail(.closed)
+                guard let refusal = append(request) else { return }
+                request.fail(refusal)
                 request.resume()
             }
         } onCancel: {
@@ -105,7 +109,7 @@ final class Writer: Sendable {
         var aftermath = Aftermath()
         let isDone = try lock.tryLock { state in
             guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.isShortOfRoom),
-                queue.withLock({ $0.waiting.isEmpty && !$0.isClosed })
+                queue.withLock({ $0.waiting.isEmpty && $0.refusal == nil })
             else {
                 return false
             }
@@ -146,20 +150,20 @@ final class Writer: Sendable {
         _ = append(Request(.block(block), apply: nil), isAwaited: false)
     }
 
-    /// Puts a request into the queue, and returns false if the store is closed.
+    /// Puts a request into the queue, or returns why none is taken.
     ///
     /// For a request that no thread waits for, the serial queue is asked to drain. A task that was cancelled goes on at once.
-    private func append(_ request: Request, isAwaited: Bool = true) -> Bool {
-        let (isClosed, isCancelled, asks) = queue.withLock { queue in
+    private func append(_ request: Request, isAwaited: Bool = true) -> StoreError? {
+        let (refusal, isCancelled, asks) = queue.withLock { queue in
             request.deadline = Deadline(in: busyTimeout)
-            let isRefused = queue.isClosed || request.isCancelled
-            if !isRefused { queue.waiting.append(request) }
-            let asks = !isRefused && (!isAwaited || request.continuation != nil) && queue.scheduleDrain()
-            return (queue.isClosed, request.isCancelled, asks)
+            let isTaken = queue.refusal == nil && !request.isCancelled
+            if isTaken { queue.waiting.append(request) }
+            let asks = isTaken && (!isAwaited || request.continuation != nil) && queue.scheduleDrain()
+            return (queue.refusal, request.isCancelled, asks)
         }
         if asks { drainOnSerialQueue() }
-        if isCancelled && !isClosed { request.resume() }
-        return !isClosed
+        if isCancelled && refusal == nil { request.resume() }
+        return refusal
     }
 
     private func drainOnSerialQueue() {
@@ -281,16 +285,17 @@ final class Writer: Sendable {
         return taken
     }
 
-    // MARK: Bodies, reads, closing
+    // MARK: Bodies, reads
 
     /// Runs `body` in a transaction of its own, on this thread.
     func exclusive<R>(_ body: (WriterState) throws -> R) throws -> R {
         try lock.refuseOwner()
-        if isClosed { throw StoreError.closed }
+        if let refusal { throw refusal }
         let deadline = Deadline(in: busyTimeout)
         return try locked { state in
             Result {
-                guard let state, !isClosed else { throw StoreError.closed }
+                if let refusal { throw refusal }
+                guard let state else { throw StoreError.closed }
                 try renew(state)
                 state.copyOverdueLog()
                 defer { scheduleCopy(state) }
@@ -327,22 +332,7 @@ final class Writer: Sendable {
 
     private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
         guard let state else { throw .closed }
+        if state.loss == .suspended { throw .suspended }
         do { return try body(state) } catch { throw state.fail(error) }
-    }
-
-    /// Refuses new requests, runs a batch of those that wait, and closes the connections.
-    func close(at now: Int64) throws(StoreError) {
-        try lock.refuseOwner()
-        queue.withLock { $0.isClosed = true }
-        var aftermath = Aftermath()
-        let finished = try lock.withLock { state in
-            let drained = drain(state)
-            state?.close(at: now)
-            aftermath = state?.takeAftermath() ?? aftermath
-            state = nil
-            return drained + drain(nil)
-        }
-        finish(aftermath, waits: true)
-        for request in finished { request.resume() }
     }
 }

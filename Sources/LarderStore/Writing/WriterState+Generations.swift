@@ -17,12 +17,13 @@ extension WriterState {
                 // Other ends hold now.
                 counts[old.id] = nil
             } else {
-                if let old = generations[declaration.exactName] {
+                let old = generations[declaration.exactName]
+                if let old {
                     try retire(old)
                     pendingEvents.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
-                try declare(Generation(id: 0, cache: declaration))
+                try declare(Generation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
             }
         }
     }

@@ -55,13 +55,23 @@ extension WriterState {
 
     /// Stamps the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
     func close(at now: Int64) {
+        flush(at: now)
+        database.end()
+        closeLog()
+    }
+
+    /// Writes the accesses and the activity, if no other store writes.
+    func flush(at now: Int64) {
         do {
             try transaction(until: Deadline(in: 0)) { state in
                 try state.stampAccesses(isExact: false)
                 try state.addActivity(state.takeActivity(), at: now)
             }
         } catch {}
-        database.end()
+    }
+
+    /// Copies the log, and leaves no frame in it if no other connection has the file open; the connection is closed next.
+    func closeLog() {
         if guardian == nil { return }
         copyLog()
         guardian = nil

@@ -81,6 +81,8 @@ struct LogTests {
         let last = try place.manager()
         let unlimited: Cache<Int, String> = try last.cache(named: "a", version: "1", maxAge: .hours(1))
         #expect(unlimited.disk.limits == DiskLimits(countLimit: 7))
+        let bumped: Cache<Int, String> = try last.cache(named: "a", version: "2", maxAge: .hours(1))
+        #expect(bumped.disk.limits == DiskLimits(countLimit: 7))
     }
 
     @Test func `a purge names both versions, and an eviction its reason`() async throws {
