@@ -19,22 +19,22 @@ extension Cache {
     }
 
     func findEntry(
-        _ key: Key, allowingExpired: Bool, countsMiss: Bool = true
+        _ key: Key, allowingExpired: Bool, counts: Bool = true
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
         let stored = try stored(key)
         let now = rows.store.time.now()
         let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
-        guard let row = found else { return missed(countsMiss) }
+        guard let row = found else { return missed(counts) }
         let isExpired = row.facts.end < now
-        if isExpired && !allowingExpired { return missed(countsMiss) }
+        if isExpired && !allowingExpired { return missed(counts) }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            let _: Value? = missed(countsMiss)
+            let _: Value? = missed(counts)
             throw error
         }
-        copies.count { $0.diskHits += 1 }
+        if counts { copies.count { $0.diskHits += 1 } }
         var facts = row.facts
         if isExpired {
             // Another write may have come in between.

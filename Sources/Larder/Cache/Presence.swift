@@ -1,4 +1,4 @@
-/// Why a read of a key gives what it gives; see ``Cache/explain(_:)``.
+/// Why a read of a key gives what it gives; see `Cache.explain(_:)`.
 public struct Presence: Sendable, Hashable, CustomStringConvertible {
     /// What there is of a key.
     public enum Kind: Sendable, Hashable, CaseIterable {

@@ -105,11 +105,15 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         if time <= .zero { return nil }
         do throws(CacheError) {
             let entry = try await cache.reading { () throws(CacheError) in
-                try cache.findEntry(key, allowingExpired: true, countsMiss: false)
+                try cache.findEntry(key, allowingExpired: true, counts: false)
             }
-            guard let entry, let end = entry.metadata.expiresAt else { return entry }
-            let last = SystemClock.milliseconds(of: end).addingSaturated(GenerationPolicy.milliseconds(time))
-            return cache.rows.store.time.now() <= last ? entry : nil
+            guard let entry else { return nil }
+            if let end = entry.metadata.expiresAt {
+                let last = SystemClock.milliseconds(of: end).addingSaturated(GenerationPolicy.milliseconds(time))
+                if cache.rows.store.time.now() > last { return nil }
+            }
+            cache.copies.count { $0.diskHits += 1 }
+            return entry
         } catch {
             return nil
         }

@@ -111,7 +111,8 @@ extension CacheManager {
 
     /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
     ///
-    /// If there is no store, nothing happens.
+    /// If there is no store, nothing happens. Close suspended managers, and managers that only read, before: they can be without
+    /// a lock that this call would notice.
     ///
     /// - Parameter url: The file of the store.
     /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,
@@ -126,7 +127,7 @@ extension CacheManager {
     /// If there is no store, nothing happens.
     ///
     /// - Parameter name: The name of the store.
-    /// - Throws: As ``deleteStore(at:)``.
+    /// - Throws: As `deleteStore(at:)`.
     public static func deleteStore(named name: String) throws(CacheError) {
         try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
     }

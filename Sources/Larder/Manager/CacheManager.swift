@@ -25,7 +25,6 @@ public final class CacheManager: Sendable {
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
     var timekeeper: Timekeeper { configuration.timekeeper }
-    var hasStoreLimits: Bool { configuration.sizeLimit != nil || configuration.freeSpaceFloor != nil }
 
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///
@@ -130,7 +129,7 @@ public final class CacheManager: Sendable {
     ///
     /// Values in memory are compared with their rows before they are served again.
     public func resume() {
-        store.resume()
+        if !store.resume() { return }
         isSuspensionReported.store(false, ordering: .relaxed)
     }
 

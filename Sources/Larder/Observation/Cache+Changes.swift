@@ -30,7 +30,7 @@ extension Cache {
     /// A Boolean value that indicates whether the store is open and has the cache under this version.
     private var isCurrent: Bool {
         if manager.store.isClosed { return false }
-        do throws(StoreError) { return try !rows.isSuperseded() } catch { return false }
+        do throws(StoreError) { return try !rows.isSuperseded() } catch { return error.code != .closed }
     }
 
     /// Returns the values of those keys that have one, which does not count as access.

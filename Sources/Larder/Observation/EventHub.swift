@@ -64,6 +64,7 @@ package final class EventHub: Sendable {
     package func finish() {
         let listeners = state.withLock { state in
             state.isFinished = true
+            listenerFlag.store(false, ordering: .relaxed)
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }

@@ -42,7 +42,7 @@ extension CacheError {
         public static let reentrant = Code("reentrant")
         /// The manager was closed.
         public static let closed = Code("closed")
-        /// The manager is suspended; see ``CacheManager/suspend()``.
+        /// The manager is suspended; see `CacheManager.suspend()`.
         public static let suspended = Code("suspended")
         /// The value is too large to be stored.
         public static let tooLarge = Code("tooLarge")

@@ -210,17 +210,22 @@ package final class Store: Sendable {
     ///
     /// Suspending twice is harmless.
     package func suspend() throws(StoreError) {
+        if isClosed { throw .closed }
+        // A body may not undo the suspension that waits for it.
+        if writer.isOwned { throw .reentrant }
         upkeep.pause()
         do throws(StoreError) { try writer.suspend(at: time.now()) } catch {
-            if error.code != .closed { resume() }
+            resume()
             throw error
         }
     }
 
-    /// Takes requests again, and opens the file with the next one.
-    package func resume() {
-        writer.resume()
+    /// Takes requests again, and opens the file with the next one; returns whether the store was suspended.
+    @discardableResult
+    package func resume() -> Bool {
+        guard writer.resume() else { return false }
         if !isReadOnly { upkeep.resume() }
+        return true
     }
 
     /// Refuses new requests, ends those that wait, and closes the file.

@@ -9,9 +9,16 @@ extension StoreFile {
         let deadline = Deadline(in: options.busyTimeout)
         let isDeleted = try StoreError.translating { () throws -> Bool? in
             guard try FileSystem.resolved(FileSystem.folder(of: path)) != nil else { return true }
+            let hasLock = try FileSystem.status(lockFile.path) != nil
+            if try !hasLock && FileSystem.status(path) == nil { return true }
             try refuseBeforeLocking()
+            if !hasLock { try requireMark() }
             return try lockFile.withLock(until: deadline) {
-                if let status = try FileSystem.status(path) { try deleteAlone(status) } else { try deleteParts() }
+                if let status = try FileSystem.status(path) {
+                    try deleteAlone(status)
+                } else if try lockFile.isMarked || FileSystem.status(path + ".salvaged") != nil {
+                    try deleteParts()
+                }
                 return true
             }
         }
@@ -21,7 +28,7 @@ extension StoreFile {
     /// Deletes all files while a connection keeps every other one out.
     private func deleteAlone(_ status: FileSystem.Status) throws {
         try requireFile(status)
-        do { try requireOwnership() } catch let error as SQLiteError where error.isCorruption {}
+        try requireMark()
         var connection = try Connection.open(.file(path))
         if try !connection.lockAlone() {
             throw StoreError(.busy, "\"\(path)\" is open in a program. Close it there first.")
@@ -29,15 +36,25 @@ extension StoreFile {
         try deleteParts()
     }
 
+    /// Throws unless the file is marked as a store, itself or by its lock file: an empty one may be another program's.
+    private func requireMark() throws {
+        if try !lockFile.isMarked && FileHead(path: path).applicationID != Schema.applicationID { throw foreign }
+    }
+
     private func deleteParts() throws {
+        // The main file goes first: what is left without it is nothing to a store.
+        for part in ["", ".salvaged", ".damaged", ".replaced"] {
+            for log in ["", "-wal", "-shm"] { try FileSystem.delete(path + part + log) }
+        }
         let files = ValueFiles.folder(of: path)
         if try FileSystem.status(files)?.isFolder == true {
-            for name in try FileSystem.names(in: files) { try FileSystem.delete(files + "/" + name) }
+            for name in try FileSystem.names(in: files) where try FileSystem.status(files + "/" + name)?.isFile == true
+            {
+                try FileSystem.delete(files + "/" + name)
+            }
             FileSystem.deleteEmptyFolder(files)
         }
-        // The main file goes before its log, which is nothing without it.
-        let kept = ["", ".salvaged", ".damaged", ".replaced"].flatMap { part in ["", "-wal", "-shm"].map { part + $0 } }
-        for part in kept + [".ballast", ".lock"] { try FileSystem.delete(path + part) }
+        for part in [".ballast", ".lock"] { try FileSystem.delete(path + part) }
         try FileSystem.sync(FileSystem.folder(of: path))
     }
 }

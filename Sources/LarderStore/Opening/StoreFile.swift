@@ -254,7 +254,7 @@ struct StoreFile: Sendable {
     /// Returns whether there is a log that is not empty.
     func hasLog() throws(FileError) -> Bool { try FileSystem.status(path + "-wal")?.size ?? 0 > 0 }
 
-    private var foreign: StoreError {
+    var foreign: StoreError {
         StoreError(.foreignFile, "\"\(path)\" is a file of another program. Name another path.")
     }
 

@@ -51,8 +51,14 @@ extension WriterState {
             database.readers?.close()
             copyLog()
         }
-        let next = try old.file.open(after: old, isDamaged: loss == .damaged)
-        let isSameFile = loss == .suspended && next.database.file?.identity == old.identity
+        var next = try old.file.open(after: old, isDamaged: loss == .damaged)
+        var isSameFile = loss == .suspended && undeclared == nil && next.database.file?.identity == old.identity
+        if isSameFile {
+            // A new file can get the number of a deleted one.
+            let ids = Set(generations.values.map(\.id))
+            let found = try StoreError.translating { try next.connection.liveGenerations() }.values.map(\.id)
+            isSameFile = ids.isEmpty || !ids.isDisjoint(with: found)
+        }
         (self.loss, undeclared) = (.moved, known)
         // They may belong to the new file now.
         _ = takeDiscardedFiles()
@@ -137,6 +143,7 @@ extension Writer {
         try locked { state throws(StoreError) in
             guard let state else { throw .closed }
             if state.database.file == nil { return nil }
+            if state.loss == .suspended { throw .suspended }
             state.loss = .damaged
             try renew(state)
             guard case .replaced(let salvage)? = state.events.last else { return nil }

@@ -87,11 +87,13 @@ extension Connection {
         return found
     }
 
-    /// Returns the version under which a key was written that waits to be deleted; nil if there is none.
-    mutating func retiredVersion(of key: StoredKey, named name: String) throws(SQLiteError) -> String? {
+    /// Returns another version of a cache under which a key was written that waits to be deleted; nil if there is none.
+    mutating func retiredVersion(of key: StoredKey, besides cache: CacheDeclaration) throws(SQLiteError) -> String? {
         try with(.retiredVersion) { row throws(SQLiteError) in
             try row.bind(key, at: 1)
-            try row.bind(name, at: 2)
+            try row.bind(cache.name, at: 2)
+            try row.bind(cache.version, at: 3)
+            try row.bind(cache.codec, at: 4)
             return try row.step() ? row.text(0) : nil
         }
     }

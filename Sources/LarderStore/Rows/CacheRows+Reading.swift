@@ -34,13 +34,14 @@ extension CacheRows {
         var (found, retired, live) = (StoredRow?.none, String?.none, String?.none)
         let isCurrent = try readQuietly(.page) { connection, cache throws(SQLiteError) in
             found = try connection.row(key, in: cache, store.uses)
-            if found == nil { retired = try connection.retiredVersion(of: key, named: cache.cache.name) }
+            if found == nil { retired = try connection.retiredVersion(of: key, besides: cache.cache) }
         }
         guard isCurrent else {
             for cache in try store.caches() where cache.declaration.exactName == declaration.exactName {
                 live = cache.declaration.version
             }
-            return .superseded(version: live)
+            // A store that is only read creates no cache.
+            return store.isReadOnly && live == nil ? .absent(retiredVersion: nil) : .superseded(version: live)
         }
         guard let found else { return .absent(retiredVersion: retired) }
         return try complete(found).map { .row($0) } ?? .damaged(found.facts)
@@ -283,7 +284,7 @@ extension CacheRows {
         _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
     ) throws(StoreError) -> Bool {
         let isCurrent = try readQuietly(size, body)
-        if !isCurrent { noteSuperseded() }
+        if isCurrent { noteCurrent() } else { noteSuperseded() }
         return isCurrent
     }
 

@@ -22,6 +22,7 @@ package final class CacheRows: Sendable {
     private static let lastNumber = Atomic<UInt64>(0)
     /// A Boolean value that indicates whether it was reported that the handle is superseded.
     private let isReported = Atomic(false)
+    private let wasCurrent = Atomic(false)
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
@@ -44,8 +45,13 @@ package final class CacheRows: Sendable {
 
     deinit { store.memories.countHandle(of: declaration.identity, -1) }
 
+    /// Notes that a store that is only read has the cache.
+    func noteCurrent() { if store.isReadOnly { wasCurrent.store(true, ordering: .relaxed) } }
+
     /// Reports that the handle is superseded, at the first call that finds it.
     package func noteSuperseded() {
+        // A store that is only read creates no cache.
+        if store.isReadOnly && !wasCurrent.load(ordering: .relaxed) { return }
         if isReported.load(ordering: .relaxed) || isReported.exchange(true, ordering: .relaxed) { return }
         store.report(.superseded(cache: declaration.name, version: declaration.version))
     }
@@ -172,7 +178,8 @@ package final class CacheRows: Sendable {
                 switch result {
                 case .success(let outcome): outcome.rows.isEmpty
                 case .failure(let error as StoreError):
-                    [.superseded, .closed, .busy, .reentrant, .tooLarge].contains(error.code) || error.isSurelyUnwritten
+                    [.superseded, .closed, .suspended, .busy, .reentrant, .tooLarge].contains(error.code)
+                        || error.isSurelyUnwritten
                 case .failure(let error): error is CancellationError
                 }
             if isUnwritten { store.files?.discard(written) }

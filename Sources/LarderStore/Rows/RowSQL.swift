@@ -80,7 +80,7 @@ extension SQL {
         """)
     static let retiredVersion = SQL(
         """
-        SELECT version FROM cache WHERE state = 1 AND name = ?2
+        SELECT version FROM cache WHERE state = 1 AND name = ?2 AND NOT (version = ?3 AND codec = ?4)
             AND EXISTS (SELECT 1 FROM entry WHERE entry.cache = cache.id AND key = ?1)
         """)
     static let hasGeneration = SQL("SELECT 1 FROM cache WHERE id = ?1")

@@ -72,9 +72,11 @@ extension Store {
                 return try writer.read { try $0.connection.caches(at: now, uses) }
             }
             // Not over the writer, which a long body may hold.
-            return try writer.withOwnConnection {
-                var connection = try file.file.openReader(of: file)
-                return try connection.caches(at: now, uses)
+            return try StoreError.translating {
+                try writer.withOwnConnection {
+                    var connection = try file.file.openReader(of: file)
+                    return try connection.caches(at: now, uses)
+                }
             }
         }
     }

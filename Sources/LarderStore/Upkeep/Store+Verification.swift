@@ -32,10 +32,15 @@ extension Store {
                 }
                 return verification
             }
-            try writer.withOwnConnection {
+            try StoreError.translating {
                 try verification.noting {
-                    var connection = try file.file.openReader(of: file)
-                    try $0.run(progress) { try $0(&connection) }
+                    // A suspension waits for a step, and not for the program's closure.
+                    try $0.run(progress) { step in
+                        try writer.withOwnConnection {
+                            var connection = try file.file.openReader(of: file)
+                            try step(&connection)
+                        }
+                    }
                 }
             }
             return verification

@@ -32,28 +32,31 @@ extension Writer {
         queue.withLock { if $0.refusal == nil { $0.refusal = .suspended } }
         ownConnections.wait()
         var (aftermath, finished) = (Aftermath(), [Request]())
-        try lock.withLock { state throws(StoreError) in
+        let result = try lock.withLock { state in
             while waitingCount > 0 { finished += drain(state) }
             let result = Result { () throws(StoreError) in try state?.suspend(at: now) }
             aftermath = state?.takeAftermath() ?? aftermath
-            try result.get()
+            return result
         }
         finish(aftermath, waits: true)
         for request in finished { request.resume() }
+        try result.get()
     }
 
-    /// Takes requests again; the next one opens the file.
-    func resume() {
+    /// Takes requests again, of which the next one opens the file, and returns whether the store was suspended.
+    func resume() -> Bool {
+        if !isSuspended { return false }
         // Memory has not seen all commits of other stores.
-        database.watch.end()
+        if database.file != nil { database.watch.end() }
         queue.withLock { if $0.refusal?.code == .suspended { $0.refusal = nil } }
+        return true
     }
 
     /// Runs a read over a connection of its own, which ``suspend(at:)`` waits for.
-    func withOwnConnection<R>(_ body: () throws -> R) throws(StoreError) -> R {
+    func withOwnConnection<R>(_ body: () throws -> R) throws -> R {
         ownConnections.enter()
         defer { ownConnections.leave() }
         try requireResumed()
-        return try StoreError.translating(body)
+        return try body()
     }
 }

@@ -327,7 +327,11 @@ final class Writer: Sendable {
 
     /// Reads over the writer's connection, or returns nil if a thread has its lock.
     func tryRead<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R? {
-        try lock.isOwned ? nil : lock.tryLock { state throws(StoreError) in try Self.read(state, body) }
+        if lock.isOwned { return nil }
+        // A file that has to be opened again is opened by others.
+        return try lock.tryLock { state throws(StoreError) in
+            state?.isLost == true ? nil : try Self.read(state, body)
+        } ?? nil
     }
 
     private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {

@@ -46,6 +46,13 @@ struct DeletionTests {
         expectError(.foreignFile) { _ = try place.manager() }
         #expect(try place.folder.names == ["store.sqlite"])
         #expect(try Data(contentsOf: place.url) == Data("text".utf8))
+        try Data().write(to: place.url)
+        expectError(.foreignFile) { try CacheManager.deleteStore(at: place.url) }
+        try FileManager.default.removeItem(at: place.url)
+        try FileManager.default.createDirectory(at: place.folder("store.files"), withIntermediateDirectories: false)
+        try Data("x".utf8).write(to: place.folder("store.files/theirs"))
+        try CacheManager.deleteStore(at: place.url)
+        #expect(try place.folder.names == ["store.files"])
     }
 
     @Test func `a damaged store is deleted too`() throws {

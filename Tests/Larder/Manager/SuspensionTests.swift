@@ -1,5 +1,7 @@
 import Foundation
 import Larder
+import LarderSQLite
+import LarderStore
 import LarderTestSupport
 import Testing
 
@@ -71,6 +73,7 @@ struct SuspensionTests {
         others[1] = "changed"
         try other.close()
         manager.resume()
+        #expect(try cache.count == 2)
         #expect(cache[1] == "changed" && cache[2] == Self.large && cache[3] == nil)
         cache[3] = "three"
         #expect(try cache.count == 3)
@@ -168,6 +171,39 @@ struct SuspensionTests {
         #expect(cache[1] == "one")
     }
 
+    @Test func `resuming what is not suspended changes nothing, and a deleted store is noticed`() throws {
+        let manager = try place.manager { $0.log = { _ in } }
+        let cache = try cache(manager)
+        cache[1] = "one"
+        manager.resume()
+        #expect(manager.store.watch.knownEpoch != 0 && cache.memory[1] == "one")
+        expectError(.reentrant) { try cache.update(1) { _ in try manager.suspend() } }
+        #expect(manager.store.watch.knownEpoch != 0)
+        let stream = cache.changes(every: .zero)
+        try manager.suspend()
+        try CacheManager.deleteStore(at: place.url)
+        manager.resume()
+        cache[2] = "two"
+        #expect(cache[1] == nil && cache[2] == "two")
+        #expect(try manager.verify().problems == [])
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test func `the progress of a verification may suspend the manager`() throws {
+        let manager = try place.manager { $0.log = { _ in } }
+        let cache = try cache(manager)
+        for key in 0..<1200 { cache[key] = "x" }
+        let verification = SideThread {
+            expectError(.suspended) {
+                _ = try manager.verify { _ in do { try manager.suspend() } catch { Issue.record(error) } }
+            }
+        }
+        try verification.value()
+        #expect(try locks() == [])
+        manager.resume()
+        #expect(try manager.verify().isHealthy)
+    }
+
     @Test func `a store in memory is suspended too`() throws {
         let manager = try CacheManager.inMemory(configuration: .init(log: { _ in }))
         let cache = try cache(manager)
@@ -175,6 +211,7 @@ struct SuspensionTests {
         try manager.suspend()
         expectError(.suspended) { try cache.setValue("two", forKey: 1) }
         manager.resume()
+        #expect(manager.store.watch.knownEpoch != 0)
         #expect(cache[1] == "one")
         cache[1] = "two"
         #expect(cache[1] == "two")
