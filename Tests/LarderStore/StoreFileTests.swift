@@ -49,7 +49,7 @@ struct StoreFileTests {
             "larder-test-rows", ["sync", place.path],
             through: Strace.wrapper("-y", "-e", "trace=fsync,fdatasync", log: place.folder("log")))
         #expect(try child.finish().lines == ["acknowledged"])
-        let files = place.folder("store.files").path
+        let files = place.folder.real("store.files").path
         let synced = try String(contentsOf: place.folder("log"), encoding: .utf8)
             .matches(of: /f(?:data)?sync\(\d+<([^>]*)>/).map { String($0.output.1) }
         let file = try #require(synced.firstIndex { $0.hasPrefix(files + "/") })
