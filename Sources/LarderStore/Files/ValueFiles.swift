@@ -82,7 +82,7 @@ package final class ValueFiles: Sendable {
     /// Throws if the file would take the room that the log needs while there is no ballast.
     private func requireRoom(for size: Int64) throws(FileError) {
         let free = try freeSpace()
-        if free < size + Ballast.size && !database.ballast.isThere {
+        if free < size + Ballast.maxSize && database.ballast.size == 0 {
             throw FileError(number: ENOSPC, call: "create", path: folder)
         }
     }

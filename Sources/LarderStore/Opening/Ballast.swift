@@ -1,22 +1,21 @@
 /// A file that holds blocks of the disk, as many as the log needs to take removals and to be copied.
 ///
-/// On a full disk it is deleted, and created again when there is room.
+/// It grows with the database. On a full disk it is deleted, and created again when there is room.
 struct Ballast: Sendable {
     /// The pages after which a log is copied.
     static let pages = 1000
-    static let size = Int64(pages) * 4096
+    static let maxSize = Int64(pages) * 4096
 
     let path: String
 
-    /// A Boolean value that indicates whether the file is there, and whole.
-    var isThere: Bool { do { return try FileSystem.status(path)?.size ?? 0 >= Self.size } catch { return true } }
+    /// The size for a database of so many bytes: a removal changes each page at most once, and the log frames it.
+    static func size(for database: Int64) -> Int64 { min(database + 16_384, maxSize) }
 
-    /// Creates the file, if there is room for it.
-    func make() {
-        if isThere { return }
-        release()
-        FileSystem.reserve(path, size: Self.size)
-    }
+    /// The size of the file; 0 if there is none.
+    var size: Int64 { do { return try FileSystem.status(path)?.size ?? 0 } catch { return 0 } }
+
+    /// Makes the file so long, if there is room for it.
+    func grow(to size: Int64) { FileSystem.reserve(path, size: size) }
 
     func release() { do { try FileSystem.delete(path) } catch {} }
 }

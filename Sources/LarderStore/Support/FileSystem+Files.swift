@@ -33,20 +33,25 @@ extension FileSystem {
         return true
     }
 
-    /// Makes a file of blocks of its own, or none if there is no room for it.
+    /// Makes a file at least so long, of blocks of its own, or leaves it as it was if there is no room for it.
     static func reserve(_ path: String, size: Int64) {
-        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard file >= 0 else { return }
         defer { close(file) }
+        let oldSize = lseek(file, 0, SEEK_END)
+        guard oldSize >= 0, oldSize < size else { return }
         #if canImport(Darwin)
         var blocks = fstore_t(
-            fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0, fst_length: size,
+            fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0,
+            fst_length: off_t(size) - oldSize,
             fst_bytesalloc: 0)
         let isReserved = fcntl(file, F_PREALLOCATE, &blocks) == 0 && ftruncate(file, size) == 0
         #else
         let isReserved = posix_fallocate(file, 0, off_t(size)) == 0
         #endif
-        if !isReserved { unlink(path) }
+        if isReserved { return }
+        // Some blocks may have been found.
+        if oldSize == 0 { unlink(path) } else { _ = ftruncate(file, oldSize) }
     }
 
     /// Reads a file whole; nil if there is no regular file of this size.

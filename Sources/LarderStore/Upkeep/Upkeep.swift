@@ -1,5 +1,5 @@
-internal import LarderSQLite
 internal import Synchronization
+internal import LarderSQLite
 
 /// Does the chores of a store on a timer: stamps of accesses, expired rows, limits, retired rows, orphaned files, the log.
 ///
@@ -132,7 +132,7 @@ final class Upkeep: Sendable {
             let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
             try writer.read {
-                let kept = $0.isShortOfRoom ? Ballast.size : 0
+                let kept = $0.isShortOfRoom ? Ballast.maxSize : 0
                 // A log that has begun again is as long as before.
                 if $0.connection.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
                     $0.copyLog()

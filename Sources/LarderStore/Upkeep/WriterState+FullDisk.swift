@@ -61,19 +61,26 @@ extension WriterState {
 
     /// Looks how much of the disk is free.
     ///
-    /// If it is twice the size of the ballast, that is created and the cap lifted. If it is less than four times that size,
-    /// the log is copied sooner.
+    /// If it is twice what the ballast should have, that is made so long and the cap lifted. If it is less than four times
+    /// what the largest ballast has, the log is copied sooner.
     func lookAtRoom() {
         guard let file = database.file, guardian != nil else { return }
         do {
             guard let free = try files?.freeSpace() else { return }
-            isShortOfRoom = free < 4 * Ballast.size
-            guard free >= 2 * Ballast.size else { return }
-            file.ballast.make()
-            guard isCapped, file.ballast.isThere else { return }
-            try cap(false)
-            try connection.run(.setCapped, 0)
+            isShortOfRoom = free < 4 * Ballast.maxSize
+            let size = connection.fileSize
+            try makeBallast(file.ballast, Ballast.size(for: size), free)
+            let pages = max(Int(size) / Connection.pageSize, database.counter?.pages ?? 0)
+            roomPages = pages + Int(file.ballast.size) / Connection.pageSize
         } catch {}
+    }
+
+    private func makeBallast(_ ballast: Ballast, _ size: Int64, _ free: Int64) throws {
+        guard free + ballast.size >= 2 * size else { return }
+        ballast.grow(to: size)
+        guard isCapped, ballast.size >= size else { return }
+        try cap(false)
+        try connection.run(.setCapped, 0)
     }
 
     /// Refuses a transaction that adds more new pages to the log than it could copy on a full disk.
@@ -81,7 +88,10 @@ extension WriterState {
         guard isShortOfRoom, let ballast = database.file?.ballast, let files else { return }
         let pages = try connection.pageCount()
         guard pages > pagesAtBegin else { return }
-        let room = try ballast.isThere ? Ballast.size : files.freeSpace() / 2
-        if Int64(pages) * Int64(Connection.pageSize) - connection.fileSize > room { throw StoreError.full }
+        let size = Int64(pages) * Int64(Connection.pageSize) - connection.fileSize
+        let free = try files.freeSpace()
+        if size <= Ballast.maxSize && free >= 2 * size { ballast.grow(to: size) }
+        let room = ballast.size
+        if size > (room > 0 ? room : free / 2) { throw StoreError.full }
     }
 }

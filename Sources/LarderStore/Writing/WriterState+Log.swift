@@ -7,7 +7,8 @@ extension WriterState {
 
     /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
     func schedulesCopy() -> Bool {
-        guard uncopiedPages >= copyPages, !isCopyScheduled else { return false }
+        guard !isCopyScheduled else { return false }
+        guard uncopiedPages >= copyPages || database.counter?.pages ?? 0 > roomPages else { return false }
         isCopyScheduled = true
         copyPages = uncopiedPages + copyInterval
         return true
@@ -75,6 +76,6 @@ extension WriterState {
         if guardian == nil { return }
         copyLog()
         guardian = nil
-        do { _ = try connection.emptyLog(keeping: isShortOfRoom ? Int(Ballast.size) : 0) } catch {}
+        do { _ = try connection.emptyLog(keeping: isShortOfRoom ? Int(Ballast.maxSize) : 0) } catch {}
     }
 }

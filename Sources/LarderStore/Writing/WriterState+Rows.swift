@@ -45,7 +45,7 @@ extension WriterState {
             for entry in entries { try checkSize(Int64(entry.payloadSize), entry.meta.extendedData, in: generation) }
             guard try holds(condition, entries, in: generation) else { return outcome }
             let size = entries.reduce(0) { $0 + Int64($1.payload.count) }
-            if isCapped && size > Ballast.size { throw StoreError.full }
+            if isCapped && size > Ballast.maxSize { throw StoreError.full }
             outcome.rows.reserveCapacity(entries.count)
             for entry in entries { try put(entry, in: generation, &outcome) }
         case .remove(let keys, let condition):

@@ -79,6 +79,8 @@ package final class WriterState {
     var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
     /// The number of them at which the log is copied next.
     var copyPages = WriterState.checkpointPages
+    /// The number of pages of the database above which the log is copied too: on a full disk the ballast has no more.
+    var roomPages = Int.max
     var isCopyScheduled = false
     /// A Boolean value that indicates whether the last copy of the log has failed, which is reported once.
     var isCopyFailing = false

@@ -186,10 +186,10 @@ extension FullDisk {
         return results.split(separator: " ").filter { !expected.contains(String($0)) }.joined(separator: " ")
     }
 
-    /// Runs a body that removes an entry and puts twenty; returns what it throws and how often it ran.
+    /// Runs a body that removes an entry and puts two hundred; returns what it throws and how often it ran.
     private func body(_ cache: KnownCache) -> String {
         var runs = 0
-        let (keys, moment) = (cache.newKeys(20), now.value)
+        let (keys, moment) = (cache.newKeys(200), now.value)
         let result = outcome {
             try store.transaction { state in
                 runs += 1
