@@ -14,6 +14,8 @@ let package = Package(
             name: "LarderCSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
+        // The locks of all the others.
+        .target(name: "LarderLocks"),
         .target(name: "LarderSQLite", dependencies: ["LarderCSQLite"]),
         .target(
             name: "LarderMigrations",
@@ -73,11 +75,9 @@ let isStrict = Context.environment["LARDER_STRICT"] == "1"
 /// Set to 1 by `make sanitize`: locks are of a kind that the thread sanitizer sees through.
 let sanitizesThreads = Context.environment["LARDER_TSAN"] == "1"
 
-var features = ["ExistentialAny", "InternalImportsByDefault"]
-// The members of those locks come from a module that the sources do not name.
-if !sanitizesThreads { features.append("MemberImportVisibility") }
-
-var settings: [SwiftSetting] = features.map { .enableUpcomingFeature($0) }
+var settings: [SwiftSetting] = ["ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility"].map {
+    .enableUpcomingFeature($0)
+}
 if isStrict { settings.append(.unsafeFlags(["-warnings-as-errors"])) }
 if sanitizesThreads { settings.append(.define("LARDER_TSAN")) }
 
@@ -89,6 +89,5 @@ if let tests = Context.environment["LARDER_TESTS"] {
 
 for target in package.targets where target.type != .system {
     target.swiftSettings = settings
-    if sanitizesThreads { target.dependencies.append("LarderTSan") }
+    if target.name != "LarderLocks" { target.dependencies.append("LarderLocks") }
 }
-if sanitizesThreads { package.targets.append(.target(name: "LarderTSan", path: "Tests/Sanitizers")) }

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderLocks
 
 /// The working state of a coder, which can be used again.
 protocol CBORReusableState: AnyObject {

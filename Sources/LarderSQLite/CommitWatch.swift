@@ -1,4 +1,4 @@
-public import Synchronization
+public import LarderLocks
 
 /// Detects commits of other stores by a look at memory.
 ///

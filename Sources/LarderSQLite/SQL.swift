@@ -1,4 +1,4 @@
-import Synchronization
+import LarderLocks
 
 /// The text of a statement that connections prepare once and keep.
 ///

@@ -21,7 +21,8 @@ memory)
     mkdir -p "$build/$name-sources"
     for index in "${!sources[@]}"; do
         copy=$build/$name-sources/$(basename "${sources[$index]}")
-        sed '/^\(internal\|package\|public\) import LarderStore$/d' "${sources[$index]}" >"$copy"
+        sed -e '/^\(internal\|package\|public\) import LarderStore$/d' \
+            -e 's/^\(internal\|public\) import LarderLocks$/\1 import Synchronization/' "${sources[$index]}" >"$copy"
         sources[index]=$copy
     done
     ;;

@@ -1,6 +1,6 @@
 import LarderCSQLite
+import LarderLocks
 import LarderSQLite
-import Synchronization
 import Testing
 
 #if canImport(Glibc)

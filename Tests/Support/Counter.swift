@@ -1,4 +1,4 @@
-import Synchronization
+import LarderLocks
 
 /// Counts from any thread.
 package final class Counter: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderLocks
 
 /// A value that many threads of a test change.
 package final class Locked<Value: Sendable>: Sendable {

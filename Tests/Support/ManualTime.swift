@@ -1,6 +1,6 @@
 package import Foundation
 package import Larder
-import Synchronization
+import LarderLocks
 
 /// Time that passes when a test says so.
 package final class ManualTime: Sendable {

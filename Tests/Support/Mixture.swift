@@ -1,6 +1,6 @@
 package import Foundation
 import Larder
-import Synchronization
+import LarderLocks
 
 /// Everything that makes a log grow, on many threads: single writes, large transactions, large values, clears, and, if
 /// asked for, readers that never pause.

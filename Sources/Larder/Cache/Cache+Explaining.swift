@@ -1,11 +1,6 @@
+internal import LarderLocks
 internal import LarderSQLite
 internal import LarderStore
-
-#if LARDER_TSAN
-internal import LarderTSan
-#else
-internal import Synchronization
-#endif
 
 extension Cache {
     /// Returns why a read of a key gives what it gives.

@@ -1,12 +1,7 @@
 public import Foundation
+public import LarderLocks
 public import LarderSQLite
 public import LarderStore
-
-#if LARDER_TSAN
-public import LarderTSan
-#else
-public import Synchronization
-#endif
 
 /// The read path: memory, else the disk.
 ///

@@ -1,6 +1,6 @@
 public import Foundation
+internal import LarderLocks
 internal import LarderStore
-internal import Synchronization
 
 extension Cache {
     /// Returns the entry of a key: the value and everything that is stored with it.

@@ -1,6 +1,6 @@
 public import Foundation
+internal import LarderLocks
 public import LarderStore
-internal import Synchronization
 
 /// The attributes of an entry that is written.
 @usableFromInline

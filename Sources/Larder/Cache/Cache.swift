@@ -1,10 +1,5 @@
+public import LarderLocks
 public import LarderStore
-
-#if LARDER_TSAN
-public import LarderTSan
-#else
-public import Synchronization
-#endif
 
 /// A named cache of a store: a dictionary that survives.
 ///

@@ -1,10 +1,5 @@
+internal import LarderLocks
 internal import LarderStore
-
-#if LARDER_TSAN
-internal import LarderTSan
-#else
-internal import Synchronization
-#endif
 
 /// What the handles on one cache of a manager share: the copies in memory, and what the latest open has set.
 ///

@@ -1,7 +1,7 @@
 internal import Foundation
+internal import LarderLocks
 internal import LarderSQLite
 internal import LarderStore
-internal import Synchronization
 
 /// The path of every call that loads values: join a load or begin one, which reads the disk, calls the closure of the program,
 /// and stores the result.

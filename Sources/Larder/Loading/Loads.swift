@@ -1,12 +1,6 @@
 internal import Dispatch
+internal import LarderLocks
 internal import LarderStore
-
-#if LARDER_TSAN
-internal import LarderTSan
-internal import struct Synchronization.Atomic
-#else
-internal import Synchronization
-#endif
 
 /// The loads of a cache that run, and the keys that are known to have no value.
 ///

@@ -1,5 +1,5 @@
+internal import LarderLocks
 internal import LarderStore
-internal import Synchronization
 
 /// A cache and a closure that loads what is missing in it, as one callable value; see `Cache.generator(_:_:)`.
 ///

@@ -1,12 +1,6 @@
 public import Foundation
+internal import LarderLocks
 package import LarderStore
-
-#if LARDER_TSAN
-internal import LarderTSan
-internal import struct Synchronization.Atomic
-#else
-internal import Synchronization
-#endif
 
 /// Owns one database and the caches in it.
 ///

@@ -1,5 +1,5 @@
+internal import LarderLocks
 internal import LarderStore
-internal import Synchronization
 
 /// What the body of an update or a transaction works on: the writer, which this thread holds.
 ///

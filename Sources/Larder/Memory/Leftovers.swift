@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// What is left to do after a change once no lock is held: objects to release, since the end of a value or a key may run code
 /// of the program's, and memory tiers that shall keep again what reads find.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// Returns the time to store, from the caller's clock or the system's.

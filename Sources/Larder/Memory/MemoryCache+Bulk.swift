@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// Sets many values in one step: a reader sees all of them or none.

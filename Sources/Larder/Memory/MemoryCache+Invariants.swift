@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// Traps with a message if an invariant does not hold; release builds omit the check.

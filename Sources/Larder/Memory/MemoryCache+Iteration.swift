@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache: Sequence {
     /// An iteration over the entries in memory, least recently used first by the order at its start.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// The number of entries, including expired ones that no read or sweep has removed yet.

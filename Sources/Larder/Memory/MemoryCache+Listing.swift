@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// The keys, in no guaranteed order; those of expired entries are left out.

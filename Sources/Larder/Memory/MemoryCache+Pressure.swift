@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache: PressureResponder {
     /// Releases memory now: `.warning` removes the less recently used half, by count, by cost and by bytes,

@@ -1,5 +1,5 @@
 public import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache where Key: Codable, Value: Codable {
     /// Writes all entries to a file, which is replaced in one step: a reader finds the old contents or the new ones.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 extension MemoryCache {
     /// Changes the value of a key in one step: no other `update` of the key runs between the read and the write.

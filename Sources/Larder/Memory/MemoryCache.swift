@@ -1,10 +1,5 @@
 public import Foundation
-
-#if LARDER_TSAN
-public import LarderTSan
-#else
-public import Synchronization
-#endif
+public import LarderLocks
 
 /// An in-memory cache that keeps the most recently used entries, with limits on number, cost, bytes and age.
 ///

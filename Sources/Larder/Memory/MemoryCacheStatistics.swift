@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// The numbers of events of a memory cache since it was created, or since ``MemoryCache/resetStatistics()``.
 public struct MemoryCacheStatistics: Sendable, Equatable {

@@ -1,10 +1,5 @@
+public import LarderLocks
 public import LarderStore
-
-#if LARDER_TSAN
-public import LarderTSan
-#else
-public import Synchronization
-#endif
 
 /// The memory tier of a cache: copies of values, behind one lock.
 ///

@@ -1,5 +1,5 @@
+internal import LarderLocks
 public import LarderStore
-internal import Synchronization
 
 /// A value in memory, with what a hit needs to know of its row.
 @usableFromInline

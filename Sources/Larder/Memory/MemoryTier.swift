@@ -1,6 +1,6 @@
+internal import LarderLocks
 internal import LarderSQLite
 internal import LarderStore
-internal import Synchronization
 
 /// The part of a cache that is in memory; see ``Cache/memory``.
 ///

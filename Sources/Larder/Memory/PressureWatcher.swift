@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// An object that releases memory when it gets scarce.
 package protocol PressureResponder: AnyObject, Sendable {

@@ -1,5 +1,5 @@
+internal import LarderLocks
 internal import LarderStore
-internal import Synchronization
 
 /// A key that an `update` works on, with the updates that wait for it.
 @usableFromInline

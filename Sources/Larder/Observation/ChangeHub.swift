@@ -1,9 +1,4 @@
-#if LARDER_TSAN
-internal import LarderTSan
-public import struct Synchronization.Atomic
-#else
-public import Synchronization
-#endif
+public import LarderLocks
 
 /// Reports changes to every stream of one cache.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// The pending changes of one reader, and the time at which they are due.
 ///

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// Hands each event to every stream that listens, without ever waiting for one.
 package final class EventHub: Sendable {

@@ -1,5 +1,5 @@
+internal import LarderLocks
 internal import LarderStore
-internal import Synchronization
 
 /// Reports events that no caller asked for, for the caches that a manager opened.
 final class Reporter: Sendable {

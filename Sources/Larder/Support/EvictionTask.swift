@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// A task that calls an eviction closure at an interval, until it is cancelled or released.
 public final class EvictionTask: Sendable {

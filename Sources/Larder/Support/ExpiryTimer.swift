@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// Wakes its owner when the earliest of the reported entries may have expired.
 ///

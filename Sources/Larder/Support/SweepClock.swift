@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// The moment by which a sweep decides what has expired.
 ///

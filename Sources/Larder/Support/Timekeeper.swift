@@ -1,5 +1,5 @@
 package import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 /// The library's only source of time: the current time, and the passing of time.
 ///

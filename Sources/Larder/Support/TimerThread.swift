@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 /// Fires due wakeups, on threads of its own.
 ///

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 /// A few threads on which tasks' reads wait for the disk, as many as a store has reading connections.
 ///

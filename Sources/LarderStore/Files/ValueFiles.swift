@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 /// The folder of the payloads that are too large for a row, a file each.
 ///

@@ -1,6 +1,6 @@
 internal import Foundation
+internal import LarderLocks
 internal import LarderSQLite
-internal import Synchronization
 
 /// The connections that read, each with a read transaction that stays open between reads.
 ///

@@ -1,5 +1,5 @@
+internal import LarderLocks
 public import LarderSQLite
-internal import Synchronization
 
 /// The rows of one cache: what a handle on the cache asks of the store.
 ///

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import LarderLocks
 
 /// The lock of the writer and of readers: a POSIX mutex that knows its owner.
 ///
@@ -29,6 +29,7 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
     ///
     /// - Throws: `.reentrant` if this thread holds it already: `body` is the caller.
     func withLock<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R {
+        LockCount.note()
         try refuseOwner()
         if pthread_mutex_trylock(mutex) != 0 {
             waiterCount.add(1, ordering: .relaxed)
@@ -43,6 +44,7 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
 
     /// Runs `body` if no thread holds the mutex, or else returns nil.
     func tryLock<R>(_ body: (inout State) throws(StoreError) -> R) throws(StoreError) -> R? {
+        LockCount.note()
         try refuseOwner()
         return pthread_mutex_trylock(mutex) == 0 ? try locked(body) : nil
     }

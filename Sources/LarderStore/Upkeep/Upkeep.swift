@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 internal import LarderSQLite
 
 /// Does the chores of a store on a timer: stamps of accesses, expired rows, limits, retired rows, orphaned files, the log.

@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import LarderLocks
 
 /// An access to an entry.
 @usableFromInline

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Synchronization
+internal import LarderLocks
 
 /// The task of a body that waits for the writer, until the body begins or the task is cancelled.
 final class WaitingBody<R: Sendable>: Sendable {

@@ -1,6 +1,6 @@
 internal import Dispatch
+internal import LarderLocks
 internal import LarderSQLite
-internal import Synchronization
 
 /// The end of a store, and its suspension: the connections are closed, and requests are refused.
 extension Writer {

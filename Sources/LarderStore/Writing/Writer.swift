@@ -1,6 +1,6 @@
 internal import Dispatch
+internal import LarderLocks
 internal import LarderSQLite
-internal import Synchronization
 
 /// The one writer of a store: requests that come while another one is committed share the next transaction.
 ///

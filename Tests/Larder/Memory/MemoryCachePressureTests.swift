@@ -1,8 +1,8 @@
 import Dispatch
 import Foundation
 import Larder
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// What a memory cache tells of itself, and its eviction by a closure.

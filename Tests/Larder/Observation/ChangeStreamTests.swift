@@ -1,6 +1,6 @@
 import Larder
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// A cache as far as observation sees one.

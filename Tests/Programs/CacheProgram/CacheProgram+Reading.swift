@@ -1,8 +1,8 @@
 import Foundation
 import Larder
+import LarderLocks
 import LarderSQLite
 import LarderTestSupport
-import Synchronization
 
 /// Hits in memory, tasks whose disk is held up, and a store that has no disk.
 extension CacheProgram {

@@ -1,6 +1,6 @@
 import Foundation
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 
 /// Numbers in a file that several processes have in memory.
 ///

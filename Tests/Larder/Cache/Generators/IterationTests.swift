@@ -1,7 +1,7 @@
 import Foundation
 import Larder
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 import Testing
 
 struct IterationTests {

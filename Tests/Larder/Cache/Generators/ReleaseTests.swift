@@ -1,7 +1,7 @@
 import Foundation
 import Larder
+import LarderLocks
 import LarderTestSupport
-import Synchronization
 import Testing
 
 /// What is released because of a write: no lock may be held meanwhile.

@@ -1,3 +1,4 @@
+#if LARDER_TSAN
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -49,3 +50,4 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         return try body(&value.pointee)
     }
 }
+#endif

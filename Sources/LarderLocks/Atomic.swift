@@ -1,0 +1,2 @@
+// Sources import this module alone, in every kind of build.
+@_exported public import struct Synchronization.Atomic
