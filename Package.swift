@@ -43,6 +43,11 @@ let package = Package(
             path: "Tests/Programs/RowsProgram"),
         // What another process does with a store, as it is told.
         .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
+        // What one call costs. Its C functions stand in for those of the system, so no test target depends on it.
+        .target(name: "LarderCostCounter", path: "Tests/Programs/CostCounter"),
+        .executableTarget(
+            name: "larder-test-costs", dependencies: ["Larder", "LarderCostCounter"],
+            path: "Tests/Programs/CostProgram"),
         .testTarget(
             name: "LarderSQLiteTests", dependencies: ["LarderSQLite", "LarderTestSupport"], path: "Tests/LarderSQLite"),
         .testTarget(

@@ -1,0 +1,53 @@
+import Foundation
+import LarderSQLite
+import LarderTestSupport
+import Testing
+
+/// What one call costs, counted and not timed. A number that rises is a defect; one that falls is written down here.
+///
+/// Other compilers and versions of SQLite have other numbers.
+struct CostTests {
+    #if compiler(>=6.3) && compiler(<6.4) && os(Linux) && arch(x86_64)
+    static let isSupported = !ChildProcess.isSanitized && SQLiteLibrary.version / 1000 == 3040
+    #else
+    static let isSupported = false
+    #endif
+
+    #if DEBUG
+    private let table = """
+                            locks  allocations  system calls  statements  pages written
+        set                    11           63            11           4              2
+        replace                12           67             9           4              1
+        hit                     1            0             0           0              0
+        miss                    7            2             0           1              0
+        get from the disk       9           13             0           1              0
+        load                   35          170            13           5              2
+        remove                  8           41            11           5              2
+        set 100 KB             11           79            21           4              3
+        get 100 KB              8           15             5           1              0
+        remove 100 KB           9           55            17           5              3
+        """
+    #else
+    // Locks are counted in debug builds alone.
+    private let table = """
+                            locks  allocations  system calls  statements  pages written
+        set                     0           27            11           4              2
+        replace                 0           30             9           4              1
+        hit                     0            0             0           0              0
+        miss                    0            2             0           1              0
+        get from the disk       0            8             0           1              0
+        load                    0          110            13           5              2
+        remove                  0           25            11           5              2
+        set 100 KB              0           43            21           4              3
+        get 100 KB              0           10             5           1              0
+        remove 100 KB           0           38            17           5              3
+        """
+    #endif
+
+    @Test(.enabled(if: isSupported, "the numbers are those of Swift 6.3 and SQLite 3.40 on Linux"))
+    func `each call takes so many locks, allocations, system calls, statements and pages, and no more`() throws {
+        let folder = try TemporaryFolder()
+        let lines = try ChildProcess("larder-test-costs", [folder.url.path]).finish().lines
+        #expect(lines.joined(separator: "\n") == table)
+    }
+}
