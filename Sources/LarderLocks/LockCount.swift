@@ -5,6 +5,7 @@ public enum LockCount {
     nonisolated(unsafe) public static var observer: (@convention(c) () -> Void)?
     #endif
 
+    /// Notes that the calling thread asks for a lock.
     @inline(__always)
     public static func note() {
         #if DEBUG

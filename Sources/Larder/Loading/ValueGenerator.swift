@@ -56,18 +56,32 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     /// A Boolean value that indicates whether callers take it for an answer that there is no value.
     private let acceptsAbsence: Bool
     private let generate: @Sendable (Key, Entry?) async throws -> Generated<Value>
+    private let window = Window()
+
+    /// Whether the store knows how long expired entries stay.
+    private final class Window: Sendable {
+        let isKept = Atomic(false)
+    }
 
     init(
         _ cache: Cache<Key, Value>, _ policy: GenerationPolicy, acceptsAbsence: Bool,
         _ generate: @escaping @Sendable (Key, Entry?) async throws -> Generated<Value>
     ) {
         (self.cache, self.policy, self.acceptsAbsence, self.generate) = (cache, policy, acceptsAbsence, generate)
-        if policy.longestStale == 0 || cache.rows.store.isReadOnly { return }
-        cache.rows.keepExpired(policy.longestStale)
+        keepExpired()
+    }
+
+    /// Asks the store to leave expired entries as long as the policy may serve them, until it does.
+    ///
+    /// While the manager is suspended it does not.
+    private func keepExpired() {
+        if policy.longestStale == 0 || window.isKept.load(ordering: .relaxed) || cache.rows.store.isReadOnly { return }
+        cache.rows.keepExpired(policy.longestStale) { [window] in window.isKept.store(true, ordering: .relaxed) }
     }
 
     func value(_ key: Key) async throws -> Value? {
         try policy.check(cache.name)
+        keepExpired()
         // Without a policy only the load reads the disk.
         var live = cache.glance(key)
         if live == nil && !policy.isPlain { live = try await stored(key) }

@@ -101,6 +101,12 @@ extension CacheManager {
         #if canImport(Darwin)
         /// The protection of the store's files while the device is locked; nil, the default, leaves it to the system.
         public var fileProtection: FileProtectionType?
+
+        /// Whether the manager is suspended while the app is in the background, see ``CacheManager/suspend()``; nil, the
+        /// default, means that it is if its store is in the container of an app group.
+        ///
+        /// The system ends an app that is suspended with a lock on a file in such a container.
+        public var suspendsInBackground: Bool?
         #endif
 
         /// Receives the messages for the program's log; by default ``LogMessage/standardLog``.

@@ -16,6 +16,9 @@ public final class CacheManager: Sendable {
     /// The open caches, each with those who have opened it under one declaration.
     private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
     private let isSuspensionReported = Atomic(false)
+    #if canImport(Darwin)
+    private let backgroundWatchers = Mutex<[BackgroundWatcher]>([])
+    #endif
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
     var timekeeper: Timekeeper { configuration.timekeeper }
@@ -48,6 +51,8 @@ public final class CacheManager: Sendable {
         if let protection = configuration.fileProtection, configuration.access == .readWrite {
             try FileProtection.protect(path, protection)
         }
+        let isShared = path.contains("/Containers/Shared/AppGroup/")
+        if configuration.suspendsInBackground ?? isShared { suspendInBackground() }
         #endif
     }
 
@@ -126,6 +131,22 @@ public final class CacheManager: Sendable {
         if !store.resume() { return }
         isSuspensionReported.store(false, ordering: .relaxed)
     }
+
+    #if canImport(Darwin)
+    private func suspendInBackground() {
+        let entering = BackgroundWatcher { [weak self] in
+            guard let self else { return }
+            do throws(CacheError) { try suspend() } catch { report(error) }
+        }
+        let leaving = BackgroundWatcher(BackgroundWatcher.leaving) { [weak self] in self?.resume() }
+        backgroundWatchers.withLock { $0 = [entering, leaving] }
+    }
+
+    private func report(_ error: CacheError) {
+        if error.code == .closed { return }
+        reporter.report(CacheEvent(.writeFailed, message: error.message), .error, error: error)
+    }
+    #endif
 
     /// Returns whether a failure is reported that no call can throw: of a suspension only the first is.
     @usableFromInline

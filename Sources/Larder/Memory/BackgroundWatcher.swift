@@ -1,17 +1,27 @@
 #if canImport(Darwin)
 internal import Foundation
 
-/// Tells when the app goes into the background, as long as it is held.
+/// Tells when the app or the extension goes into the background, or comes back, as long as it is held.
 ///
-/// The notification is known by its name, so that extensions, which have no application, can link this too.
+/// The notifications are known by their names, so that extensions, which have no application, can link this too.
 final class BackgroundWatcher: Sendable {
+    static let entering = [
+        "UIApplicationDidEnterBackgroundNotification", "NSExtensionHostDidEnterBackgroundNotification",
+    ]
+    static let leaving = [
+        "UIApplicationWillEnterForegroundNotification", "NSExtensionHostWillEnterForegroundNotification",
+    ]
+
     private let stop: @Sendable () -> Void
 
-    init(_ body: @escaping @Sendable () -> Void) {
-        let name = Notification.Name("UIApplicationDidEnterBackgroundNotification")
-        let token = ObserverToken(
-            NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in body() })
-        stop = { token.remove() }
+    init(_ names: [String] = BackgroundWatcher.entering, _ body: @escaping @Sendable () -> Void) {
+        let tokens = names.map { name in
+            ObserverToken(
+                NotificationCenter.default.addObserver(
+                    forName: Notification.Name(name), object: nil, queue: nil
+                ) { _ in body() })
+        }
+        stop = { for token in tokens { token.remove() } }
     }
 
     deinit {

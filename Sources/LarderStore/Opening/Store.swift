@@ -134,6 +134,9 @@ package final class Store: Sendable {
         if !isReadOnly {
             let block = self.opening(declaration, limits, keepsExpired)
             opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
+        } else {
+            let live = try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
+            if let live, declaration.fits(live) { opening.limits = live.limits }
         }
         askForUpkeep()
         let hasLimits = opening.limits != Limits() || opening.hasStoreLimits

@@ -125,9 +125,13 @@ extension CacheRows {
     }
 
     /// Leaves expired entries for a time from soon on, for all handles: the longest time that any handle asked for.
-    package func keepExpired(_ milliseconds: Int64) {
+    ///
+    /// - Parameter whenKept: Called once that is committed, or the cache is superseded.
+    package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void) {
         store.writer.enqueue { [declaration] state in
             if state.generation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
+        } apply: { _ in
+            whenKept()
         }
     }
 

@@ -141,13 +141,13 @@ final class Writer: Sendable {
         return try result.get()
     }
 
-    /// Runs a chore in the background, unless the store is closed before.
-    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void) {
+    /// Runs a chore in the background, unless the store is suspended or closed before, and calls `apply` when it is committed.
+    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void, apply: CacheRows.Apply? = nil) {
         let block: @Sendable (WriterState) throws -> Outcome = { state in
             try chore(state)
             return Outcome()
         }
-        _ = append(Request(.block(block), apply: nil), isAwaited: false)
+        _ = append(Request(.block(block), apply: apply), isAwaited: false)
     }
 
     /// Puts a request into the queue, or returns why none is taken.

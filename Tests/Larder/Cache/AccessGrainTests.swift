@@ -30,7 +30,8 @@ struct AccessGrainTests {
     func `a cache that is only read writes nothing within the grain, and once after it`(isInMemory: Bool) throws {
         let cache = try cache { if !isInMemory { $0.memory = .disabled } }
         try cache.setValues((0..<500).map { ($0, Self.value) })
-        try manager.flush()
+        // A copy of the log that the write has scheduled finds nothing to do.
+        try manager.maintain()
         let before = try bytes()
         for round in 0..<5 {
             for key in 0..<500 { #expect(cache[key] != nil) }
@@ -42,7 +43,7 @@ struct AccessGrainTests {
         // Hits ask no clock: they count as of the last flush.
         try manager.flush()
         for _ in 0..<3 { for key in 0..<500 { #expect(cache[key] != nil) } }
-        try manager.flush()
+        try manager.maintain()
         let after = try bytes()
         #expect(after != before)
         for key in 0..<500 { #expect(cache[key] != nil) }

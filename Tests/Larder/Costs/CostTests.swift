@@ -3,9 +3,9 @@ import LarderSQLite
 import LarderTestSupport
 import Testing
 
-/// What one call costs, counted and not timed. A number that rises is a defect; one that falls is written down here.
+/// What one call costs, counted and not timed.
 ///
-/// Other compilers and versions of SQLite have other numbers.
+/// A number that rises is a defect; one that falls is written down here. Other compilers and versions of SQLite have other numbers.
 struct CostTests {
     #if compiler(>=6.3) && compiler(<6.4) && os(Linux) && arch(x86_64)
     static let isSupported = !ChildProcess.isSanitized && SQLiteLibrary.version / 1000 == 3040
@@ -23,6 +23,7 @@ struct CostTests {
         get from the disk       9           13             0           1              0
         load                   35          170            13           5              2
         remove                  8           41            11           5              2
+        set and evict          24          196            22          10              4
         set 100 KB             11           79            21           4              3
         get 100 KB              8           15             5           1              0
         remove 100 KB           9           55            17           5              3
@@ -38,6 +39,7 @@ struct CostTests {
         get from the disk       0            8             0           1              0
         load                    0          110            13           5              2
         remove                  0           25            11           5              2
+        set and evict           0           74            22          10              4
         set 100 KB              0           43            21           4              3
         get 100 KB              0           10             5           1              0
         remove 100 KB           0           38            17           5              3

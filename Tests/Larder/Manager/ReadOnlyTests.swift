@@ -16,6 +16,14 @@ struct ReadOnlyTests {
 
     private func reader() throws -> CacheManager { try place.manager { $0.access = .readOnly } }
 
+    @Test func `a manager that only reads knows the limits that the cache has in the file`() throws {
+        let limits = DiskLimits(countLimit: 10, sizeLimit: 1_000_000)
+        let writer: Cache<String, Data> = try place.manager().cache(
+            named: "shared", version: "1", maxAge: .unlimited, options: CacheOptions(disk: limits))
+        #expect(writer.disk.limits == limits)
+        #expect(try cache(reader()).disk.limits == limits && cache(reader(), "2").disk.limits == DiskLimits())
+    }
+
     @Test(arguments: [10, 5000])
     func `each change of another manager is seen at once, though memory has the value before`(size: Int) throws {
         func bytes(_ byte: UInt8) -> Data { Data(repeating: byte, count: size) }

@@ -38,6 +38,11 @@ struct CostProgram {
         row("get from the disk") { _ = articles[$0] }
         try row("load") { _ = try articles.value(forKey: 1000 + $0) { _ in article } }
         try row("remove") { try articles.remove($0) }
+        // Nobody hears of what is evicted.
+        let recent: Cache<Int, Article> = try manager.cache(
+            named: "recent", version: "1", maxAge: .days(7), options: CacheOptions(disk: DiskLimits(countLimit: 10)))
+        row("set and evict") { recent[$0] = article }
+        try recent.disk.setLimits(DiskLimits())
         row("set 100 KB") { images[$0] = image }
         images.memory.removeAll()
         row("get 100 KB") { _ = images[$0] }

@@ -64,6 +64,23 @@ struct ValueGeneratorTests {
         #expect(try await value(1) == "3")
     }
 
+    /// Maintenance deletes what has expired, unless the store knows of the window.
+    @Test(arguments: [true, false])
+    func `the window for stale values reaches the store, also if the manager was suspended`(
+        isSuspended: Bool
+    ) async throws {
+        let cache = try bench.numbers(.minutes(1))
+        if isSuspended { try await bench.manager.suspend() }
+        let value = cache.generator(GenerationPolicy(staleFor: .seconds(600))) { _ in "loaded" }
+        bench.manager.resume()
+        // The calls of the window are made before this one, by the same writer.
+        #expect(try await value(1) == "loaded")
+        cache[2] = "two"
+        bench.time.advance(by: .seconds(300))
+        try await bench.manager.maintain()
+        #expect(try await cache.entry(forKey: 2, allowingExpired: true)?.value == "two")
+    }
+
     @Test func `if a load fails the expired value is served for a time, and an event reports it`() async throws {
         let cache = try bench.numbers(.minutes(1))
         let (source, events) = (Source(), bench.manager.events)
