@@ -23,7 +23,6 @@ struct CacheProcessTests {
         #expect(between == [], "\(between)")
     }
 
-    // case 269
     @Test(.enabled(if: OneProcessor.isAvailable, "a long test, or not on this system"))
     func `no asynchronous form blocks the pool, though it has one thread and the disk is held up`() throws {
         let folder = try TemporaryFolder()
@@ -32,7 +31,6 @@ struct CacheProcessTests {
         #expect(try child.finish().lines == ["one thread true", "held up 0 true decoded on pool 0", "done 16"])
     }
 
-    // case 121
     @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
     func `a store in memory creates no file, whatever it holds and whatever is done with it`() throws {
         let (folder, log) = (try TemporaryFolder(), try TemporaryFolder())

@@ -49,7 +49,6 @@ struct CacheProcessesTests {
         #expect(try other.finish().status == 0)
     }
 
-    // case 133
     @Test func `a version opened in another process supersedes the handles of this one`() throws {
         let cache = try cache()
         cache["a"] = bytes(10, 1)
@@ -64,7 +63,6 @@ struct CacheProcessesTests {
         #expect(try other.finish().status == 0)
     }
 
-    // case 273
     @Test func `two processes write, and nothing is lost`() throws {
         let cache = try cache()
         let other = try other()
@@ -102,7 +100,6 @@ struct CacheProcessesTests {
         return try #require(Int(try other.ask("memory")))
     }
 
-    // case 320
     @Test(.enabled(if: tellsMemory, "the system does not say how much memory is resident, or a sanitizer keeps it"))
     func `a value of 50 MB comes and goes, and resident memory returns to its level`() throws {
         let other = try other()
@@ -118,7 +115,6 @@ struct CacheProcessesTests {
         #expect(try other.finish().status == 0)
     }
 
-    // case 320
     @Test(.enabled(if: tellsMemory, "the system does not say how much memory is resident, or a sanitizer keeps it"))
     func `a row of 50 MB comes and goes, and no statement keeps it in memory`() throws {
         let other = try ChildProcess("larder-test-peer", [folder("store.sqlite").path, "1", "rows"])

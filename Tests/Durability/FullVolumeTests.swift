@@ -4,7 +4,6 @@ import Testing
 
 @Suite(.enabled(if: SmallVolume.isAvailable, "this system does not let us make a small volume"))
 struct FullVolumeTests {
-    // case 98, 335
     /// A program fills a disk by handles that fail on a full disk, and goes on by a handle that evicts.
     @Test(arguments: [900, 20_000])
     func `a full disk fails the writes of one cache, and evicts the least recently used entries of another`(
@@ -22,7 +21,6 @@ struct FullVolumeTests {
             ])
     }
 
-    // case 88, 89
     @Test func `below the floor of free space the least recently used entries are evicted until it is met`() throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess(

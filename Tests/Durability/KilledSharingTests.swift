@@ -9,7 +9,6 @@ import Testing
 struct KilledSharingTests {
     private static let rounds = LongTests.areEnabled ? 16 : 2
 
-    // case 70, 124, 233, 273
     @Test func `whatever moment two processes die at, each has what it acknowledged, and the store is whole`() throws {
         var random = Seeded()
         print("killed sharing: SEED=\(random.seed)")

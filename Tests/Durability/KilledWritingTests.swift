@@ -7,7 +7,6 @@ import Testing
 struct KilledWritingTests {
     private static let kills = LongTests.areEnabled ? 110 : 30
 
-    // case 70, 124, 138, 233, 296
     /// The changes follow from a seed, so the parent knows which ones were acknowledged before the kill.
     ///
     /// Both caches have values in rows and in files, with extended data and pins. The first one is also opened under

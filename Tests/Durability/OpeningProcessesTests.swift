@@ -14,7 +14,6 @@ struct OpeningProcessesTests {
         url = folder("store.sqlite")
     }
 
-    // case 273, 284
     /// Each process has four threads, each of which opens the store, reads all entries and writes one.
     @Test func `processes that find the same damage salvage the store once, and lose none of what they write`() throws {
         for round in 0..<(LongTests.areEnabled ? 20 : 3) {
@@ -76,7 +75,6 @@ struct OpeningProcessesTests {
         #expect(try folder.contents() == before)
     }
 
-    // case 286
     @Test(.enabled(if: getuid() == 0, "needs another user to be"), arguments: [0o000, 0o400])
     func `a file that may not be read or written is an error, and stays as it is`(mode: Int) throws {
         try makeStore()

@@ -10,13 +10,10 @@ mkdir -p "$build/$name-corpus"
 case $name in
 memory)
     # Not the memory tier, which needs the store, and no snapshots.
-    mapfile -t sources < <(find "$root/Sources/Larder/Memory" -name '*.swift' |
-        grep -vE 'Copies|MemoryCopy|Leftovers|MemoryTier|Snapshot|Restoring')
-    support=(AgeRule CacheError CacheError+Code EvictionTask ExpiryTimer Int64+Saturating MaxAge SweepClock
-        SystemClock Timekeeper TimerThread)
-    sources+=("${support[@]/#/$root/Sources/Larder/Support/}")
-    sources=("${sources[@]/%.swift/}")
-    sources=("${sources[@]/%/.swift}" "$root/Sources/LarderStore/Support/CurrentThread.swift" "$root/Tests/Fuzz/MemoryFuzz.swift")
+    larder=$root/Sources/Larder
+    mapfile -t sources < <(ls "$larder"/{Table,MemoryCache,Pressure,Ages}/*.swift | grep -vE 'Snapshot|Restoring|\+Store')
+    sources+=("$larder"/Errors/CacheError{,+Code}.swift "$larder/Eviction/EvictionTask.swift")
+    sources+=("$root/Sources/LarderStore/Support/CurrentThread.swift" "$root/Tests/Fuzz/MemoryFuzz.swift")
     # One module has no others to import.
     mkdir -p "$build/$name-sources"
     for index in "${!sources[@]}"; do

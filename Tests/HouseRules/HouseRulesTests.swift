@@ -73,7 +73,9 @@ struct HouseRulesTests {
         }
         #expect(
             folders(of: "Larder") == [
-                "Manager", "Cache", "Memory", "Loading", "Iteration", "Observation", "Coding", "Support",
+                "Manager", "Cache", "Loading", "Iteration", "Observation", "Coding", "Table", "MemoryCache", "Tier",
+                "Snapshots",
+                "Pressure", "Eviction", "Ages", "Errors", "Versions",
             ])
         #expect(
             folders(of: "LarderStore") == ["Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Support"])
@@ -92,8 +94,8 @@ struct HouseRulesTests {
         try expect(
             #"\b(FileManager|FileHandle|open\(path|lstat\(|unlink(at)?\(|rename(at)?\(|opendir\(|openat\(|flock\()"#,
             onlyIn: [
-                "Sources/Larder/Support/FileProtection.swift", "Sources/Larder/Manager/CachesFolder.swift",
-                "Sources/Larder/Memory/SnapshotFile.swift", "Sources/Larder/Memory/PressureSource.swift",
+                "Sources/Larder/Manager/FileProtection.swift", "Sources/Larder/Manager/CachesFolder.swift",
+                "Sources/Larder/Snapshots/SnapshotFile.swift", "Sources/Larder/Pressure/PressureSource.swift",
                 "Sources/LarderStore/Support/FileSystem.swift", "Sources/LarderStore/Support/LockFile.swift",
                 "Sources/LarderStore/Support/FileSystem+Files.swift",
             ],
@@ -113,12 +115,12 @@ struct HouseRulesTests {
     }
 
     @Test func `the clock is read in one place, and so is every interval`() throws {
-        try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift"], of: sources)
+        try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Ages/SystemClock.swift"], of: sources)
         let storeTime = "Sources/LarderStore/Support/StoreTime.swift"
-        try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Support/SystemClock.swift", storeTime], of: sources)
+        try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Ages/SystemClock.swift", storeTime], of: sources)
         try expect(
             #"asyncAfter|makeTimerSource|DispatchTime"#,
-            onlyIn: ["Sources/Larder/Support/TimerThread.swift", storeTime], of: sources)
+            onlyIn: ["Sources/Larder/Ages/TimerThread.swift", storeTime], of: sources)
         try expect(#"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [], of: sources)
     }
 

@@ -2,7 +2,6 @@ import Foundation
 import Testing
 
 struct SnippetTests {
-    // case 325
     @Test func `every snippet of README and of the documentation stands in a program that is compiled`() throws {
         let readme = try String(contentsOf: SourceTree.root.appendingPathComponent("README.md"), encoding: .utf8)
         let pages = try SourceTree.files(below: "Sources/Larder/Documentation.docc", suffix: ".md")

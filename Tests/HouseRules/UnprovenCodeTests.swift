@@ -32,20 +32,20 @@ struct UnprovenCodeTests {
         try expect(
             "@unchecked Sendable",
             atMost: [
-                "Sources/Larder/Memory/BackgroundWatcher.swift": 1, "Sources/Larder/Memory/LRUTable.swift": 1,
+                "Sources/Larder/Pressure/BackgroundWatcher.swift": 1, "Sources/Larder/Table/LRUTable.swift": 1,
                 "Sources/LarderCBOR/CBORStatePool.swift": 1, "Sources/LarderLocks/Mutex+ThreadSanitizer.swift": 1,
                 "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Support/OwnedLock.swift": 1,
             ])
         try expect(
             #"nonisolated\(unsafe\)"#,
-            atMost: ["Sources/Larder/Memory/PressureSource.swift": 1, "Sources/LarderLocks/LockCount.swift": 1])
+            atMost: ["Sources/Larder/Pressure/PressureSource.swift": 1, "Sources/LarderLocks/LockCount.swift": 1])
     }
 
     @Test func `casts that nothing checks are counted`() throws {
         // A function of the C library, found by its name.
         try expect(
             #"\bunsafeBitCast\b"#,
-            atMost: ["Sources/LarderCBOR/CBORStack.swift": 1, "Sources/Larder/Memory/TableMemory.swift": 1])
+            atMost: ["Sources/LarderCBOR/CBORStack.swift": 1, "Sources/Larder/Table/TableMemory.swift": 1])
         try expect(
             #"\bunsafeDowncast\b|\bunsafelyUnwrapped\b"#,
             atMost: ["Sources/LarderCBOR/CBORContainerMakers.swift": 1, "Sources/LarderCBOR/CBORReader.swift": 1])
@@ -58,8 +58,8 @@ struct UnprovenCodeTests {
         try expect(
             #"\b_isPOD\b"#,
             atMost: [
-                "Sources/Larder/Memory/EntryBytes.swift": 2, "Sources/Larder/Memory/LRUTable.swift": 1,
-                "Sources/Larder/Memory/LRUTable+Growth.swift": 1,
+                "Sources/Larder/Table/EntryBytes.swift": 2, "Sources/Larder/Table/LRUTable.swift": 1,
+                "Sources/Larder/Table/LRUTable+Growth.swift": 1,
             ])
     }
 

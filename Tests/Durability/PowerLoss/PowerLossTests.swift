@@ -9,7 +9,6 @@ import Testing
 /// moments a store is opened with what such a disk would have.
 @Suite(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
 struct PowerLossTests {
-    // case 296
     @Test(arguments: [CacheManager.Durability.processCrash, .powerLoss])
     func `whenever the power goes, the caches have all that their durability promises, and no change by half`(
         durability: CacheManager.Durability

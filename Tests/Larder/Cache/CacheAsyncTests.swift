@@ -15,7 +15,6 @@ struct CacheAsyncTests {
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(inlineLimit: inlineLimit).steady)
     }
 
-    // case 268
     @Test func `every asynchronous form does what its synchronous form does, in the order of its task`() async throws {
         let cache = try cache()
         try await cache.setValue("one", forKey: 1, extendedData: Data([1]))
@@ -92,7 +91,6 @@ struct CacheAsyncTests {
         #expect(try await again.cacheInfo().map(\.name) == ["a"])
     }
 
-    // case 326
     @Test func `a closure given to removeAll is a predicate, with await or without, trailing or not`() async throws {
         let cache = try cache()
         try await cache.setValues([1: "one", 2: "two"])

@@ -88,7 +88,6 @@ struct CacheAttributeTests {
         try expectInvariants(first)
     }
 
-    // case 342
     @Test func `once a cache is cleared no byte of its entries is left in any file`() throws {
         let kept: Cache<Int, String> = try manager.cache(
             named: "kept", version: "1", maxAge: .unlimited, options: CacheOptions(inlineLimit: 1000))

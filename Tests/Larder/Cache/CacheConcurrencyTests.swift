@@ -69,7 +69,6 @@ struct CacheConcurrencyTests {
         try expectInvariants(cache)
     }
 
-    // case 208, 264
     @Test(arguments: [0, 10, 1_000_000])
     func `the numbers are exact, whichever threads the calls come from`(countLimit: Int) throws {
         let cache = try cache(CacheOptions(memory: MemoryLimits(countLimit: countLimit)))
@@ -115,7 +114,6 @@ struct CacheConcurrencyTests {
         try expectInvariants(cache)
     }
 
-    // case 209, 210, 213
     @Test func `events say what went without being asked for, each once`() async throws {
         let cache = try cache(CacheOptions(memory: MemoryLimits(countLimit: 2)))
         let events = manager.events
@@ -140,7 +138,6 @@ struct CacheConcurrencyTests {
         #expect(cache.statistics.memoryEvictions == 9)
     }
 
-    // case 209
     @Test func `each entry that goes is told of once, though many threads take them away`() async throws {
         let cache = try cache()
         let events = manager.events
@@ -170,7 +167,6 @@ struct CacheConcurrencyTests {
         #expect(removed.all.reduce(0, +) == 460)
     }
 
-    // case 93
     @Test func `clears and reopens leave no descriptor behind`() throws {
         let cache = try cache()
         for round in 0..<21 {

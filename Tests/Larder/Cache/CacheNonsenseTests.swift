@@ -109,13 +109,11 @@ struct CacheNonsenseTests {
         }
     }
 
-    // case 289
     @Test(arguments: nonsense, Kind.allCases)
     func `whatever call meets the row first, it ends, and other entries are served`(change: String, kind: Kind) throws {
         try expectHarmless(change, kind)
     }
 
-    // case 289
     @Test(arguments: sizes, Kind.allCases)
     func `whatever call meets a row of absurd size first, it ends, and other entries are served`(
         change: String, kind: Kind

@@ -32,7 +32,6 @@ struct CacheReentrancyTests {
         }
     }
 
-    // case 42
     @Test func `a value's deinit may use the store, whatever takes the value away`() throws {
         let numbers = try cache()
         let values: Cache<Int, Calling> = try manager.cache(
@@ -57,7 +56,6 @@ struct CacheReentrancyTests {
         #expect(Calling.failures.value == 0)
     }
 
-    // case 196, 274
     @Test func `codecs, clocks, deciders and logs may call the cache`() throws {
         let inner = try cache()
         inner[0] = 0

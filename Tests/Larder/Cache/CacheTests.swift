@@ -21,7 +21,6 @@ struct CacheTests {
             options: CacheOptions().steady)
     }
 
-    // case 53, 108
     @Test func `a value comes back, also after the store was closed`() throws {
         do {
             let manager = try place.manager()
@@ -39,7 +38,6 @@ struct CacheTests {
         #expect(cache.statistics.memoryHits == 1)
     }
 
-    // case 110
     @Test func `a removed value is gone from both tiers`() throws {
         let manager = try place.manager()
         let cache = try articles(manager)

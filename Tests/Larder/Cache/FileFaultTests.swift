@@ -36,7 +36,6 @@ struct FileFaultTests {
         try StoreProbe(manager).entryCount()
     }
 
-    // cases 68, 69
     @Test(arguments: [10, 3000])
     func `a write over a file that is not committed leaves the old value, and no file of its own`(size: Int) throws {
         let manager = try manager()
@@ -66,7 +65,6 @@ struct FileFaultTests {
         try expectInvariants(cache)
     }
 
-    // cases 73, 238
     @Test func `of many keys the one whose file is gone is missed, and all others are given`() throws {
         let manager = try manager()
         let cache = try cache(manager)
@@ -85,7 +83,6 @@ struct FileFaultTests {
         try expectInvariants(cache)
     }
 
-    // case 62
     @Test(arguments: ["expired", "size", "limit", "decider", "version"])
     func `a file goes with its entry, whatever takes that away`(cause: String) throws {
         let manager = try manager()
@@ -111,7 +108,6 @@ struct FileFaultTests {
         #expect(try manager.verify().isHealthy)
     }
 
-    // cases 76, 138
     @Test func `rows and files that a clear left when its process ended go after the next opening, by themselves`()
         async throws
     {

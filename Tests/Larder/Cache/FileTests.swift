@@ -36,7 +36,6 @@ struct FileTests {
         #expect(Array(cache.keys) == [1])
     }
 
-    // case 57, 58
     @Test func `a payload of the limit stays in its row, one byte more becomes a file`() throws {
         let cache = try blobs()
         try cache.setValue(bytes(100), forKey: "row")
@@ -54,7 +53,6 @@ struct FileTests {
         #expect(try Data(contentsOf: url) == bytes(2048))
     }
 
-    // case 64
     @Test func `a name is asked for with the key's text, and the same one for two keys makes two files`() throws {
         let asked = Told<String>()
         let fileName: @Sendable (String) -> String = { key in
@@ -80,7 +78,6 @@ struct FileTests {
         }
     }
 
-    // case 66
     @Test func `a name that changes between two writes leaves one file, under the new name`() throws {
         let first = try blobs(CacheOptions(inlineLimit: 100, fileName: { _ in "first.txt" }))
         try first.setValue(bytes(500), forKey: "key")
@@ -94,7 +91,6 @@ struct FileTests {
         #expect(try Data(contentsOf: new) == bytes(600))
     }
 
-    // case 200
     @Test func `extended data stands beside a file as beside a row`() throws {
         let cache = try blobs(CacheOptions(memory: .disabled, inlineLimit: 100))
         try cache.setValue(bytes(500), forKey: "a", extendedData: Data([1, 2]))
@@ -107,7 +103,6 @@ struct FileTests {
         #expect(try cache.sizeOnDisk == 501 && files().count == 1)
     }
 
-    // case 84
     @Test func `removing what is larger than a hundred bytes leaves what has a hundred`() throws {
         let cache = try blobs()
         for count in [99, 100, 101] { cache["\(count)"] = bytes(count) }
@@ -116,7 +111,6 @@ struct FileTests {
         #expect(try files().isEmpty)
     }
 
-    // case 60, 61, 62
     @Test func `a file goes when its entry is written small, removed, or removed with others`() throws {
         let cache = try blobs()
         try cache.setValue(bytes(500), forKey: "a")
@@ -141,7 +135,6 @@ struct FileTests {
         #expect(try files().isEmpty)
     }
 
-    // case 72, 73
     @Test func `a damaged or vanished file is a miss that is reported`() throws {
         let cache = try blobs(CacheOptions(memory: .disabled, inlineLimit: 0))
         try cache.setValue(bytes(3000), forKey: "flipped")
@@ -161,7 +154,6 @@ struct FileTests {
         #expect(try cache.entry(forKey: "gone", allowingExpired: true) == nil)
     }
 
-    // case 85
     @Test func `limits hold while running, and the least recently used go first`() throws {
         let cache = try blobs(CacheOptions(disk: DiskLimits(countLimit: 100), inlineLimit: 100))
         for number in 0..<400 {

@@ -15,7 +15,6 @@ struct LargestEntryTests {
             options: CacheOptions(memory: .disabled, disk: limits, inlineLimit: 20_000))
     }
 
-    // case 333
     @Test(arguments: [false, true], [30_000, 2_000_000])
     func `a value larger than the limit is refused, and drives nothing out`(isOfStore: Bool, size: Int) async throws {
         let limit: Int64 = size > 1_000_000 ? 1_000_000 : 25_000

@@ -76,7 +76,6 @@ struct SupersededTests {
         #expect(old.statistics.failures == 0)
     }
 
-    // case 128, 133
     @Test(arguments: Cause.allCases)
     func `a superseded handle shows nothing, whatever call reads`(cause: Cause) async throws {
         let newer = try supersede(cause)
@@ -116,7 +115,6 @@ struct SupersededTests {
         { _ = try $0.value(forKey: 1) { _ in "x" } }, { _ = try $0.values(forKeys: [1]) { _ in [1: "x"] } },
     ]
 
-    // case 128, 133
     @Test(arguments: Cause.allCases)
     func `a superseded handle writes nothing, and each call throws`(cause: Cause) throws {
         let newer = try supersede(cause)

@@ -8,7 +8,7 @@ struct KeyCodecTests {
     func stored<Key: Codable & Hashable & Sendable>(_ key: Key) throws -> StoredKey {
         let codec = KeyCodec<Key>()
         let form = try codec.stored(key, cache: "c")
-        #expect(try codec.key(form, cache: "c") == key)  // case 304
+        #expect(try codec.key(form, cache: "c") == key)
         return form
     }
 
@@ -26,9 +26,9 @@ struct KeyCodecTests {
         }
     }
 
-    @Test func `text and integers are stored as such, whatever their type`() throws {  // case 28
+    @Test func `text and integers are stored as such, whatever their type`() throws {
         #expect(try stored("a") == .text("a"))
-        #expect(try stored("") == .text(""))  // case 303
+        #expect(try stored("") == .text(""))
         #expect(try stored(5) == .integer(5))
         #expect(try stored(Int.min) == .integer(.min))
         #expect(try stored(UInt8(200)) == .integer(200))
@@ -40,7 +40,7 @@ struct KeyCodecTests {
         #expect(try stored("1") != .integer(1))
     }
 
-    @Test func `other keys are blobs of deterministic CBOR`() throws {  // case 28
+    @Test func `other keys are blobs of deterministic CBOR`() throws {
         func hex(_ form: StoredKey) -> String? { if case .blob(let bytes) = form { bytes.hex } else { nil } }
         #expect(try hex(stored(Point(b: 1, a: "x"))) == "a261616178616201")
         #expect(try hex(stored(true)) == "f5")
@@ -75,7 +75,7 @@ struct KeyCodecTests {
         #expect(try stored(UInt64(Int64.max)) == .integer(.max))
     }
 
-    @Test func `canonically equal text is one key, at any depth`() throws {  // case 302
+    @Test func `canonically equal text is one key, at any depth`() throws {
         let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
         #expect(try stored(composed) == .text(composed))
         guard case .text(let text) = try stored(decomposed) else {
@@ -90,7 +90,7 @@ struct KeyCodecTests {
         #expect(try stored("\u{212B}") == .text("\u{C5}"))
     }
 
-    @Test func `keys that differ stay apart`() throws {  // case 302
+    @Test func `keys that differ stay apart`() throws {
         let large = String(repeating: "x", count: 1 << 20)
         let keys = ["a\0b", "a\0c", "a", "", "\0", large, large + "y", "\u{FEFF}", "e", "é", "ﬁ", "fi", "ａ"]
         #expect(Set(try keys.map(stored)).count == keys.count)
@@ -110,7 +110,7 @@ struct KeyCodecTests {
         }
     }
 
-    @Test func `zero has no sign, and a NaN is refused`() throws {  // case 190
+    @Test func `zero has no sign, and a NaN is refused`() throws {
         #expect(try stored(-0.0) == stored(0.0))
         #expect(try stored([Float(-0.0)]) == stored([Float(0)]))
         #expect(try stored(["x": -0.0]) == stored(["x": 0.0]))

@@ -23,7 +23,7 @@ struct KeyDeterminismTests {
 
     private static var beside: URL { URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent() }
 
-    @Test func `twenty processes write one key with sets and dictionaries alike`() throws {  // case 300
+    @Test func `twenty processes write one key with sets and dictionaries alike`() throws {
         let runs = try (0..<20).map { _ in try run() }
         let first = try #require(runs.first)
         #expect(first.count == 3 && first[0].count > 1_000)

@@ -28,7 +28,7 @@ struct ValueCodecTests {
         return try codec.decode(bytes, cache: "c", key: "k")
     }
 
-    @Test func `every built-in format brings a value back`() throws {  // case 189
+    @Test func `every built-in format brings a value back`() throws {
         let article = try Self.article()
         for codec in [
             ValueCodec<Article>.cbor, .json, .propertyList, .json(encoder: JSONEncoder(), decoder: JSONDecoder()),
@@ -62,7 +62,7 @@ struct ValueCodecTests {
         try check(Decimal(string: "0.1"))
     }
 
-    @Test func `what is on disk can be read by others`() throws {  // cases 183, 184
+    @Test func `what is on disk can be read by others`() throws {
         let article = try Self.article()
         let json = try ValueCodec<Article>.json.encode(article, cache: "c", key: "k")
         #expect(try JSONDecoder().decode(Article.self, from: json) == article)
@@ -75,7 +75,7 @@ struct ValueCodecTests {
         #expect(try CBORDecoder().decode(Article.self, from: cbor) == article)
     }
 
-    @Test func `data is stored as it is, and chosen by itself`() throws {  // cases 182, 185, 322
+    @Test func `data is stored as it is, and chosen by itself`() throws {
         let bytes = Data((0...255).map { UInt8($0) })
         #expect(ValueCodec<Data>.standard.identifier == "data")
         #expect(ValueCodec<Article>.standard.identifier == "cbor")
@@ -106,7 +106,7 @@ struct ValueCodecTests {
 
     // MARK: Limits
 
-    @Test func `what a format cannot hold is an error, and never a trap`() throws {  // case 190
+    @Test func `what a format cannot hold is an error, and never a trap`() throws {
         func refused<T: Codable & Sendable>(_ value: T, _ codec: ValueCodec<T>) {
             let error = #expect(throws: CacheError.self) { try codec.encode(value, cache: "c", key: "k") }
             #expect(error?.code == .encodingFailed)
@@ -192,7 +192,7 @@ struct ValueCodecTests {
 
     // MARK: Errors
 
-    @Test func `garbage is undecodable in every format, with the cause`() throws {  // cases 186, 197
+    @Test func `garbage is undecodable in every format, with the cause`() throws {
         let garbage = Data("\u{1}garbage".utf8)
         for codec in [ValueCodec<Article>.cbor, .json, .propertyList] {
             let error = #expect(throws: CacheError.self) { try codec.decode(garbage, cache: "news", key: "42") }
@@ -206,7 +206,7 @@ struct ValueCodecTests {
         #expect(throws: CacheError.self) { try ValueCodec<New>.cbor.decode(old, cache: "c", key: "k") }
     }
 
-    @Test func `an error of a closure arrives wrapped with cache, key and cause`() throws {  // case 188
+    @Test func `an error of a closure arrives wrapped with cache, key and cause`() throws {
         struct Mine: Error, Equatable {}
         struct Opaque: Sendable {}
         let codec = ValueCodec<Opaque>(identifier: "mine", encode: { _ in throw Mine() }, decode: { _ in throw Mine() })

@@ -25,7 +25,6 @@ struct ContractTests {
             try manager.close()
         }
         switch contract.store {
-        // case 121
         case .memory: #expect(try folder.names == [])
         case .file:
             let manager = try contract.manager(folder, time)
@@ -38,7 +37,6 @@ struct ContractTests {
         try OpenFiles.wait(for: { $0.hasPrefix(path) }, until: { $0 == 0 })
     }
 
-    // case 108, 110, 120, 121
     @Test(arguments: ContractCase.all)
     func `values are set, read, replaced and removed`(contract: ContractCase) throws {
         try with(contract) { cache in
@@ -85,7 +83,6 @@ struct ContractTests {
         }
     }
 
-    // case 57, 60, 61, 62
     @Test(arguments: ContractCase.all)
     func `values outgrow their rows and come back`(contract: ContractCase) throws {
         let (small, large) = ([1], Array(repeating: 1_000_000, count: 8000))

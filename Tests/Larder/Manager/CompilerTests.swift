@@ -23,7 +23,6 @@ struct CompilerTests {
         "let memory = MemoryCache<Note, Note>()",
     ]
 
-    // case 266
     @Test(
         .enabled(if: !ChildProcess.isSanitized, "the modules are built with the sanitizer's lock"), arguments: caches)
     func `keys and values that are not Sendable are refused`(line: String) throws {

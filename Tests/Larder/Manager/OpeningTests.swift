@@ -17,7 +17,6 @@ struct OpeningTests {
 
     // MARK: Names and paths
 
-    // case 305
     @Test(arguments: [
         "", ".", "..", "a/b", "../x", "/etc/x", "a\0b", String(repeating: "n", count: 181), "..\u{2F}\u{301}x",
     ])
@@ -61,7 +60,6 @@ struct OpeningTests {
         #expect(try CachesFolder.path(environment: ["XDG_CACHE_HOME": "", "HOME": "/h"], home: "/p") == "/h/.cache")
         #expect(try CachesFolder.path(environment: ["XDG_CACHE_HOME": "rel", "HOME": "/h"], home: "/p") == "/h/.cache")
         #expect(try CachesFolder.path(environment: [:], home: "/p") == "/p/.cache")
-        // case 306
         for home in ["", "/"] {
             expectError(.storageUnavailable) { try CachesFolder.path(environment: [:], home: home) }
         }

@@ -76,7 +76,6 @@ struct ReadOnlyTests {
         #expect(cache["a"] == nil)
     }
 
-    // case 284
     @Test func `a damaged page is an error of what is on it, and changes no file`() throws {
         let first = try place.manager()
         let keys = (0..<2000).map { "\($0)" }

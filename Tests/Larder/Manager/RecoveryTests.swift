@@ -75,7 +75,6 @@ struct RecoveryTests {
         #expect(FileManager.default.fileExists(atPath: url.path))
     }
 
-    // case 328
     @Test func `a damaged page that a read meets costs its entries, and an event reports how many`() async throws {
         try fill()
         let onPage = try damagePage()
@@ -142,7 +141,6 @@ struct RecoveryTests {
         try expectSound(manager)
     }
 
-    // case 137
     @Test func `a store of a later release is refused, or replaced if the configuration says so`() async throws {
         try fill()
         do {

@@ -25,7 +25,6 @@ struct SharingTests {
         #expect(try cache(manager()).snapshot() == [1: 1, 2: 2])
     }
 
-    // case 272
     @Test func `threads that open and close one path lose nothing`() throws {
         let rounds = LongTests.areEnabled ? 200 : 25
         let errors = errors(ofThreads: 8) { thread in

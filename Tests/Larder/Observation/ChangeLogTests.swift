@@ -27,13 +27,13 @@ struct ChangeLogTests {
         #expect(log.take() == nil && log.isEmpty, sourceLocation: sourceLocation)
     }
 
-    @Test mutating func `cases 218, 219: what was removed last is removed`() {
+    @Test mutating func `what was removed last is removed`() {
         _ = (log.removed(1), log.updated(1), log.removed(1))
         _ = (log.updated(2), log.removed(2))
         expect(removed: [1, 2])
     }
 
-    @Test mutating func `case 220: what was set last is updated`() {
+    @Test mutating func `what was set last is updated`() {
         _ = (log.removed(1), log.updated(1))
         _ = (log.updated(2), log.updated(2))
         expect(updated: [1, 2])
@@ -50,7 +50,7 @@ struct ChangeLogTests {
         #expect(batch?.removed == Set((0..<1000).filter { $0 % 3 == 0 && $0 % 6 != 0 }))
     }
 
-    @Test mutating func `case 221: without a change there is nothing to take`() {
+    @Test mutating func `without a change there is nothing to take`() {
         #expect(log.take() == nil)
     }
 

@@ -55,7 +55,7 @@ struct ChangeStreamTests {
     private typealias Changes = CacheChanges<Int, String>
     private let cache = Observed()
 
-    @Test func `case 216: what changed in one interval is one batch`() async {
+    @Test func `what changed in one interval is one batch`() async {
         var changes = cache.changes().makeAsyncIterator()
         cache.set(1..<3)
         cache[3] = "three"
@@ -64,7 +64,7 @@ struct ChangeStreamTests {
             await changes.next() == Changes(updated: [1: "1", 2: "2", 3: "three"], removed: [], isReset: false))
     }
 
-    @Test func `case 217: bulk and single removals are listed, and a clear says to read again`() async {
+    @Test func `bulk and single removals are listed, and a clear says to read again`() async {
         cache.set(0..<6)
         var changes = cache.changes().makeAsyncIterator()
         cache.remove(0..<4)
@@ -77,7 +77,7 @@ struct ChangeStreamTests {
         #expect(await changes.next() == Changes(updated: [:], removed: [], isReset: true))
     }
 
-    @Test func `cases 218, 219, 220: a batch is the net of its interval`() async {
+    @Test func `a batch is the net of its interval`() async {
         cache.set(1..<3)
         var changes = cache.changes().makeAsyncIterator()
         for value in [nil, "one", nil] { cache[1] = value }
@@ -87,7 +87,7 @@ struct ChangeStreamTests {
         #expect(await changes.next() == Changes(updated: [2: "II"], removed: [1, 3], isReset: false))
     }
 
-    @Test func `cases 221, 222: no change, no timer and nothing sent`() async {
+    @Test func `no change, no timer and nothing sent`() async {
         var changes = cache.changes().makeAsyncIterator()
         cache[1] = nil
         cache.remove(1..<100)
@@ -105,7 +105,7 @@ struct ChangeStreamTests {
         #expect(await changes.next() == Changes(updated: [3: "three"], removed: [], isReset: false))
     }
 
-    @Test func `case 225: observation is off until a stream is made, and again when it is gone`() {
+    @Test func `observation is off until a stream is made, and again when it is gone`() {
         #expect(!cache.hub.isObserved)
         var stream = Optional(cache.changes())
         var another = Optional(cache.changes())
@@ -129,7 +129,7 @@ struct ChangeStreamTests {
         #expect(await changes.next()?.updated == [2: "two"])
     }
 
-    @Test func `case 226: a batch arrives by the system's time, without a main run loop`() async {
+    @Test func `a batch arrives by the system's time, without a main run loop`() async {
         let hub = ChangeHub<Int, Int>()
         var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
             [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
@@ -139,7 +139,7 @@ struct ChangeStreamTests {
         #expect(await changes.next()?.updated == [1: 1])
     }
 
-    @Test func `case 228: a slow reader delays nobody, and finds one batch with the values of now`() async {
+    @Test func `a slow reader delays nobody, and finds one batch with the values of now`() async {
         var changes = cache.changes().makeAsyncIterator()
         for round in 0..<50 {
             for key in 0..<100 { cache[key] = "\(key) \(round)" }
@@ -163,7 +163,7 @@ struct ChangeStreamTests {
         #expect(await changes.next()?.updated.count == 10_000)
     }
 
-    @Test func `case 229: what has gone without a word by the time of reading is removed`() async {
+    @Test func `what has gone without a word by the time of reading is removed`() async {
         let hub = ChangeHub<Int, String>()
         let time = ManualTime()
         var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
@@ -189,7 +189,7 @@ struct ChangeStreamTests {
     }
 
     @Test(arguments: [Duration.zero, .seconds(-5), .seconds(Int64.min)])
-    func `case 280: without an interval a batch is due at once, and nothing spins`(interval: Duration) async {
+    func `without an interval a batch is due at once, and nothing spins`(interval: Duration) async {
         var changes = cache.changes(every: interval).makeAsyncIterator()
         cache[1] = "one"
         cache[2] = "two"
@@ -199,7 +199,7 @@ struct ChangeStreamTests {
         #expect(await changes.next()?.removed == [2])
     }
 
-    @Test func `case 280: an interval beyond all bounds is only long`() {
+    @Test func `an interval beyond all bounds is only long`() {
         let hub = ChangeHub<Int, Int>()
         let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
         var discards = Discards()

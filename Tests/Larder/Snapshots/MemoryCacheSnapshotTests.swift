@@ -109,7 +109,7 @@ struct MemoryCacheSnapshotTests {
         #expect(other.orderedValues == values)
     }
 
-    @Test func `case 293: an item that cannot be encoded is named, and the rest is saved`() throws {
+    @Test func `an item that cannot be encoded is named, and the rest is saved`() throws {
         let cache = MemoryCache<String, Picky>(clearsOnMemoryPressure: false)
         for number in [1, -2, 3] { cache["key \(number)"] = Picky(number) }
         let error = #expect(throws: CacheError.self) { try cache.save(to: file) }
@@ -120,7 +120,7 @@ struct MemoryCacheSnapshotTests {
         #expect(other.orderedKeys == ["key 1", "key 3"])
     }
 
-    @Test func `case 292: what does not decode is skipped, named and listed, and the rest loads`() throws {
+    @Test func `what does not decode is skipped, named and listed, and the rest loads`() throws {
         let cache = MemoryCache<Int, Picky>(clearsOnMemoryPressure: false)
         for number in [1, 13, 3] { cache[number] = Picky(number) }
         try cache.save(to: file)
@@ -129,7 +129,7 @@ struct MemoryCacheSnapshotTests {
         #expect(skipped.count == 1 && skipped.first?.contains("key 13") == true)
     }
 
-    @Test func `case 292: whichever byte is damaged, one entry is lost and listed, and none is wrong`() throws {
+    @Test func `whichever byte is damaged, one entry is lost and listed, and none is wrong`() throws {
         let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false)
         for number in 1...4 { cache[number] = "value \(number)" }
         try cache.save(to: file)
@@ -149,7 +149,7 @@ struct MemoryCacheSnapshotTests {
         }
     }
 
-    @Test func `case 292: wherever the file was cut, the whole entries load`() throws {
+    @Test func `wherever the file was cut, the whole entries load`() throws {
         let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false)
         for number in 1...4 { cache[number] = "value \(number)" }
         try cache.save(to: file)
@@ -213,7 +213,7 @@ struct MemoryCacheSnapshotTests {
         return (count, cache, skipped)
     }
 
-    @Test func `case 292: nothing enters as the wrong type`() throws {
+    @Test func `nothing enters as the wrong type`() throws {
         let cache = MemoryCache<String, Int>(clearsOnMemoryPressure: false)
         cache["a"] = 1
         try cache.save(to: file)
@@ -225,7 +225,7 @@ struct MemoryCacheSnapshotTests {
     private enum Inches { struct Length: Codable, Sendable { var value: Double } }
     private enum Metres { struct Length: Codable, Sendable { var value: Double } }
 
-    @Test func `case 292: a type of the same name elsewhere is another type`() throws {
+    @Test func `a type of the same name elsewhere is another type`() throws {
         let inches = MemoryCache<String, Inches.Length>(clearsOnMemoryPressure: false)
         inches["a"] = Inches.Length(value: 1)
         try inches.save(to: file)
