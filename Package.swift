@@ -94,5 +94,5 @@ if let tests = Context.environment["LARDER_TESTS"] {
 
 for target in package.targets where target.type != .system {
     target.swiftSettings = settings
-    if target.name != "LarderLocks" { target.dependencies.append("LarderLocks") }
+    if !["LarderLocks", "LarderCostCounter"].contains(target.name) { target.dependencies.append("LarderLocks") }
 }

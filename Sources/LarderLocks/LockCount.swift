@@ -6,7 +6,7 @@ public enum LockCount {
     #endif
 
     /// Notes that the calling thread asks for a lock.
-    @inline(__always)
+    @inlinable @inline(__always)
     public static func note() {
         #if DEBUG
         observer?()

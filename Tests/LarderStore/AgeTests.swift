@@ -183,7 +183,7 @@ struct AgeTests {
 
     @Test func `expired entries stay for the longest time that was asked for, also after reopening`() throws {
         let (first, rows) = try open(.sinceWrite(5000))
-        for wish in [10_000, 3000, -1] as [Int64] { rows.keepExpired(wish) {} }
+        for wish in [10_000, 3000, -1] as [Int64] { rows.keepExpired(wish) }
         try first.perform { _ in }
         try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
         try expectEnd(1_005_000, rows)
@@ -193,7 +193,7 @@ struct AgeTests {
         let (store, reopened) = try open(.sinceWrite(5000))
         try expectRemoval(after: 1_015_000, store, reopened)
         try reopened.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
-        try store.open(declaration(.sinceWrite(5000))).keepExpired(20_000) {}
+        try store.open(declaration(.sinceWrite(5000))).keepExpired(20_000)
         try store.perform { _ in }
         try expectRemoval(after: 1_015_001 + 25_000, store, reopened)
     }

@@ -135,7 +135,8 @@ struct FullDiskTests {
     @Test func `a body that finds no room runs once, changes nothing and evicts nothing`() throws {
         try expect([
             "evict small": "opened", "add 40": "done", "eat": "done", "body": "storageFull 1", "ballast": "true",
-            "check": "sound", "body": "storageFull 1", "check": "sound", "causes": "", "bodyremove 5": "done",
+            "check": "sound", "body": "storageFull 1", "check": "sound", "causes": "", "remove 1": "done",
+            "bodyremove 5": "done",
             "put 1": "done", "check": "sound",
         ])
     }

@@ -62,7 +62,7 @@ struct MovedFilesTests {
         let store = try open()
         let (rows, limited) = (try store.open(.a), try store.open(.named("limited", .sinceWrite(5000))))
         try limited.setLimits(Limits(count: 2))
-        limited.keepExpired(700) {}
+        limited.keepExpired(700)
         try store.perform { _ in }
         try store.setLimits(StoreLimits(size: 1_000_000))
         try rows.put(1, "one")

@@ -61,6 +61,8 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     /// Whether the store knows how long expired entries stay.
     private final class Window: Sendable {
         let isKept = Atomic(false)
+        /// The moment from which the store may be asked again.
+        let retryAt = Atomic<Int64>(.min)
     }
 
     init(
@@ -76,7 +78,13 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     /// While the manager is suspended it does not.
     private func keepExpired() {
         if policy.longestStale == 0 || window.isKept.load(ordering: .relaxed) || cache.rows.store.isReadOnly { return }
-        cache.rows.keepExpired(policy.longestStale) { [window] in window.isKept.store(true, ordering: .relaxed) }
+        let now = cache.rows.now()
+        if now < window.retryAt.load(ordering: .relaxed) { return }
+        let isAsked = cache.rows.keepExpired(policy.longestStale) { [window] in
+            window.isKept.store(true, ordering: .relaxed)
+        }
+        // The disk may be full.
+        if isAsked { window.retryAt.store(now.addingSaturated(60_000), ordering: .relaxed) }
     }
 
     func value(_ key: Key) async throws -> Value? {

@@ -135,8 +135,13 @@ public final class CacheManager: Sendable {
     #if canImport(Darwin)
     private func suspendInBackground() {
         let entering = BackgroundWatcher { [weak self] in
-            guard let self else { return }
-            do throws(CacheError) { try suspend() } catch { report(error) }
+            #if !os(macOS)
+            // On a thread of its own: the notification is on the main one, for which what runs may wait.
+            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") { isOver in
+                guard !isOver, let self else { return }
+                do throws(CacheError) { try self.suspend() } catch { self.report(error) }
+            }
+            #endif
         }
         let leaving = BackgroundWatcher(BackgroundWatcher.leaving) { [weak self] in self?.resume() }
         backgroundWatchers.withLock { $0 = [entering, leaving] }

@@ -82,9 +82,9 @@ package final class ValueFiles: Sendable {
     /// Throws if the file would take the room that the log needs while there is no ballast.
     private func requireRoom(for size: Int64) throws(FileError) {
         let free = try freeSpace()
-        if free >= size + Ballast.maxSize || database.ballast.size > 0 { return }
+        if free >= size + Ballast.maxSize { return }
         let kept = Ballast.size(for: try FileSystem.status(database.path)?.size ?? 0)
-        if free < size + kept { throw FileError(number: ENOSPC, call: "create", path: folder) }
+        if free + database.ballast.size < size + kept { throw FileError(number: ENOSPC, call: "create", path: folder) }
     }
 
     private func recycle(for bytes: UnsafeRawBufferPointer, as name: String) throws(FileError) -> Bool {

@@ -8,8 +8,10 @@ struct Ballast: Sendable {
 
     let path: String
 
-    /// The size for a database of so many bytes: a removal changes each page at most once, and the log frames it.
-    static func size(for database: Int64) -> Int64 { min(database + 16_384, maxSize) }
+    /// The size for a database of so many bytes, with those in the log.
+    ///
+    /// Its new pages may all have to be copied into the main file, and a removal changes each page at most once.
+    static func size(for database: Int64) -> Int64 { min(database + 8192, maxSize) }
 
     /// The size of the file; 0 if there is none.
     var size: Int64 { do { return try FileSystem.status(path)?.size ?? 0 } catch { return 0 } }

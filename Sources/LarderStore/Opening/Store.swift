@@ -135,7 +135,9 @@ package final class Store: Sendable {
             let block = self.opening(declaration, limits, keepsExpired)
             opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
         } else {
-            let live = try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
+            let live = try writer.retrying { _ throws(StoreError) in
+                try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
+            }
             if let live, declaration.fits(live) { opening.limits = live.limits }
         }
         askForUpkeep()

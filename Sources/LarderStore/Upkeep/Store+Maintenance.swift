@@ -127,7 +127,9 @@ extension CacheRows {
     /// Leaves expired entries for a time from soon on, for all handles: the longest time that any handle asked for.
     ///
     /// - Parameter whenKept: Called once that is committed, or the cache is superseded.
-    package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void) {
+    /// - Returns: False if the store is suspended or closed.
+    @discardableResult
+    package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void = {}) -> Bool {
         store.writer.enqueue { [declaration] state in
             if state.generation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
         } apply: { _ in

@@ -47,9 +47,10 @@ extension WriterState {
         isShortOfRoom = true
         file.ballast.release()
         try cap(true)
-        // Other processes cap themselves when they see this commit.
-        if !wasCapped { try connection.run(.setCapped, 1) }
+        // Before a commit, which would need blocks for the log.
         copyLog()
+        // Other processes cap themselves when they see this commit.
+        if !wasCapped && isCapped { try connection.run(.setCapped, 1) }
     }
 
     /// Keeps the main file from growing, or lets it grow again.
@@ -68,29 +69,36 @@ extension WriterState {
         do {
             guard let free = try files?.freeSpace() else { return }
             isShortOfRoom = free < 4 * Ballast.maxSize
-            let size = connection.fileSize
-            try makeBallast(file.ballast, Ballast.size(for: size), free)
-            let pages = max(Int(size) / Connection.pageSize, database.counter?.pages ?? 0)
-            roomPages = pages + Int(file.ballast.size) / Connection.pageSize
+            let size = Ballast.size(for: max(connection.fileSize, bytes(ofPages: database.counter?.pages ?? 0)))
+            growBallast(to: size, free)
+            guard isCapped, free >= 2 * size, file.ballast.size >= size else { return }
+            try cap(false)
+            try connection.run(.setCapped, 0)
         } catch {}
     }
 
-    private func makeBallast(_ ballast: Ballast, _ size: Int64, _ free: Int64) throws {
-        guard free + ballast.size >= 2 * size else { return }
-        ballast.grow(to: size)
-        guard isCapped, ballast.size >= size else { return }
-        try cap(false)
-        try connection.run(.setCapped, 0)
+    /// Makes the ballast so long if twice that is free, and notes at how many pages the log has to be copied.
+    private func growBallast(to size: Int64, _ free: Int64) {
+        guard let ballast = database.file?.ballast else { return }
+        if free + ballast.size >= 2 * size { ballast.grow(to: size) }
+        let room = ballast.size
+        // Where no file gets blocks of its own, a full disk cannot be prepared for.
+        roomPages = room == 0 ? .max : Int((connection.fileSize + room) / bytes(ofPages: 1))
     }
 
+    private func bytes(ofPages count: Int) -> Int64 { Int64(count) * Int64(Connection.pageSize) }
+
     /// Refuses a transaction that adds more new pages to the log than it could copy on a full disk.
+    ///
+    /// A transaction of a few changes cannot, unless the disk is short of room.
     func requireRoom() throws {
-        guard isShortOfRoom, let ballast = database.file?.ballast, let files else { return }
+        guard isShortOfRoom || changeCount > 4, let ballast = database.file?.ballast, let files else { return }
         let pages = try connection.pageCount()
-        guard pages > pagesAtBegin else { return }
-        let size = Int64(pages) * Int64(Connection.pageSize) - connection.fileSize
-        let free = try files.freeSpace()
-        if size <= Ballast.maxSize && free >= 2 * size { ballast.grow(to: size) }
+        guard pages > pagesAtBegin, isShortOfRoom || pages > roomPages else { return }
+        let (size, free) = (bytes(ofPages: pages) - connection.fileSize, try files.freeSpace())
+        isShortOfRoom = free < 4 * Ballast.maxSize
+        growBallast(to: Ballast.size(for: bytes(ofPages: pages)), free)
+        guard isShortOfRoom else { return }
         let room = ballast.size
         if size > (room > 0 ? room : free / 2) { throw StoreError.full }
     }

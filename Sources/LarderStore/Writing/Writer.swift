@@ -141,13 +141,16 @@ final class Writer: Sendable {
         return try result.get()
     }
 
-    /// Runs a chore in the background, unless the store is suspended or closed before, and calls `apply` when it is committed.
-    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void, apply: CacheRows.Apply? = nil) {
+    /// Runs a chore in the background, and calls `apply` when it is committed.
+    ///
+    /// - Returns: False if the store is suspended or closed.
+    @discardableResult
+    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void, apply: CacheRows.Apply? = nil) -> Bool {
         let block: @Sendable (WriterState) throws -> Outcome = { state in
             try chore(state)
             return Outcome()
         }
-        _ = append(Request(.block(block), apply: apply), isAwaited: false)
+        return append(Request(.block(block), apply: apply), isAwaited: false) == nil
     }
 
     /// Puts a request into the queue, or returns why none is taken.

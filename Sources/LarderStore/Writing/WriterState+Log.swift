@@ -39,6 +39,8 @@ extension WriterState {
             isCopyFailing = true
         }
         lookAtRoom()
+        // It is tried again because of the pages of the log alone.
+        if uncopiedPages > 0 { roomPages = .max }
         // A read transaction that began in the meantime keeps the log from beginning again.
         database.readers?.release()
     }

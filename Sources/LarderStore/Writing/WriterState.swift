@@ -79,7 +79,7 @@ package final class WriterState {
     var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
     /// The number of them at which the log is copied next.
     var copyPages = WriterState.checkpointPages
-    /// The number of pages of the database above which the log is copied too: on a full disk the ballast has no more.
+    /// The number of pages of the database above which the log is copied too: on a full disk the ballast has room for no more.
     var roomPages = Int.max
     var isCopyScheduled = false
     /// A Boolean value that indicates whether the last copy of the log has failed, which is reported once.
@@ -95,6 +95,8 @@ package final class WriterState {
     var readFailure: (any Error)?
     private var changesAtBegin = 0
     private(set) var pagesAtBegin = 0
+    /// The number of rows that the open transaction has changed.
+    var changeCount: Int { Int(clamping: connection.totalChanges &- changesAtBegin) }
     /// The state of the numbers that are drawn.
     package var seed = UInt64.random(in: 0 ... .max)
 

@@ -16,17 +16,17 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                    11           63            11           4              2
-        replace                12           67             9           4              1
+        set                    11           62            11           4              2
+        replace                12           66             9           4              1
         hit                     1            0             0           0              0
         miss                    7            2             0           1              0
         get from the disk       9           13             0           1              0
-        load                   35          170            13           5              2
+        load                   35          169            13           5              2
         remove                  8           41            11           5              2
-        set and evict          24          196            22          10              4
-        set 100 KB             11           79            21           4              3
+        set and evict          24          190            22          10              4
+        set 100 KB             11           78            21           4              3
         get 100 KB              8           15             5           1              0
-        remove 100 KB           9           55            17           5              3
+        remove 100 KB           9           55            16           5              3
         """
     #else
     // Locks are counted in debug builds alone.
@@ -39,10 +39,10 @@ struct CostTests {
         get from the disk       0            8             0           1              0
         load                    0          110            13           5              2
         remove                  0           25            11           5              2
-        set and evict           0           74            22          10              4
+        set and evict           0           70            22          10              4
         set 100 KB              0           43            21           4              3
         get 100 KB              0           10             5           1              0
-        remove 100 KB           0           38            17           5              3
+        remove 100 KB           0           35            16           5              3
         """
     #endif
 

@@ -8,7 +8,9 @@ struct SmallStoreTests {
 
     init() throws { place = try StorePlace() }
 
-    private func size() throws -> Int { try place.folder.contents().values.reduce(0) { $0 + ($1?.count ?? 0) } }
+    private func size() throws -> Int {
+        try place.folder.names.reduce(0) { try $0 + place.folder($1).fileSize() }
+    }
 
     @Test func `three short entries take less than 200 KB, with all files of the store`() throws {
         let manager = try place.manager()
