@@ -1,13 +1,16 @@
 internal import Foundation
+internal import LarderStore
 
 extension MaxAge: CustomStringConvertible {
     /// The age in English, to the millisecond: "7 days", "1.5 seconds since the last access", "unlimited".
     public var description: String {
         if !isNumber { return "not a number" }
-        if rule.isUnlimited { return "unlimited" }
-        let age = rule.maximum < .max ? Self.text(rule.maximum) + (rule.isSliding ? " since the last access" : "") : nil
-        let end = rule.deadline < .max ? "until " + Self.moment(rule.deadline) : nil
-        return [age, end].compactMap { $0 }.joined(separator: ", ")
+        return switch rule {
+        case .unlimited: "unlimited"
+        case .sinceWrite(let age): Self.text(age)
+        case .sinceAccess(let age): Self.text(age) + " since the last access"
+        case .until(let end): "until " + Self.moment(end)
+        }
     }
 
     /// Returns a number of milliseconds in the largest unit that divides it, or else in seconds.

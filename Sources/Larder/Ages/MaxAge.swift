@@ -1,4 +1,5 @@
 public import Foundation
+package import LarderStore
 
 /// The maximum age of an entry, after which it has expired.
 ///
@@ -7,7 +8,7 @@ public import Foundation
 /// ``unlimited``. Not-a-number throws where the age is used.
 public struct MaxAge: Hashable, Sendable {
     /// The rule in milliseconds.
-    @usableFromInline package let rule: AgeRule
+    package let rule: AgeRule
 
     /// A Boolean value that indicates whether the age was created from a number.
     ///
@@ -21,12 +22,14 @@ public struct MaxAge: Hashable, Sendable {
 
     private init(milliseconds: Double) {
         guard !milliseconds.isNaN else {
-            self.init(rule: AgeRule(), isNumber: false)
+            self.init(rule: .unlimited, isNumber: false)
             return
         }
         let rounded = SystemClock.saturated(milliseconds.rounded())
-        self.init(rule: AgeRule(maximum: milliseconds > 0 ? max(1, rounded) : 0))
+        self.init(age: milliseconds > 0 ? max(1, rounded) : 0)
     }
+
+    private init(age: Int64) { self.init(rule: age == .max ? .unlimited : .sinceWrite(age)) }
 
     /// Returns an age in milliseconds.
     ///
@@ -75,12 +78,12 @@ public struct MaxAge: Hashable, Sendable {
     /// - Parameter duration: The duration.
     /// - Returns: The age.
     public static func duration(_ duration: Duration) -> MaxAge {
-        guard duration > .zero else { return MaxAge(rule: AgeRule(maximum: 0)) }
+        guard duration > .zero else { return MaxAge(age: 0) }
         let (seconds, attoseconds) = duration.components
         let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1000)
         let part = (attoseconds + 500_000_000_000_000) / 1_000_000_000_000_000
         let (sum, isAlsoTooLong) = whole.addingReportingOverflow(part)
-        return MaxAge(rule: AgeRule(maximum: isTooLong || isAlsoTooLong ? .max : max(1, sum)))
+        return MaxAge(age: isTooLong || isAlsoTooLong ? .max : max(1, sum))
     }
 
     /// Returns an age that ends at a date, whenever the entry was written.
@@ -90,17 +93,26 @@ public struct MaxAge: Hashable, Sendable {
     /// - Parameter date: The last moment at which the entry is served.
     /// - Returns: The age.
     public static func until(_ date: Date) -> MaxAge {
-        guard !date.timeIntervalSince1970.isNaN else { return MaxAge(rule: AgeRule(), isNumber: false) }
-        return MaxAge(rule: AgeRule(deadline: SystemClock.milliseconds(of: date)))
+        guard !date.timeIntervalSince1970.isNaN else { return MaxAge(rule: .unlimited, isNumber: false) }
+        let end = SystemClock.milliseconds(of: date)
+        return MaxAge(rule: end == .max ? .unlimited : .until(end))
     }
 
     /// An age without a limit: entries never expire, and a read calls no clock.
-    public static var unlimited: MaxAge { MaxAge(rule: AgeRule()) }
+    public static var unlimited: MaxAge { MaxAge(rule: .unlimited) }
 
     /// This age, counted from the last access instead of the last write: each read restarts it.
     public var sinceLastAccess: MaxAge {
-        MaxAge(
-            rule: AgeRule(maximum: rule.maximum, deadline: rule.deadline, isSliding: true),
-            isNumber: isNumber)
+        // Without an age there is nothing to restart, so equal rules are equal values.
+        guard case .sinceWrite(let age) = rule, age > 0 else { return self }
+        return MaxAge(rule: .sinceAccess(age))
+    }
+
+    /// Throws if the age was created from not-a-number.
+    func requireNumber(_ owner: @autoclosure () -> String) throws(CacheError) {
+        if isNumber { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "The maximum age of \(owner()) was created from not-a-number. Use a number, or `.unlimited`.")
     }
 }

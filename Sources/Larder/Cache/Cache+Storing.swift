@@ -31,7 +31,7 @@ struct EntryAttributes: Sendable {
         var (meta, end) = (RowMeta(), Int64?.none)
         if let maxAge {
             try maxAge.requireNumber(subject())
-            end = meta.setOwnAge(maxAge.storeRule, writtenAt: now)
+            end = meta.setOwnAge(maxAge.rule, writtenAt: now)
         }
         meta.isPinned = isPinned ?? false
         meta.cost = cost.map { Int64(MemoryCacheState<Int, Int>.clamped($0)) }

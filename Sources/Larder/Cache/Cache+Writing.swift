@@ -169,7 +169,7 @@ extension Cache {
 
     private func touching(_ maxAge: MaxAge?) throws(CacheError) -> AttributeChange {
         try maxAge?.requireNumber("an entry of cache \"\(name)\"")
-        return .touch(at: rows.store.time.now(), ownAge: maxAge?.storeRule)
+        return .touch(at: rows.store.time.now(), ownAge: maxAge?.rule)
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) throws(CacheError) -> Bool {

@@ -175,7 +175,7 @@ extension Cache {
     private func take(
         _ result: LoadResult, _ look: LoadLook, _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {
-        let (now, rule, copies, leftovers) = (rows.store.time.now(), maxAge.storeRule, shared.copies, made.leftovers)
+        let (now, rule, copies, leftovers) = (rows.store.time.now(), maxAge.rule, shared.copies, made.leftovers)
         for (key, stored) in look.missing {
             let old = look.old[stored]
             switch result[key]?.outcome {
@@ -202,7 +202,7 @@ extension Cache {
                 made.change = changing(key, stored, .renew(facts, at: now), leftovers)
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
-                made.absence = age.storeRule.end(writtenAt: now, accessedAt: now)
+                made.absence = age.rule.end(writtenAt: now, accessedAt: now)
                 if !look.rows.contains(stored) { continue }
                 let (loads, hash) = (loads, copies.seed.hash(key))
                 made.change = (

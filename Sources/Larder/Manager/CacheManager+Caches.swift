@@ -152,7 +152,7 @@ private struct CacheOpening {
                 .invalidConfiguration,
                 "The option `\(option)` of the cache \"\(name)\" is \(value). Use zero or more.")
         }
-        let rule = maxAge.storeRule
+        let rule = maxAge.rule
         declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
         accessGrain = options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
         keepsExpired = SystemClock.saturated(options.keepsExpired / .milliseconds(1))

@@ -1,4 +1,5 @@
 internal import LarderLocks
+internal import LarderStore
 
 extension MemoryCache {
     /// Sets many values in one step: a reader sees all of them or none.
@@ -24,7 +25,7 @@ extension MemoryCache {
     /// - Complexity: O(n) under the lock.
     public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
         let wanted = keys.map { (key: $0, hash: seed.hash($0)) }
-        let now = rule.isUnlimited ? 0 : exactNow()
+        let (now, rule) = (now(), rule)
         var found: [(Key, Value)] = []
         found.reserveCapacity(wanted.count)
         var expired: [LRUTable<Key, Value>.Node] = []
@@ -33,7 +34,7 @@ extension MemoryCache {
                 if rule.isUnlimited {
                     if let value = state.value(forKey: key, hash: hash) { found.append((key, value)) }
                 } else {
-                    let read = state.agedValue(forKey: key, hash: hash, rule: rule, now: now, isCoarse: false)
+                    let read = state.agedValue(forKey: key, hash: hash, rule: rule, now: now)
                     if let value = read.value { found.append((key, value)) }
                     if let node = read.expired { expired.append(node) }
                 }
@@ -50,7 +51,7 @@ extension MemoryCache {
         var discards: [LRUTable<Key, Value>.Node] = []
         state.withLock { state in
             for (key, hash) in unwanted {
-                if state.hasHolds { state.noteWrite(key, hash: hash) }
+                if !state.watches.isEmpty { state.noteWrite(key, hash: hash) }
                 let found = state.table.locate(key, hash: hash)
                 if found != 0 { discards.append(state.remove(found)) }
             }
@@ -58,7 +59,7 @@ extension MemoryCache {
     }
 
     private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
-        let start = rule.needsStart ? exactNow() : nil
+        let end = rule.isUnlimited ? nil : newEnd()
         var discards: [LRUTable<Key, Value>.Node] = []
         var displaced: [Displaced<Key, Value>] = []
         displaced.reserveCapacity(values.count)
@@ -67,9 +68,9 @@ extension MemoryCache {
                 let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: 0)
                 displaced.append(
                     state.setValue(
-                        value, forKey: key, hash: hash, cost: 0, bytes: bytes, start: start, into: &discards))
+                        value, forKey: key, hash: hash, cost: 0, bytes: bytes, end: end, into: &discards))
             }
         }
-        if expiry != nil, !values.isEmpty { noteStart(start) }
+        if let end, !values.isEmpty { noteEnd(end) }
     }
 }

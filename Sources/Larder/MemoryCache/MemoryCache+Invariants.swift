@@ -1,4 +1,5 @@
 internal import LarderLocks
+internal import LarderStore
 
 extension MemoryCache {
     /// Traps with a message if an invariant does not hold; release builds omit the check.
@@ -8,13 +9,10 @@ extension MemoryCache {
         #if DEBUG
         state.withLock { state in
             state.table.checkInvariants()
-            state.checkBesides(needsStart: rule.needsStart)
+            state.checkBesides(hasEnds: !rule.isUnlimited)
         }
         #endif
     }
-
-    /// The number of iterations that the table knows of; 0 once every generator is released.
-    package var walkCount: Int { state.withLock { $0.table.walks.count } }
 
     /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
     package var isFlooded: Bool { state.withLock { $0.table.isFlooded } }
@@ -25,8 +23,8 @@ extension MemoryCache {
         return state.withLock { $0.table.probeCount(key, hash: hash) }
     }
 
-    /// The number of keys that an `update` works on.
-    package var heldKeyCount: Int { state.withLock { $0.holds.count } }
+    /// The number of keys that closures decide on.
+    package var watchedKeyCount: Int { state.withLock { $0.watches.count } }
 
     /// The capacity of the table, in entries.
     package var capacity: Int { state.withLock { Int($0.table.nodeCapacity) - 1 } }
@@ -34,11 +32,11 @@ extension MemoryCache {
 
 #if DEBUG
 extension MemoryCacheState {
-    func checkBesides(needsStart: Bool) {
+    func checkBesides(hasEnds: Bool) {
         var total: Int128 = 0
         for index in table.order {
             total += Int128(cost(of: index))
-            precondition(!needsStart || Int(index) < starts.count, "An entry has no start of its age.")
+            precondition(!hasEnds || Int(index) < ends.count, "An entry has no end of its age.")
         }
         precondition(total == totalCost, "The total cost is not the sum of the costs.")
         precondition(costs.reduce(Int128(0)) { $0 + Int128($1) } == total, "A cost belongs to no entry.")
@@ -47,7 +45,6 @@ extension MemoryCacheState {
         precondition(held == totalUnits, "The total of bytes is not that of the entries.")
         precondition(units.reduce(0) { $0 + Int($1) } == held, "Bytes belong to no entry.")
         precondition(!isOverLimit, "A limit is exceeded.")
-        precondition(hasHolds == !holds.isEmpty, "The mark of held keys is wrong.")
     }
 }
 #endif

@@ -62,38 +62,7 @@ extension MemoryCache {
         trim { $0.totalCost > Int128(Swift.max(0, cost)) }
     }
 
-    /// Removes every entry that has expired.
-    ///
-    /// - Returns: The number of removed entries.
-    /// - Complexity: O(n), in batches of 1,024 under the lock.
-    @discardableResult
-    public func removeExpired() -> Int { sweep().count }
-
-    /// Removes every entry that has expired.
-    ///
-    /// - Returns: The number of removed entries, and the start of the age of the oldest entry that is left.
-    func sweep() -> (count: Int, oldest: Int64?) {
-        guard let expiry else { return (0, nil) }
-        var sweep = ExpirySweep()
-        state.withLock { $0.sweeps += 1 }
-        while !sweep.isDone {
-            // Read for each batch: entries that were set since the last one must not be in the future.
-            let now = expiry.clock.moment(at: exactNow())
-            var discards: [LRUTable<Key, Value>.Node] = []
-            state.withLock { state in
-                state.removeExpired(&sweep, atMost: Self.entriesPerSlice, rule: rule, now: now, into: &discards)
-            }
-            sweep.count += discards.count
-        }
-        state.withLock { state in
-            state.counts.expirations += sweep.count
-            state.sweeps -= 1
-            state.giveBackRoom()
-        }
-        return (sweep.count, sweep.oldest)
-    }
-
-    /// The maximum number of entries for which a listing, a sweep or a trim holds the lock at a time.
+    /// The maximum number of entries for which a sweep or a trim holds the lock at a time.
     static var entriesPerSlice: Int { 1024 }
 
     /// Removes from the least recent end while a condition is true, in batches, and releases outside the lock.
@@ -117,35 +86,5 @@ extension MemoryCache {
                 return false
             }
         }
-    }
-}
-
-/// The progress of a sweep over the indices of a table.
-struct ExpirySweep: Sendable {
-    var next: UInt32 = 1
-    var isDone = false
-    var count = 0
-    /// The start of the age of the oldest entry that was checked and stays.
-    var oldest: Int64?
-}
-
-extension MemoryCacheState {
-    /// Sweeps at most so many nodes.
-    mutating func removeExpired(
-        _ sweep: inout ExpirySweep, atMost slice: Int, rule: AgeRule, now: SweepMoment,
-        into discards: inout [Table.Node]
-    ) {
-        let end = UInt32(min(UInt64(sweep.next) + UInt64(slice), UInt64(table.indexLimit)))
-        for index in sweep.next..<max(sweep.next, end) where table.isEntry(index) {
-            if rule.needsStart { starts[Int(index)] = rule.corrected(starts[Int(index)], now: now.wall) }
-            let start = rule.needsStart ? starts[Int(index)] : now.wall
-            if rule.isExpired(start: start, now: now.now(from: start)) {
-                discards.append(remove(index))
-            } else {
-                sweep.oldest = min(sweep.oldest ?? .max, start)
-            }
-        }
-        sweep.isDone = end >= table.indexLimit
-        sweep.next = end
     }
 }

@@ -3,25 +3,42 @@ internal import LarderLocks
 extension MemoryCache {
     /// The keys, in no guaranteed order; those of expired entries are left out.
     ///
-    /// - Complexity: O(n). A cache of more than 1,024 entries is listed in batches: the lock is held for a copy of
-    ///   the order, four bytes and about a nanosecond an entry, then for 1,024 entries at a time. Entries that are
-    ///   removed in the meantime are left out.
+    /// - Complexity: O(n) under the lock.
     public var keys: [Key] { orderedKeys }
 
     /// The values, in no guaranteed order; expired ones are left out.
     ///
-    /// - Complexity: O(n), in batches like ``keys``.
+    /// - Complexity: O(n) under the lock.
     public var values: [Value] { orderedValues }
 
-    /// The keys, least recently used first by the order at the start of the call; expired entries are left out.
+    /// The keys, least recently used first; expired entries are left out.
     ///
-    /// - Complexity: O(n), in batches like ``keys``.
-    public var orderedKeys: [Key] { listed { table, index in table.key(at: index) } }
+    /// - Complexity: O(n) under the lock.
+    public var orderedKeys: [Key] { listed { state, index in state.table.key(at: index) } }
 
-    /// The values, least recently used first by the order at the start of the call; expired ones are left out.
+    /// The values, least recently used first; expired ones are left out.
     ///
-    /// - Complexity: O(n), in batches like ``keys``.
-    public var orderedValues: [Value] { listed { table, index in table.value(at: index) } }
+    /// - Complexity: O(n) under the lock.
+    public var orderedValues: [Value] { listed { state, index in state.table.value(at: index) } }
+
+    /// Returns all entries that have not expired, as they are at one moment.
+    ///
+    /// - Complexity: O(n) under the lock, except for the creation of the dictionary.
+    public func snapshot() -> [Key: Value] {
+        Dictionary(
+            uniqueKeysWithValues: listed { state, index in (state.table.key(at: index), state.table.value(at: index)) })
+    }
+
+    /// Returns a part of each entry that has not expired, least recently used first.
+    func listed<Part>(_ part: (borrowing MemoryCacheState<Key, Value>, UInt32) -> sending Part) -> [Part] {
+        let now = now()
+        return state.withLock { state in
+            var parts: [Part] = []
+            parts.reserveCapacity(state.table.count)
+            for index in state.table.order where !state.isExpired(index, now: now) { parts.append(part(state, index)) }
+            return parts
+        }
+    }
 
     /// Removes the entries that a closure chooses.
     ///
@@ -30,81 +47,48 @@ extension MemoryCache {
     /// throws, the entries that it chose before are removed, and the error is rethrown.
     ///
     /// - Returns: The number of removed entries.
-    /// - Complexity: O(n), in batches like ``keys``.
+    /// - Complexity: O(n), in batches of 256 entries.
     @discardableResult
     public func removeAll(where shouldRemove: (Key, Value) throws -> Bool) rethrows -> Int {
-        let walk = MemoryWalk(self)
+        let keys = orderedKeys
         var count = 0
-        for slice in walk.slices(of: Self.entriesPerPick) {
-            let candidates = fetch(slice, in: walk)
-            var picked: [(index: UInt32, key: Key, hash: UInt64)] = []
-            defer { count += remove(picked, in: walk) }
-            for (index, key, value) in candidates where try shouldRemove(key, value) {
-                picked.append((index, key, seed.hash(key)))
+        for start in stride(from: 0, to: keys.count, by: 256) {
+            let candidates = keys[start..<Swift.min(start + 256, keys.count)].map { (key: $0, hash: seed.hash($0)) }
+            let now = now()
+            let (watch, values) = state.withLock { ($0.watch(candidates), $0.values(of: candidates, now: now)) }
+            var chosen = [Bool](repeating: false, count: candidates.count)
+            defer { count += remove(watch, chosen) }
+            for (index, value) in values.enumerated() {
+                if let value, try shouldRemove(candidates[index].key, value) { chosen[index] = true }
             }
         }
         return count
     }
 
-    /// The number of entries that are passed to a closure before the chosen ones are removed.
-    static var entriesPerPick: Int { 256 }
-
-    private func listed<Part: Sendable>(
-        _ part: (borrowing LRUTable<Key, Value>, UInt32) -> Part
-    ) -> [Part] {
-        let now = rule.isUnlimited ? 0 : exactNow()
-        var parts: [Part] = []
-        let isWhole = state.withLock { state in
-            guard state.table.count <= Self.entriesPerSlice else { return false }
-            for index in state.table.order where !state.isExpired(index, rule: rule, now: now) {
-                parts.append(part(state.table, index))
-            }
-            return true
-        }
-        if isWhole { return parts }
-
-        let walk = MemoryWalk(self)
-        parts.reserveCapacity(walk.order.count)
-        for slice in walk.slices(of: Self.entriesPerSlice) {
-            state.withLock { state in
-                for index in slice where state.isServed(index, in: walk.identifier, rule: rule, now: now) {
-                    parts.append(part(state.table, index))
-                }
-            }
-        }
-        return parts
-    }
-
-    private func fetch(_ slice: ArraySlice<UInt32>, in walk: MemoryWalk<Key, Value>) -> [(UInt32, Key, Value)] {
-        let now = rule.isUnlimited ? 0 : exactNow()
-        var entries: [(UInt32, Key, Value)] = []
-        entries.reserveCapacity(slice.count)
-        state.withLock { state in
-            state.table.watch(slice, in: walk.identifier)
-            for index in slice where state.isServed(index, in: walk.identifier, rule: rule, now: now) {
-                entries.append((index, state.table.key(at: index), state.table.value(at: index)))
-            }
-        }
-        return entries
-    }
-
-    private func remove(
-        _ picked: [(index: UInt32, key: Key, hash: UInt64)], in walk: MemoryWalk<Key, Value>
-    ) -> Int {
+    /// Removes the chosen keys of a watch that were not written since.
+    private func remove(_ watch: Int, _ chosen: [Bool]) -> Int {
         var discards: [LRUTable<Key, Value>.Node] = []
-        state.withLock { state in
-            for (index, key, hash) in picked where state.table.isUntouched(index, in: walk.identifier) {
-                if state.hasHolds { state.noteWrite(key, hash: hash) }
-                discards.append(state.remove(index))
+        let watches = state.withLock { state in
+            let watches = state.endWatch(watch)
+            for (watch, isChosen) in zip(watches, chosen) where isChosen && !watch.isWritten {
+                let found = state.table.locate(watch.key, hash: watch.hash)
+                if found == 0 { continue }
+                state.noteWrite(watch.key, hash: watch.hash)
+                discards.append(state.remove(found))
             }
+            return watches
         }
+        _ = consume watches
         return discards.count
     }
 }
 
 extension MemoryCacheState {
-    /// Returns whether an entry of an iteration still exists and has not expired.
-    func isServed(_ index: UInt32, in walk: UInt64, rule: AgeRule, now: Int64) -> Bool {
-        table.isThere(index, in: walk) && !isExpired(index, rule: rule, now: now)
+    /// Returns the values of keys, nil for each that is not there or has expired.
+    func values(of keys: [(key: Key, hash: UInt64)], now: Int64) -> [Value?] {
+        keys.map { key, hash in
+            let found = table.locate(key, hash: hash)
+            return found == 0 || isExpired(found, now: now) ? nil : table.value(at: found)
+        }
     }
 }

@@ -1,5 +1,6 @@
 public import Foundation
 public import LarderLocks
+public import LarderStore
 
 /// An in-memory cache that keeps the most recently used entries, with limits on number, cost, bytes and age.
 ///
@@ -37,7 +38,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let timekeeper: Timekeeper
 
     /// Removes expired entries; nil if no entry can expire.
-    @usableFromInline let expiry: MemoryExpiry?
+    @usableFromInline let timer: SweepTimer?
+    /// Held by the update that runs.
+    let updates = UpdateLock()
 
     /// Creates an empty cache that uses the system's clock.
     ///
@@ -87,21 +90,28 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ) {
         self.seed = seed
         // An initializer that cannot throw treats an age that is no number as one with which no entry is served.
-        rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
+        let rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
+        self.rule = rule
         clock = injectedClock
         state = Mutex(
             MemoryCacheState(
                 seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
-                byteLimit: Swift.max(0, byteLimit), sides: rule.needsStart ? EntryBytes.ofStart : 0))
-        self.timekeeper = timekeeper ?? Timekeeper(clock: injectedClock)
-        expiry = rule.isUnlimited ? nil : MemoryExpiry(self.timekeeper)
+                byteLimit: Swift.max(0, byteLimit), sides: rule.isUnlimited ? 0 : EntryBytes.ofEnd))
+        let timekeeper = timekeeper ?? Timekeeper(clock: injectedClock)
+        self.timekeeper = timekeeper
+        timer =
+            switch rule {
+            case .unlimited: nil
+            case .until: SweepTimer(timekeeper, age: 0)
+            case .sinceWrite(let age), .sinceAccess(let age): SweepTimer(timekeeper, age: age)
+            }
         isWatched = clearsOnMemoryPressure
         if isWatched { PressureWatcher.shared.add(self) }
     }
 
     deinit {
         if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
-        expiry?.timer.cancel()
+        timer?.cancel()
     }
 
     /// The value of a key; setting nil removes the entry.
@@ -141,21 +151,21 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let cost = MemoryCacheState<Key, Value>.clamped(cost)
         let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: cost)
-        let start = rule.needsStart ? exactNow() : nil
+        let end = rule.isUnlimited ? nil : newEnd()
         // The replaced or evicted objects are released when this call returns, outside the lock.
         let displaced = state.withLock {
-            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start)
+            $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end)
         }
-        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start) }
-        if expiry != nil { noteStart(start) }
+        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end) }
+        if let end { noteEnd(end) }
     }
 
     /// Sets a value that may have to evict more than one entry.
     @usableFromInline
-    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?) {
+    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?) {
         var discards: [LRUTable<Key, Value>.Node] = []
         let displaced = state.withLock {
-            $0.setValue(value, forKey: key, hash: hash, cost: cost, bytes: bytes, start: start, into: &discards)
+            $0.setValue(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end, into: &discards)
         }
         _ = consume displaced
     }
@@ -163,10 +173,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Returns whether the key has an entry that has not expired, without changing its place in the order.
     public func contains(_ key: Key) -> Bool {
         let hash = seed.hash(key)
-        let now = rule.isUnlimited ? 0 : exactNow()
+        let now = now()
         return state.withLock { state in
             let found = state.table.locate(key, hash: hash)
-            return found != 0 && !state.isExpired(found, rule: rule, now: now)
+            return found != 0 && !state.isExpired(found, now: now)
         }
     }
 
@@ -175,8 +185,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @discardableResult
     public func removeValue(forKey key: Key) -> Value? {
         let hash = seed.hash(key)
-        let now = rule.isUnlimited ? 0 : exactNow()
-        let removed = state.withLock { $0.removeValue(forKey: key, hash: hash, rule: rule, now: now) }
+        let now = now()
+        let removed = state.withLock { $0.removeValue(forKey: key, hash: hash, now: now) }
         return removed.isExpired ? nil : removed.node?.value
     }
 
@@ -185,7 +195,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// - Complexity: O(n) for the release of the values, O(1) under the lock.
     public func removeAll() {
         // Cancelled before: entries that are set from now on start a timer again.
-        expiry?.timer.cancel()
+        timer?.cancel()
         let emptied = state.withLock { $0.removeAll() }
         _ = consume emptied
     }

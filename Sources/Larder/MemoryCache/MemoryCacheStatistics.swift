@@ -36,21 +36,6 @@ extension MemoryCache {
         set { settings.withLock { $0.label = newValue } }
     }
 
-    /// Returns all entries that have not expired, as they are at one moment.
-    ///
-    /// - Complexity: O(n) under the lock, except for the creation of the dictionary.
-    public func snapshot() -> [Key: Value] {
-        let now = rule.isUnlimited ? 0 : exactNow()
-        var pairs: [(Key, Value)] = []
-        state.withLock { state in
-            pairs.reserveCapacity(state.table.count)
-            for index in state.table.order where !state.isExpired(index, rule: rule, now: now) {
-                pairs.append((state.table.key(at: index), state.table.value(at: index)))
-            }
-        }
-        return Dictionary(uniqueKeysWithValues: pairs)
-    }
-
     /// Calls a closure for every entry after each interval, and removes the entries for which it returns true.
     ///
     /// The closure is called on a thread of its own while no lock is held, and may use the cache. An entry that was

@@ -24,10 +24,7 @@ package final class PressureSource: Sendable {
         return watched
     }
 
-    /// Ends the watch.
-    package func stop() {
-        source.cancel()
-    }
+    deinit { source.cancel() }
 }
 #elseif os(Linux)
 internal import Foundation
@@ -54,9 +51,6 @@ package final class PressureSource: Sendable {
         }
     }
 
-    /// Closing this end of a pipe wakes the thread to its end.
-    private let wake: CInt
-
     /// Begins to watch the system, or gives nil where there is nothing to watch.
     package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? {
         system(stallMicroseconds: 200_000, notify)
@@ -82,50 +76,26 @@ package final class PressureSource: Sendable {
         return triggers.isEmpty ? nil : PressureSource(triggers, notify: notify)
     }
 
-    /// Begins to watch triggers, which are closed at the end; gives nil if there is no pipe to be had.
-    package init?(
-        _ triggers: [Trigger], notify: @escaping @Sendable (MemoryPressure) -> Void,
-        ended: @escaping @Sendable () -> Void = {}
-    ) {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else {
-            for trigger in triggers { close(trigger.descriptor) }
-            return nil
-        }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        wake = ends[1]
-        let stop = ends[0]
-        let thread = Thread {
-            Self.watch(triggers, stop: stop, notify: notify)
-            ended()
-        }
+    /// Begins to watch triggers, as long as the process lives.
+    package init(_ triggers: [Trigger], notify: @escaping @Sendable (MemoryPressure) -> Void) {
+        let thread = Thread { Self.watch(triggers, notify) }
         thread.name = "Larder memory pressure"
         thread.stackSize = 256 << 10
         thread.start()
     }
 
-    /// Ends the watch: the thread wakes, closes its files, and is gone.
-    package func stop() {
-        close(wake)
-    }
-
-    private static func watch(_ triggers: [Trigger], stop: CInt, notify: (MemoryPressure) -> Void) {
+    private static func watch(_ triggers: [Trigger], _ notify: (MemoryPressure) -> Void) {
         var polled = triggers.map { pollfd(fd: $0.descriptor, events: Int16(POLLPRI), revents: 0) }
-        polled.append(pollfd(fd: stop, events: Int16(POLLIN), revents: 0))
-        while polled[triggers.count].revents == 0 {
-            guard poll(&polled, nfds_t(polled.count), -1) >= 0 || errno == EINTR else { break }
+        while polled.contains(where: { $0.fd >= 0 }) {
+            guard poll(&polled, nfds_t(polled.count), -1) >= 0 || errno == EINTR else { return }
             var level: MemoryPressure?
             for index in triggers.indices where polled[index].revents != 0 {
-                if polled[index].revents & Int16(POLLPRI) != 0 {
-                    if level != .critical { level = triggers[index].level }
-                }
-                // A group that was removed raises an error for ever; poll passes negative descriptors over.
+                if polled[index].revents & Int16(POLLPRI) != 0, level != .critical { level = triggers[index].level }
+                // A group that was removed raises an error forever; poll ignores negative descriptors.
                 if polled[index].revents & Int16(POLLERR | POLLNVAL) != 0 { polled[index].fd = -1 }
             }
-            if let level, polled[triggers.count].revents == 0 { notify(level) }
+            if let level { notify(level) }
         }
-        for trigger in triggers { close(trigger.descriptor) }
-        close(stop)
     }
 
     /// The files of the process's own control group and of the whole system.
@@ -155,8 +125,5 @@ package final class PressureSource: Sendable {
 package final class PressureSource: Sendable {
     /// Nothing to watch.
     package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? { nil }
-
-    /// Nothing to stop.
-    package func stop() {}
 }
 #endif

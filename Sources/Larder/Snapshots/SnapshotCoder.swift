@@ -1,19 +1,16 @@
 internal import Foundation
+internal import LarderStore
 
-/// The bytes of a snapshot: records of CBOR, the first with the description of the others, then one for each entry.
+/// The bytes of a snapshot: eight letters, then a record with the types, then one for each entry.
 ///
-/// All of it is a sequence of CBOR items (RFC 8742), so any reader of CBOR can look at it.
-///
-/// Safety: The file is mapped or read by the caller and valid for the time of the call. Payloads are decoded inside
-/// the call, and a decoded value is a copy.
+/// A record is the length of its payload and a checksum, 8 bytes each, and the payload in CBOR. If a record is damaged,
+/// what follows it cannot be found.
 struct SnapshotCoder<Key: Codable, Value: Codable> {
     /// The contents of the first record.
     private struct Head: Codable {
-        var format = 1
+        var format = 2
         var key = Self.name(of: Key.self)
         var value = Self.name(of: Value.self)
-        /// The mark of the following records.
-        var mark = UInt64.random(in: .min ... .max)
 
         /// Returns the name of a type with its module and the enclosing types.
         ///
@@ -24,96 +21,101 @@ struct SnapshotCoder<Key: Codable, Value: Codable> {
         }
     }
 
-    /// A part of a file that holds no entry, for the reason given.
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    /// The mark of the first record, "LarderMC".
-    private static var firstMark: UInt64 { 0x4C61_7264_6572_4D43 }
+    private static var letters: Data { Data("LarderMC".utf8) }
 
     private let encoder = CBOREncoder()
     private let decoder = CBORDecoder()
-    private let head = Head()
 
-    /// The first record.
+    // MARK: Writing
+
+    /// The bytes before the first entry.
     func start(of url: URL) throws(CacheError) -> Data {
         do {
-            return SnapshotRecord.bytes(try encoder.encode(head), mark: Self.firstMark)
+            var bytes = Self.letters
+            try append(Head(), to: &bytes)
+            return bytes
         } catch {
             throw CacheError(.encodingFailed, "The snapshot \(url.path) cannot be begun.", underlying: error)
         }
     }
 
-    /// The record of an entry.
-    func record(of item: SnapshotItem<Key, Value>) throws -> Data {
-        SnapshotRecord.bytes(try encoder.encode(item), mark: head.mark)
+    /// Appends the record of an entry.
+    func append(_ item: some Encodable, to bytes: inout Data) throws {
+        let payload = try encoder.encode(item)
+        for number in [UInt64(payload.count), payload.withUnsafeBytes { Checksum.of($0) }] {
+            withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+        bytes.append(payload)
     }
 
-    /// Calls `body` for each record after the first, and once for each stretch that is damaged.
+    // MARK: Reading
+
+    /// Calls `body` for each entry.
+    ///
+    /// - Parameter skipped: Called with a sentence about each entry that does not decode, and about a damaged rest.
     func forEachItem(
-        in file: UnsafeRawBufferPointer, of url: URL, _ body: (Result<SnapshotItem<Key, Value>, Failure>) -> Void
+        in file: Data, of url: URL, skipped: (String) -> Void, _ body: (SnapshotItem<Key, Value>) -> Void
     ) throws(CacheError) {
-        guard let first = SnapshotRecord(in: file, at: 0, mark: Self.firstMark), first.isWhole else {
-            throw CacheError(
-                .foreignFile,
-                "\(url.path) is not a snapshot of a memory cache, or its beginning is damaged. It was left as it is.")
-        }
-        let mark = try mark(in: first, of: url)
-        var offset = first.end
-        var checkedInVain = 0
-        while offset < file.count {
-            let found = SnapshotRecord(in: file, at: offset, mark: mark)
-            guard let record = found, record.isWhole else {
-                checkedInVain += found?.payload.count ?? 0
-                // Damage cannot create endless heads that each claim the bytes of the others, but a forger can.
-                let next =
-                    checkedInVain / 8 < file.count
-                    ? SnapshotRecord.next(in: file, from: offset + 1, mark: mark) : file.count
-                body(.failure(Failure(description: "its bytes \(offset) to \(next) are damaged.")))
-                offset = next
-                continue
+        var rest = file[...]
+        guard rest.starts(with: Self.letters) else { throw Self.foreign(url) }
+        rest = rest.dropFirst(Self.letters.count)
+        guard let head = Self.payload(&rest) else { throw Self.foreign(url) }
+        try check(head, of: url)
+        while !rest.isEmpty {
+            let offset = rest.startIndex - file.startIndex
+            guard let payload = Self.payload(&rest) else {
+                return skipped("The snapshot \(url.path) is damaged from byte \(offset) on, and the rest was skipped.")
             }
-            offset = record.end
-            body(item(in: record))
+            do {
+                body(try decoder.decode(SnapshotItem<Key, Value>.self, from: payload))
+            } catch {
+                let name = name(of: payload) ?? "at byte \(offset)"
+                skipped(
+                    "A part of the snapshot \(url.path) was skipped: the entry \(name) does not decode: \(error)")
+            }
         }
     }
 
-    private func mark(in record: SnapshotRecord, of url: URL) throws(CacheError) -> UInt64 {
-        let head: Head
+    /// Takes the payload of the next record; nil if it is damaged.
+    private static func payload(_ rest: inout Data) -> Data? {
+        func number(_ place: Int) -> UInt64 {
+            rest.dropFirst(place).prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        guard rest.count >= 16, let count = Int(exactly: number(0)), count <= rest.count - 16 else { return nil }
+        let payload = rest.dropFirst(16).prefix(count)
+        guard payload.withUnsafeBytes({ Checksum.of($0) }) == number(8) else { return nil }
+        rest = rest.dropFirst(16 + count)
+        return payload
+    }
+
+    private static func foreign(_ url: URL) -> CacheError {
+        CacheError(
+            .foreignFile,
+            "\(url.path) is not a snapshot of a memory cache, or its beginning is damaged. It was left as it is.")
+    }
+
+    private func check(_ payload: Data, of url: URL) throws(CacheError) {
+        let (head, own): (Head, Head)
         do {
-            head = try decoder.decode(Head.self, from: record.payload)
+            (head, own) = (try decoder.decode(Head.self, from: payload), Head())
         } catch {
             throw CacheError(
                 .foreignFile, "\(url.path) is a snapshot that this release cannot read.", underlying: error)
         }
-        guard head.format == self.head.format else {
+        guard head.format == own.format else {
             throw CacheError(
-                .newerSchema, "\(url.path) is a snapshot of format \(head.format); this release reads 1. Update it.")
+                .newerSchema,
+                "\(url.path) is a snapshot of format \(head.format); this release reads \(own.format). Update it.")
         }
-        guard head.key == self.head.key, head.value == self.head.value else {
+        guard head.key == own.key, head.value == own.value else {
             throw CacheError(
                 .typeMismatch,
-                "The snapshot \(url.path) holds \(head.value) by \(head.key), not \(self.head.value) by"
-                    + " \(self.head.key).")
-        }
-        return head.mark
-    }
-
-    private func item(in record: SnapshotRecord) -> Result<SnapshotItem<Key, Value>, Failure> {
-        do {
-            return .success(try decoder.decode(SnapshotItem<Key, Value>.self, from: record.payload))
-        } catch {
-            return .failure(Failure(description: "the entry \(name(of: record)) does not decode: \(error)"))
+                "The snapshot \(url.path) holds \(head.value) by \(head.key), not \(own.value) by \(own.key).")
         }
     }
 
-    /// Returns the key of a record whose value does not decode, or its place in the file.
-    private func name(of record: SnapshotRecord) -> String {
-        do {
-            return "for key \(try decoder.decode(SnapshotItemKey<Key>.self, from: record.payload).key)"
-        } catch {
-            return "at byte \(record.offset)"
-        }
+    /// Returns the key of an entry whose value does not decode; nil if that does not decode either.
+    private func name(of payload: Data) -> String? {
+        do { return "for key \(try decoder.decode(SnapshotItemKey<Key>.self, from: payload).key)" } catch { return nil }
     }
 }

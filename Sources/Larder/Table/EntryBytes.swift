@@ -13,10 +13,10 @@ package enum EntryBytes {
     /// The objects of a `Data` whose bytes are not inline: the storage and its buffer.
     @inlinable static var ofStorage: Int { 112 }
 
-    /// The bytes of an entry in each array next to a table: the costs, the units, the starts of ages.
+    /// The bytes of an entry in each array next to a table: the costs, the units, the ends of ages.
     @inlinable static var ofCost: Int { MemoryLayout<Int>.stride }
     @inlinable static var ofUnits: Int { MemoryLayout<UInt32>.stride }
-    @inlinable static var ofStart: Int { MemoryLayout<Int64>.stride }
+    @inlinable static var ofEnd: Int { MemoryLayout<Int64>.stride }
     static var ofRest: Int { MemoryLayout<EntryRest>.stride }
 
     /// The bytes that a full table takes for each entry, without what keys and values have outside of it.

@@ -6,14 +6,13 @@ extension LRUTable {
 
     /// Shrinks the table to the capacity for so many entries, or for all entries if those are more.
     ///
-    /// Entries after the new end move to free places before it. Indices change, so no iteration may be running.
+    /// Entries after the new end move to free places before it. Indices change.
     ///
     /// - Returns: The old index of each entry by its new one; the same index for entries that stay, and for free
     ///   places.
     /// - Complexity: O(n)
     @inlinable
     package mutating func shrink(to entries: Int) -> [UInt32] {
-        precondition(walks.isEmpty, "A memory cache that is iterated over cannot be rearranged.")
         let capacity = UInt32(min(max(entries, count, 15), Self.maximumCount) + 1)
         guard capacity < nodeCapacity else { return Array(0..<min(highWater, nodeCapacity)) }
         let end = UInt32(count) + 1

@@ -11,7 +11,6 @@ extension LRUTable {
     /// Replaces the value of an entry, and returns the old one, to be released outside the lock.
     @inlinable @inline(__always)
     package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
-        if !walks.isEmpty { note(Self.replaced, of: index) }
         swap(&nodes[Int(index)].value, &value)
         return value
     }
@@ -52,7 +51,6 @@ extension LRUTable {
         with key: Key, _ value: consuming Value, hash: UInt64
     ) -> (key: Key, value: Value) {
         let oldest = leastRecent
-        if !walks.isEmpty { note(Self.removed, of: oldest) }
         index.leave(oldest, tag: tag(of: oldest))
         var oldKey = key
         swap(&nodes[Int(oldest)].key, &oldKey)
@@ -65,7 +63,6 @@ extension LRUTable {
     /// Removes an entry, and returns its node, to be released outside the lock.
     @inlinable
     package mutating func remove(_ removed: UInt32) -> Node {
-        if !walks.isEmpty { note(Self.removed, of: removed) }
         index.leave(removed, tag: tag(of: removed))
         log.remove(removed)
         count &-= 1

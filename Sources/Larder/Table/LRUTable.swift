@@ -49,8 +49,6 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline package var count: Int
     /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
     @usableFromInline package var isFlooded: Bool
-    @usableFromInline var walks: [Walk] = []
-    var lastWalk: UInt64 = 0
     @usableFromInline package let seed: HashSeed
 
     /// The maximum number of entries, for which the positions in the log are less than `freeMark`.

@@ -67,13 +67,13 @@ extension MemoryCacheState {
     @inlinable
     mutating func giveBackRoom() {
         let empty = Int(table.nodeCapacity) - 1 - table.count
-        guard empty > 1024, table.walks.isEmpty, sweeps == 0 else { return }
+        guard empty > 1024, sweeps == 0 else { return }
         let isMuch = byteLimit != .max && empty > byteLimit / 16 / overhead
         guard isMuch || empty > table.count else { return }
         let origins = table.shrink(to: table.count + table.count / 32)
         Self.rearrange(&costs, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&units, 0, origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&starts, 0, origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&ends, .max, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&rests, EntryRest(), origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ages, usualAge, origins, to: Int(table.nodeCapacity))
     }

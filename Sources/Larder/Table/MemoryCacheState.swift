@@ -1,6 +1,6 @@
 /// The state under the lock of a memory cache: the table, the data of each entry next to its value, and the limits.
 ///
-/// Costs and the starts of ages are in arrays of their own by the entry's index, and only once there are any, so
+/// Costs and the ends of ages are in arrays of their own by the entry's index, and only once there are any, so
 /// that a cache that uses neither pays for neither.
 @usableFromInline
 struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
@@ -9,8 +9,8 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var table: Table
     /// The cost of each entry; 0 for indices beyond the end.
     @usableFromInline var costs: [Int] = []
-    /// The start of each entry's age, if the maximum age needs it.
-    @usableFromInline var starts: [Int64] = []
+    /// The last moment at which each entry is served; `.max` for indices beyond the end.
+    @usableFromInline var ends: [Int64] = []
     /// The data of a memory tier about each entry; empty if there is no tier.
     @usableFromInline var rests: [EntryRest] = []
     /// The milliseconds of each entry's age; those beyond the end have the usual one.
@@ -41,10 +41,9 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var counts = MemoryCacheStatistics()
     /// The number of sweeps that are running; indices do not change until they end.
     @usableFromInline var sweeps = 0
-    /// The keys that an `update` works on.
-    @usableFromInline var holds: [UpdateHold<Key>] = []
-    /// A Boolean value that indicates whether there are any holds.
-    @usableFromInline var hasHolds = false
+    /// The keys that a closure of the program decides on, which may be written in the meantime.
+    @usableFromInline var watches: [KeyWatch<Key>] = []
+    var lastWatch = 0
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
@@ -107,10 +106,10 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// nothing to release.
     @inlinable @inline(__always)
     mutating func setValueQuickly(
-        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?
     ) -> Displaced<Key, Value>? {
         let units = EntryBytes.units(bytes)
-        if hasHolds || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 { return nil }
+        if !watches.isEmpty || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 { return nil }
         var displaced = Displaced<Key, Value>()
         let found = table.locate(key, hash: hash)
         let index: UInt32
@@ -133,7 +132,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             let room = table.isFull ? wantedRoom : 0
             index = table.insert(key, value, hash: hash, limit: room)
         }
-        setBeside(index, cost, units, start)
+        setBeside(index, cost, units, end)
         return displaced
     }
 
@@ -144,11 +143,11 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     ///   - willEvict: Called with the index of each entry that is evicted for it.
     @inlinable
     mutating func setValue(
-        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, start: Int64?,
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?,
         into discards: inout [Table.Node], beside: (inout Self, UInt32) -> Void = { _, _ in },
         willEvict: (borrowing Self, UInt32) -> Void = { _, _ in }
     ) -> Displaced<Key, Value> {
-        if hasHolds { noteWrite(key, hash: hash) }
+        if !watches.isEmpty { noteWrite(key, hash: hash) }
         var displaced = Displaced<Key, Value>()
         let found = table.locate(key, hash: hash)
         let units = EntryBytes.units(bytes)
@@ -174,7 +173,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             let room = table.isFull ? wantedRoom : 0
             index = table.insert(key, value, hash: hash, limit: room)
         }
-        setBeside(index, cost, units, start)
+        setBeside(index, cost, units, end)
         beside(&self, index)
         // Only an entry that was replaced by a costlier one is over a limit now, and it is the last to be evicted.
         if isOverLimit {
@@ -237,7 +236,7 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     /// Records the data of an entry that is in no total.
     @inlinable @inline(__always)
-    mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ start: Int64?) {
+    mutating func setBeside(_ index: UInt32, _ cost: Int, _ units: UInt32, _ end: Int64?) {
         if cost != 0 {
             if Int(index) >= costs.count { Self.extend(&costs, with: 0, to: index, within: table.nodeCapacity) }
             costs[Int(index)] = cost
@@ -252,27 +251,26 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             totalUnits &+= Int(units)
             hasUnits = true
         }
-        if let start {
-            if Int(index) >= starts.count { Self.extend(&starts, with: 0, to: index, within: table.nodeCapacity) }
-            starts[Int(index)] = start
+        if let end {
+            if Int(index) >= ends.count { Self.extend(&ends, with: .max, to: index, within: table.nodeCapacity) }
+            ends[Int(index)] = end
         }
     }
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
     mutating func removeAll() -> Table {
         var fresh = Table(seed: table.seed, hasTimes: table.log.times != nil)
-        fresh.adoptWalks(of: &table)
         swap(&fresh, &table)
         costs = []
         units = []
-        starts = []
+        ends = []
         rests = []
         ages = []
         totalCost = 0
         totalUnits = 0
         hasCosts = false
         hasUnits = false
-        for hold in holds.indices { holds[hold].isOverwritten = true }
+        for watch in watches.indices { watches[watch].isWritten = true }
         return fresh
     }
 }

@@ -261,7 +261,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
         let (origin, accessGrain) = (origin, accessGrain)
         let replaced = memory.setValue(
-            value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, start: nil, into: &discards
+            value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, end: nil, into: &discards
         ) { memory, index in
             if Int(index) >= memory.rests.count {
                 Memory.extend(&memory.rests, with: EntryRest(), to: index, within: memory.table.nodeCapacity)

@@ -31,8 +31,11 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     /// Starts an iteration, least recently used first.
     ///
-    /// - Complexity: O(n) for the copy of the order, four bytes an entry.
-    public func makeIterator() -> MemoryCache<Key, Value>.Iterator { MemoryCache.Iterator(CopiesWalk(cache)) }
+    /// - Complexity: O(n) for the copy of the keys.
+    public func makeIterator() -> MemoryCache<Key, Value>.Iterator {
+        let keys = copies.state.withLock { state in state.memory.table.order.map { state.memory.table.key(at: $0) } }
+        return MemoryCache.Iterator(keys) { [cache] in cache.copy(of: $0) }
+    }
 
     /// The keys of the entries in memory that may be served, least recently used first.
     ///
@@ -58,11 +61,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ///
     /// - Parameter key: The key.
     public func contains(_ key: Key) -> Bool {
-        let hash = copies.seed.hash(key)
-        let (watch, now) = (cache.rows.store.watch, cache.rows.store.time.now())
-        let epoch = watch.epoch()
-        guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return false }
-        return copy.epoch == epoch && epoch != CommitWatch.noEpoch || cache.isCurrent(key, copy.revision)
+        cache.copy(of: key) != nil
     }
 
     /// The greatest number of entries in memory; nil for any.
@@ -114,46 +113,17 @@ extension Cache {
     @inlinable
     public var memory: MemoryTier<Key, Value> { MemoryTier(self) }
 
-    /// Returns whether the row of a key still has the revision of a copy, and has not expired.
-    fileprivate func isCurrent(_ key: Key, _ revision: Int64) -> Bool {
-        do {
-            guard let facts = try rows.facts(try stored(key)) else { return false }
-            return facts.revision == revision && facts.end >= rows.store.time.now()
-        } catch {
-            return false
-        }
-    }
-}
-
-/// An iteration that the table knows of until this object is released.
-private final class CopiesWalk<Key: Codable & Hashable & Sendable, Value: Sendable>: MemoryOrder {
-    let order: [UInt32]
-    private let identifier: UInt64
-    private let cache: Cache<Key, Value>
-
-    init(_ cache: Cache<Key, Value>) {
-        self.cache = cache
-        (identifier, order) = cache.copies.state.withLock { $0.memory.table.beginWalk() }
-    }
-
-    deinit { cache.copies.state.withLock { $0.memory.table.endWalk(identifier) } }
-
-    func firstEntry(from position: inout Int, to end: Int) -> (key: Key, value: Value)? {
-        let (watch, now) = (cache.rows.store.watch, cache.rows.store.time.now())
+    /// Returns the value in memory if it may be served, for which the disk may be asked; it does not count as access.
+    fileprivate func copy(of key: Key) -> Value? {
+        let (hash, watch, now) = (copies.seed.hash(key), rows.store.watch, rows.store.time.now())
         let epoch = watch.epoch()
-        while true {
-            let step = cache.copies.state.withLock {
-                $0.step(order, from: &position, to: end, in: identifier, now: now)
-            }
-            guard let (key, copy) = step else { return nil }
-            if copy.epoch == epoch && epoch != CommitWatch.noEpoch || cache.isCurrent(key, copy.revision) {
-                return (key, copy.value)
-            }
+        guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return nil }
+        if copy.epoch == epoch && epoch != CommitWatch.noEpoch { return copy.value }
+        do {
+            guard let facts = try rows.facts(try stored(key)) else { return nil }
+            return facts.revision == copy.revision && facts.end >= now ? copy.value : nil
+        } catch {
+            return nil
         }
     }
-}
-
-extension Cache {
-    /// The number of iterations over memory that its table knows of.
-    package var memoryWalkCount: Int { copies.state.withLock { $0.memory.table.walks.count } }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import LarderStore
 
 // Safety: The bytes of the executable are those of a `Data` that lives as long as the closure that reads them.
 
@@ -49,13 +50,9 @@ package enum BuildStamp {
         }
     }
 
-    /// Returns two checksums of 64 bits and the length.
+    /// Returns a checksum of 64 bits and the length.
     private static func digest(_ bytes: UnsafeRawBufferPointer) -> String {
-        let digits = [UInt64(0), 0x9E37_79B9_7F4A_7C15].map { seed in
-            let sum = String(Checksum.xxh3(bytes, seed: seed), radix: 16)
-            return String(repeating: "0", count: 16 - sum.count) + sum
-        }
-        return "digest:" + digits.joined() + "-" + String(bytes.count)
+        "digest:\(Checksum.of(bytes).digits)-\(bytes.count)"
     }
 
     /// The stamp if the program cannot be read: constant, so that at least no start purges a cache.

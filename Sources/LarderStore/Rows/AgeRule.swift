@@ -3,6 +3,7 @@
 /// All moments are milliseconds since 1970.
 ///
 /// An entry exactly as old as the maximum is served, an older one is not.
+@usableFromInline
 package enum AgeRule: Hashable, Sendable {
     case unlimited
     case sinceWrite(Int64)
@@ -20,6 +21,9 @@ package enum AgeRule: Hashable, Sendable {
         case .until(let end): end
         }
     }
+
+    /// A Boolean value that indicates whether no clock is needed to know that an entry is served.
+    @inlinable package var isUnlimited: Bool { if case .unlimited = self { true } else { false } }
 
     /// The milliseconds by which each access moves the end; nil if none does.
     package var slidingAge: Int64? { if case .sinceAccess(let age) = self { age } else { nil } }

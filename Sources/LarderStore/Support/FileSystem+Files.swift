@@ -11,7 +11,7 @@ extension FileSystem {
     ///
     /// - Parameter oldSize: The size of the old file; nil for a new one.
     /// - Returns: False if there is no old file that may be written.
-    static func write(
+    package static func write(
         _ bytes: UnsafeRawBufferPointer, _ path: String, oldSize: Int64?, syncs: Bool
     ) throws(FileError) -> Bool {
         let isNew = oldSize == nil
@@ -94,7 +94,7 @@ extension FileSystem {
         return nil
     }
 
-    static func rename(_ path: String, to newPath: String) throws(FileError) -> Bool {
+    package static func rename(_ path: String, to newPath: String) throws(FileError) -> Bool {
         if Foundation.rename(path, newPath) == 0 { return true }
         if errno == ENOENT { return false }
         throw failure("rename", path)
@@ -108,11 +108,11 @@ extension FileSystem {
     /// Deletes a folder, unless something is in it.
     static func deleteEmptyFolder(_ path: String) { rmdir(path) }
 
-    static func delete(_ path: String) throws(FileError) {
+    package static func delete(_ path: String) throws(FileError) {
         if unlink(path) != 0 && errno != ENOENT { throw failure("unlink", path) }
     }
 
-    static func names(in folder: String) throws(FileError) -> [String] {
+    package static func names(in folder: String) throws(FileError) -> [String] {
         do { return try FileManager.default.contentsOfDirectory(atPath: folder) } catch {
             throw FileError(number: EIO, call: "opendir", path: folder)
         }

@@ -6,6 +6,10 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     package let call: String
     package let path: String
 
+    package init(number: Int32, call: String, path: String) {
+        (self.number, self.call, self.path) = (number, call, path)
+    }
+
     package var description: String { "\(call) \(path): \(String(cString: strerror(number)))" }
 
     /// A Boolean value that indicates whether the disk is full, or the user's share of it.
@@ -31,7 +35,7 @@ package enum FileSystem {
         package let identity: FileIdentity
         let size: Int64
         /// Milliseconds since 1970.
-        let modifiedAt: Int64
+        package let modifiedAt: Int64
         /// A Boolean value that indicates whether it is a file that its owner may write, without another name.
         let isChangeable: Bool
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderStore
 import Testing
 
 struct MaxAgeTests {
@@ -58,17 +59,13 @@ struct MaxAgeTests {
     }
 
     @Test(arguments: [
-        (AgeRule(maximum: 1000), 5_000, 6_000, false), (AgeRule(maximum: 1000), 5_000, 6_001, true),
-        (AgeRule(maximum: 1000), 5_000, 4_000, false), (AgeRule(maximum: 0), 5_000, 5_000, true),
-        (AgeRule(maximum: -5), 5_000, 4_000, true), (AgeRule(), .min, .max, false),
-        (AgeRule(maximum: 1), .min, .max, true), (AgeRule(deadline: 7_000), 0, 7_000, false),
-        (AgeRule(deadline: 7_000), 0, 7_001, true), (AgeRule(deadline: 7_000), 8_000, 8_000, true),
-        (AgeRule(maximum: 10, deadline: 7_000), 0, 11, true),
+        (AgeRule.sinceWrite(1000), 5_000, 6_000, false), (.sinceWrite(1000), 5_000, 6_001, true),
+        (.sinceWrite(1000), 5_000, 4_000, false), (.sinceWrite(0), 5_000, 5_000, true),
+        (.sinceAccess(1000), 5_000, 6_001, true), (.unlimited, .min, .max, false), (.sinceWrite(1), .min, .max, true),
+        (.until(7_000), 0, 7_000, false), (.until(7_000), 0, 7_001, true), (.until(7_000), 8_000, 8_000, true),
     ])
-    func `precisely as old is served, older is not`(
-        rule: AgeRule, start: Int64, now: Int64, isExpired: Bool
-    ) {
-        #expect(rule.isExpired(start: start, now: now) == isExpired)
+    func `precisely as old is served, older is not`(rule: AgeRule, start: Int64, now: Int64, isExpired: Bool) {
+        #expect((now > rule.end(writtenAt: start, accessedAt: start)) == isExpired)
     }
 
     @Test func `the coarse clock is never ahead of the exact one, and lags less than the margin`() {

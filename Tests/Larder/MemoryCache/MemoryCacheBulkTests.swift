@@ -70,7 +70,7 @@ struct MemoryCacheBulkTests {
             return true
         }
         #expect(removed == 1 && cache.orderedKeys == ["a"])
-        #expect(cache.walkCount == 0)
+        #expect(cache.watchedKeyCount == 0)
     }
 
     @Test func `what was picked before a predicate throws is removed`() {
@@ -82,7 +82,7 @@ struct MemoryCacheBulkTests {
                 return true
             }
         }
-        #expect(cache.orderedKeys == ["b", "c"] && cache.walkCount == 0)
+        #expect(cache.orderedKeys == ["b", "c"] && cache.watchedKeyCount == 0)
     }
 
     @Test func `none, all, some, and no question for an empty cache`() {

@@ -33,7 +33,7 @@ struct MemoryCacheConcurrencyTests {
             }
         }
         cache.checkInvariants()
-        #expect(cache.walkCount == 0 && cache.heldKeyCount == 0)
+        #expect(cache.watchedKeyCount == 0)
     }
 
     @Test func `the limits hold at every moment another thread looks`() throws {

@@ -17,7 +17,7 @@ struct MemoryCacheUpdateTests {
         #expect(cache["k"] == 2)
         cache.update("k") { $0 = nil }
         #expect(cache.isEmpty)
-        #expect(cache.heldKeyCount == 0)
+        #expect(cache.watchedKeyCount == 0)
         cache.checkInvariants()
     }
 
@@ -37,7 +37,7 @@ struct MemoryCacheUpdateTests {
                 throw Failure()
             }
         }
-        #expect(cache["k"] == 1 && cache.heldKeyCount == 0)
+        #expect(cache["k"] == 1 && cache.watchedKeyCount == 0)
     }
 
     @Test func `no update of 100 tasks is lost`() async {
@@ -47,7 +47,7 @@ struct MemoryCacheUpdateTests {
                 group.addTask { for _ in 0..<100 { cache.update("k") { $0 = ($0 ?? 0) + 1 } } }
             }
         }
-        #expect(cache["k"] == 10_000 && cache.heldKeyCount == 0)
+        #expect(cache["k"] == 10_000 && cache.watchedKeyCount == 0)
         cache.checkInvariants()
     }
 

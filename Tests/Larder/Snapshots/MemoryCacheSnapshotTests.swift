@@ -129,24 +129,27 @@ struct MemoryCacheSnapshotTests {
         #expect(skipped.count == 1 && skipped.first?.contains("key 13") == true)
     }
 
-    @Test func `whichever byte is damaged, one entry is lost and listed, and none is wrong`() throws {
+    @Test func `whichever byte is damaged, the entries before it load, the loss is listed, and none is wrong`() throws {
         let cache = MemoryCache<Int, String>(clearsOnMemoryPressure: false)
         for number in 1...4 { cache[number] = "value \(number)" }
         try cache.save(to: file)
         let whole = try Data(contentsOf: file)
-        let first = try #require(whole.range(of: Data("value 1".utf8))?.lowerBound) - 31
+        var counts: Set<Int> = []
         for place in whole.indices {
             var bytes = whole
             bytes[place] ^= 0x10
             try bytes.write(to: file)
-            guard place >= first else {
-                #expect(code { _ = try load(String.self) } == .foreignFile, "byte \(place)")
+            if let code = code({ _ = try load(String.self) }) {
+                #expect(code == .foreignFile && counts.isEmpty, "byte \(place)")
                 continue
             }
             let (count, loaded, skipped) = try load(String.self)
-            #expect(count == 3 && loaded.count == 3 && skipped.count == 1, "byte \(place): \(skipped)")
+            #expect(
+                loaded.orderedKeys == Array((1...4).prefix(count)) && skipped.count == 1, "byte \(place): \(skipped)")
             for (key, value) in loaded { #expect(value == "value \(key)") }
+            counts.insert(count)
         }
+        #expect(counts == [0, 1, 2, 3])
     }
 
     @Test func `wherever the file was cut, the whole entries load`() throws {
@@ -163,45 +166,6 @@ struct MemoryCacheSnapshotTests {
             counts.append(count)
         }
         #expect(counts == counts.sorted() && Set(counts) == [0, 1, 2, 3])
-    }
-
-    @Test func `a value that holds a snapshot does not pose as its entries when it is damaged`() throws {
-        let inner = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
-        inner[1] = Data("inner".utf8)
-        try inner.save(to: file)
-        let cache = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
-        cache[2] = try Data(contentsOf: file)
-        cache[3] = Data("outer".utf8)
-        try cache.save(to: file)
-        var bytes = try Data(contentsOf: file)
-        let start = try #require(bytes.range(of: Data("LarderMC".utf8), in: 20..<bytes.count)?.lowerBound)
-        bytes[start - 5] ^= 1
-        try bytes.write(to: file)
-        let (count, loaded, skipped) = try load(Data.self)
-        #expect(count == 1 && loaded[3] == Data("outer".utf8) && loaded[1] == nil && skipped.count == 1)
-    }
-
-    @Test func `heads without end, each of which claims the rest of the file, are given up before they cost much`()
-        throws
-    {
-        let cache = MemoryCache<Int, Data>(clearsOnMemoryPressure: false)
-        cache[1] = Data("genuine".utf8)
-        try cache.save(to: file)
-        var bytes = try Data(contentsOf: file)
-        // The second record's beginning, with the mark that all but the first have.
-        let second = 28 + bytes[20..<28].reduce(0) { $0 << 8 | Int($1) }
-        let start = bytes[second..<second + 10]
-        let length = 4 << 20
-        while bytes.count + 28 <= length {
-            let rest = UInt64(length - bytes.count - 28)
-            bytes += start + [0x1B, 0, 0, 0, 0, 0, 0, 0, 0, 0x5B]
-            withUnsafeBytes(of: rest.bigEndian) { bytes.append(contentsOf: $0) }
-        }
-        bytes += Data(count: length - bytes.count)
-        try bytes.write(to: file)
-        let (count, loaded, skipped) = try load(Data.self)
-        #expect(count == 1 && loaded[1] == Data("genuine".utf8))
-        #expect(!skipped.isEmpty)
     }
 
     private func load<Value: Codable & Sendable>(

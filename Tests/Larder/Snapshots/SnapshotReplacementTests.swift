@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderStore
 import LarderTestSupport
 import Testing
 
@@ -55,22 +56,21 @@ struct SnapshotReplacementTests {
         #expect(try folder.names == ["snapshot"])
     }
 
-    @Test func `a file of a process that died in a save is deleted by the next save, and no other file is`() throws {
+    @Test func `a file of a process that died in a save is deleted by a save an hour later, and no other file is`()
+        throws
+    {
         let others = [".hidden", ".snapshot.old", "snapshot.bak"]
         for name in others { try Data().write(to: folder(name)) }
-        let folder = folder
-        // A file like the one that is being written, which no process holds. Its name ends with another UUID.
-        try filled(0..<1) {
-            let name = try #require(try folder.names.first { $0.hasPrefix(".larder-") })
-            try Data("half".utf8).write(to: folder(String(name.dropLast(36)) + UUID().uuidString))
-        }.save(to: file)
-        #expect(try folder.names.count == 5)
-        #expect(try filled(0..<0).load(from: file) == 1)
+        let digits = Data("snapshot".utf8).withUnsafeBytes { Checksum.of($0) }.digits
+        let (old, new) = (".larder-\(digits)-old", ".larder-\(digits)-new")
+        for name in [old, new] { try Data("half".utf8).write(to: folder(name)) }
+        let anHourAgo = Date(timeIntervalSinceNow: -3700)
+        try FileManager.default.setAttributes([.modificationDate: anHourAgo], ofItemAtPath: folder(old).path)
         // It belongs to another snapshot, so this save does not touch it.
         try filled(0..<1).save(to: folder("second"))
         #expect(try folder.names.count == 6)
         try filled(0..<2).save(to: file)
-        #expect(try folder.names == (others + ["second", "snapshot"]).sorted())
+        #expect(try folder.names == (others + [new, "second", "snapshot"]).sorted())
         #expect(try filled(0..<0).load(from: file) == 2)
     }
 

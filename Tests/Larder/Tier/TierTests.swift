@@ -153,25 +153,6 @@ struct TierTests {
         #expect(cache.memory.map(\.key) == [])
     }
 
-    @Test func `a pass over memory that is left early leaves nothing behind`() throws {
-        let cache = try bench.numbers()
-        for number in 1...2000 { cache[number] = "\(number)" }
-        for _ in cache.memory { break }
-        func first() -> Int? {
-            for (key, _) in cache.memory { return key }
-            return nil
-        }
-        #expect(first() == 1)
-        #expect(cache.memoryWalkCount == 0)
-        do {
-            var pass = cache.memory.makeIterator()
-            #expect(pass.next()?.key == 1)
-            #expect(cache.memoryWalkCount == 1)
-            #expect(pass.next()?.key == 2)
-        }
-        #expect(cache.memoryWalkCount == 0)
-    }
-
     @Test func `a value that is too costly for memory is told of and kept on disk`() async throws {
         let cache = try bench.numbers(.hours(1), CacheOptions(memory: MemoryLimits(costLimit: 10)))
         var events = bench.manager.steadyEvents.makeAsyncIterator()
