@@ -230,7 +230,7 @@ struct LimitTests {
         try put((1...10).map { entry($0) }, rows)
         let last = entry(11)
         try SideThread {
-            _ = try rows.run(.put([last], if: .always)) { _ in
+            _ = try rows.run(.put([last], if: .always)) { _, _ in
                 do { try otherRows.put(1, "x") } catch { Issue.record(error) }
             }
         }.value()

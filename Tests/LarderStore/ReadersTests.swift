@@ -83,7 +83,7 @@ struct ReadersTests {
         let (store, other) = (try place.open(), try place.open())
         let (rows, otherRows) = (try store.open(.a), try other.open(.a))
         let epochs = Locked<[UInt32]>([])
-        try rows.run(.put([EntryWrite(1, "ours")], if: .always)) { outcome in
+        try rows.run(.put([EntryWrite(1, "ours")], if: .always)) { outcome, _ in
             do { try otherRows.put(1, "theirs") } catch { Issue.record(error) }
             epochs.change { $0 = [outcome.epoch, store.watch.epoch()] }
         }

@@ -136,7 +136,7 @@ struct SharedFilesTests {
         for round in 0..<10 {
             let (begun, end) = (Locked(false), DispatchSemaphore(value: 0))
             let holding = SideThread {
-                try rows.run(.put([EntryWrite(0, "x")], if: .always)) { _ in
+                try rows.run(.put([EntryWrite(0, "x")], if: .always)) { _, _ in
                     begun.change { $0 = true }
                     end.wait()
                 }

@@ -122,7 +122,7 @@ struct WaitingTests {
         let rows = try store.open(.a)
         try await rows.put(1, "one")
         let places = Told<Bool>()
-        #expect(try await rows.run(.clear, apply: { _ in places.add(Self.isInTask) }).cleared?.count == 1)
+        #expect(try await rows.run(.clear, apply: { _, _ in places.add(Self.isInTask) }).cleared?.count == 1)
         #expect(places.all == [false])
     }
 
@@ -153,10 +153,10 @@ struct WaitingTests {
         let epochs = Told<UInt32>()
         for number in 0..<2 {
             try rows.run(
-                .put([EntryWrite(1, "\(number)")], if: .always), apply: { _ in epochs.add(store.watch.knownEpoch) })
+                .put([EntryWrite(1, "\(number)")], if: .always), apply: { _, _ in epochs.add(store.watch.knownEpoch) })
         }
         try store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "2")], if: .always), on: rows) { _ in
+            _ = try state.perform(.put([EntryWrite(1, "2")], if: .always), on: rows) { _, _ in
                 epochs.add(store.watch.knownEpoch)
             }
         }

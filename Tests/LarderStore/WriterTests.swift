@@ -95,11 +95,11 @@ struct WriterTests {
         let rows = try store.open(.a)
         let applied = Locked<[Int]>([])
         let body = try SlowBody(store)
-        async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _ in applied.change { $0.append(1) } }
+        async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _, _ in applied.change { $0.append(1) } }
         try await expectWaiting(1, store)
         let failing = Task { try await store.perform { _ in throw Injected() } }
         try await expectWaiting(2, store)
-        async let last = rows.run(.put([EntryWrite(2, "two")], if: .always)) { _ in applied.change { $0.append(2) } }
+        async let last = rows.run(.put([EntryWrite(2, "two")], if: .always)) { _, _ in applied.change { $0.append(2) } }
         try await expectWaiting(3, store)
         try body.finish()
         _ = try await (first, last)
@@ -314,7 +314,7 @@ struct WriterTests {
         let rows = try store.open(.a)
         func apply() -> CacheRows.Apply {
             let value = Writing(rows)
-            return { _ in withExtendedLifetime(value) {} }
+            return { _, _ in withExtendedLifetime(value) {} }
         }
         try await rows.run(.put([EntryWrite(1, "x")], if: .always), apply: apply())
         #expect(try rows.text(9) == "released")

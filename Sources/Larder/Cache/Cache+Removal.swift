@@ -149,15 +149,15 @@ extension Cache {
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
-        let (copies, leftovers) = (shared.copies, Leftovers())
+        let copies = shared.copies
         try throwing("clear the cache") { () throws(StoreError) in
             let total = Int(try rows.totals().count)
             if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
             try rows.erase {
                 // Rows that were retired before are deleted too.
                 if $0 < total { progress?(CacheProgress(completed: $0, total: total)) }
-            } apply: { _ in
-                copies.cleared(leftovers)
+            } apply: {
+                copies.cleared(&$1)
             }
             progress?(CacheProgress(completed: total, total: total))
         }

@@ -90,67 +90,48 @@ extension Cache {
     /// Writes values in one step.
     @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {
-        let leftovers = Leftovers()
-        if writes.count > 1 { leftovers.begin(in: copies) }
-        defer { leftovers.end() }
-        try rows.put(writes.map { $0.entry }, action, applying(writes, leftovers))
-        if leftovers.isTooCostly { reportTooCostly(writes) }
+        copies.beginChange(of: writes.count)
+        defer { copies.endChange(of: writes.count) }
+        try rows.put(writes.map { $0.entry }, action, applying(writes))
     }
 
     /// Writes values in one step, for a task.
     func run(_ writes: [Write], _ action: String) async throws {
-        let leftovers = Leftovers()
-        if writes.count > 1 { leftovers.begin(in: copies) }
-        defer { leftovers.end() }
+        copies.beginChange(of: writes.count)
+        defer { copies.endChange(of: writes.count) }
         let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
-            try await rows.run(operation, apply: applying(writes, leftovers))
+            try await rows.run(operation, apply: applying(writes))
         }
-        if leftovers.isTooCostly { reportTooCostly(writes) }
     }
 
     @inlinable
-    func applying(_ writes: [Write], _ leftovers: Leftovers) -> CacheRows.Apply {
+    func applying(_ writes: [Write]) -> CacheRows.Apply {
         let (copies, values) = (shared.copies, writes.map { $0.copy })
-        return { copies.wrote(values, $0, leftovers) }
-    }
-
-    /// Reports values that memory cannot keep, whatever is evicted.
-    @usableFromInline
-    func reportTooCostly(_ writes: [Write]) {
-        for write in writes {
-            let isKept = copies.state.withLock {
-                $0.memory.admits(cost: write.copy.cost, bytes: write.copy.bytes)
-            }
-            if isKept { continue }
-            let event = CacheEvent(
-                .limitReached, cacheName: name, key: write.entry.key.name,
-                message: "A value of the cache \"\(name)\" takes more than all of memory may. It is on disk only.")
-            manager.reporter.report(event, .info)
-        }
+        return { copies.wrote(values, $0, &$1) }
     }
 
     // MARK: Other requests
 
     /// The request that removes keys.
-    func removing(_ keys: [(key: Key, stored: StoredKey)], _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+    func removing(_ keys: [(key: Key, stored: StoredKey)]) -> (RowOperation, CacheRows.Apply) {
         let copies = shared.copies
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
-        return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, leftovers) })
+        return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, &$1) })
     }
 
     /// The request that removes a key, and returns its row.
-    func taking(_ key: Key, _ stored: StoredKey, _ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+    func taking(_ key: Key, _ stored: StoredKey) -> (RowOperation, CacheRows.Apply) {
         let (copies, hash) = (shared.copies, copies.seed.hash(key))
-        return (.take(stored), { copies.removed([(key, stored, hash)], $0, leftovers) })
+        return (.take(stored), { copies.removed([(key, stored, hash)], $0, &$1) })
     }
 
     /// The request that changes attributes of an entry.
     func changing(
-        _ key: Key, _ stored: StoredKey, _ change: AttributeChange, _ leftovers: Leftovers
+        _ key: Key, _ stored: StoredKey, _ change: AttributeChange
     ) -> (RowOperation, CacheRows.Apply) {
         let (copies, hash) = (shared.copies, copies.seed.hash(key))
-        return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, leftovers) })
+        return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, &$1) })
     }
 
     /// Runs a request.

@@ -173,13 +173,13 @@ extension Cache {
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) throws(CacheError) -> Bool {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        return try !run(changing(key, stored, change, leftovers), action, stored).rows.isEmpty
+        let stored = try stored(key)
+        return try !run(changing(key, stored, change), action, stored).rows.isEmpty
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) async throws -> Bool {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        return try await !run(changing(key, stored, change, leftovers), action, stored).rows.isEmpty
+        let stored = try stored(key)
+        return try await !run(changing(key, stored, change), action, stored).rows.isEmpty
     }
 
     // MARK: Removing
@@ -194,8 +194,8 @@ extension Cache {
     ///   `.reentrant`, `.encodingFailed`.
     @discardableResult
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        return value(of: try run(taking(key, stored, leftovers), "remove the value", stored).taken)
+        let stored = try stored(key)
+        return value(of: try run(taking(key, stored), "remove the value", stored).taken)
     }
 
     /// Removes a key, and returns the value that it had; nil if there was none that could be served.
@@ -203,8 +203,8 @@ extension Cache {
     /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        return value(of: try await run(taking(key, stored, leftovers), "remove the value", stored).taken)
+        let stored = try stored(key)
+        return value(of: try await run(taking(key, stored), "remove the value", stored).taken)
     }
 
     /// Returns the value of a removed row, unless it has expired or does not decode.
@@ -227,16 +227,16 @@ extension Cache {
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.encodingFailed`.
     public func remove(_ key: Key) throws(CacheError) {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        _ = try run(removing([(key, stored)], leftovers), "remove the value", stored)
+        let stored = try stored(key)
+        _ = try run(removing([(key, stored)]), "remove the value", stored)
     }
 
     /// Removes a key without reading its value.
     ///
     /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func remove(_ key: Key) async throws {
-        let (stored, leftovers) = (try stored(key), Leftovers())
-        _ = try await run(removing([(key, stored)], leftovers), "remove the value", stored)
+        let stored = try stored(key)
+        _ = try await run(removing([(key, stored)]), "remove the value", stored)
     }
 
     /// Removes keys in one step; absent keys are skipped.
@@ -245,20 +245,20 @@ extension Cache {
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.encodingFailed`.
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
-        let (keys, leftovers) = (try pairs(keys), Leftovers())
-        leftovers.begin(in: copies)
-        defer { leftovers.end() }
-        if !keys.isEmpty { _ = try run(removing(keys, leftovers), "remove values") }
+        let keys = try pairs(keys)
+        copies.beginChange(of: keys.count)
+        defer { copies.endChange(of: keys.count) }
+        if !keys.isEmpty { _ = try run(removing(keys), "remove values") }
     }
 
     /// Removes keys in one step; absent keys are skipped.
     ///
     /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
-        let (keys, leftovers) = (try pairs(keys), Leftovers())
-        leftovers.begin(in: copies)
-        defer { leftovers.end() }
-        if !keys.isEmpty { _ = try await run(removing(keys, leftovers), "remove values") }
+        let keys = try pairs(keys)
+        copies.beginChange(of: keys.count)
+        defer { copies.endChange(of: keys.count) }
+        if !keys.isEmpty { _ = try await run(removing(keys), "remove values") }
     }
 
     func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
@@ -276,8 +276,7 @@ extension Cache {
     ///   `.reentrant`.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
-        let leftovers = Leftovers()
-        return Int(try run(clearing(leftovers), "remove everything").cleared?.count ?? 0)
+        return Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
     /// Removes all entries in one step.
@@ -288,12 +287,11 @@ extension Cache {
     /// - Returns: The number of entries that there were, including expired ones.
     @discardableResult
     public func removeAll() async throws -> Int {
-        let leftovers = Leftovers()
-        return Int(try await run(clearing(leftovers), "remove everything").cleared?.count ?? 0)
+        return Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
-    private func clearing(_ leftovers: Leftovers) -> (RowOperation, CacheRows.Apply) {
+    private func clearing() -> (RowOperation, CacheRows.Apply) {
         let copies = shared.copies
-        return (.clear, { _ in copies.cleared(leftovers) })
+        return (.clear, { copies.cleared(&$1) })
     }
 }

@@ -40,9 +40,6 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
     var types: (key: String, value: String) { ("\(Key.self)", "\(Value.self)") }
 
-    /// The owner of the streams of changes.
-    var streamOwner: ObjectIdentifier { ObjectIdentifier(self) }
-
     var current: Settings { settings.withLock { $0 } }
 
     func change(_ body: (inout Settings) -> Void) { settings.withLock { body(&$0) } }
@@ -104,12 +101,12 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         _ = consume old
     }
 
-    func wasCleared() { copies.cleared(Leftovers()) }
+    func wasCleared() { copies.cleared() }
 
-    func wasClosed() { copies.cleared(Leftovers(), isClosed: true) }
+    func wasClosed() { copies.cleared(isClosed: true) }
 
     func streamsToEnd() -> @Sendable () -> Void {
-        let streams = copies.changes.streams(of: streamOwner)
+        let streams = copies.changes.streams
         return { for stream in streams { stream.finish() } }
     }
 }

@@ -52,7 +52,6 @@ extension ValueCodec where Value: Codable {
     }
 }
 
-// Safety: Lent bytes are valid during the call. The decoder copies them if a value keeps its decoder.
 private struct CBORValues<Value: Codable>: ValueFormat {
     private let encoder = CBOREncoder()
     private let decoder = CBORDecoder()
@@ -60,8 +59,6 @@ private struct CBORValues<Value: Codable>: ValueFormat {
     func encode(_ value: Value) throws -> Data { try encoder.encode(value) }
 
     func decode(_ data: Data) throws -> Value { try decoder.decode(Value.self, from: data) }
-
-    func decode(lent bytes: UnsafeRawBufferPointer) throws -> Value { try decoder.decode(Value.self, from: bytes) }
 }
 
 private struct JSONValues<Value: Codable>: ValueFormat {

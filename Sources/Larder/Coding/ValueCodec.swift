@@ -11,10 +11,6 @@ public struct ValueCodec<Value>: Sendable {
 
     @usableFromInline let encode: @Sendable (Value) throws -> Data
     @usableFromInline let decode: @Sendable (Data) throws -> Value
-    /// Decodes from bytes that need to be there for the time of the call only; nil where `decode` needs its own.
-    ///
-    /// Safety: The bytes are lent down the calls of `decode(_:cache:key:)` and kept by none; see `CBORDecoder`.
-    private let decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
     @usableFromInline let transforms: [DataTransform]
 
     /// A codec of your own.
@@ -31,30 +27,18 @@ public struct ValueCodec<Value>: Sendable {
         encode: @escaping @Sendable (Value) throws -> Data,
         decode: @escaping @Sendable (Data) throws -> Value
     ) {
-        self.init(identifier: identifier, encode: encode, decode: decode, decodeLent: nil)
-    }
-
-    init(
-        identifier: String,
-        encode: @escaping @Sendable (Value) throws -> Data,
-        decode: @escaping @Sendable (Data) throws -> Value,
-        decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?
-    ) {
-        self.init(
-            joined: Self.escaped(identifier), encode: encode, decode: decode, decodeLent: decodeLent, transforms: [])
+        self.init(joined: Self.escaped(identifier), encode: encode, decode: decode, transforms: [])
     }
 
     private init(
         joined identifier: String,
         encode: @escaping @Sendable (Value) throws -> Data,
         decode: @escaping @Sendable (Data) throws -> Value,
-        decodeLent: (@Sendable (UnsafeRawBufferPointer) throws -> Value)?,
         transforms: [DataTransform]
     ) {
         self.identifier = identifier
         self.encode = encode
         self.decode = decode
-        self.decodeLent = decodeLent
         self.transforms = transforms
     }
 
@@ -62,7 +46,7 @@ public struct ValueCodec<Value>: Sendable {
     public func then(_ transform: DataTransform) -> ValueCodec<Value> {
         ValueCodec(
             joined: identifier + "+" + Self.escaped(transform.identifier),
-            encode: encode, decode: decode, decodeLent: decodeLent, transforms: transforms + [transform])
+            encode: encode, decode: decode, transforms: transforms + [transform])
     }
 
     private static func escaped(_ name: String) -> String {
@@ -116,20 +100,6 @@ extension ValueCodec {
 
     @usableFromInline
     func undone(_ data: Data) throws -> Data { try transforms.reversed().reduce(data) { try $1.undo($0) } }
-
-    /// The value in stored bytes that are lent for the time of the call.
-    ///
-    /// The standard codec reads them where they are; others get a copy.
-    package func decode(
-        _ bytes: UnsafeRawBufferPointer, cache: String, key: @autoclosure () -> String
-    ) throws(CacheError) -> Value {
-        guard transforms.isEmpty, let decodeLent else { return try decode(Data(bytes), cache: cache, key: key()) }
-        do {
-            return try decodeLent(bytes)
-        } catch {
-            throw undecodable(cache, key(), error)
-        }
-    }
 
     @usableFromInline
     func undecodable(_ cache: String, _ key: String, _ cause: any Error) -> CacheError {

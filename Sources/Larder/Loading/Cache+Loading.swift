@@ -72,8 +72,9 @@ extension Cache {
             }
             var made = LoadedEntries(entries: look.live)
             if !look.missing.isEmpty { try take(try await generate(look), look, ticket.load, &made) }
-            if made.writes.count > 1 { made.leftovers.begin(in: copies) }
-            defer { made.leftovers.end() }
+            let count = made.writes.count
+            copies.beginChange(of: count)
+            defer { copies.endChange(of: count) }
             do {
                 while let next = nextRequest(ticket.load, &made) {
                     made.isStored = try await !run(next, "store what was loaded").rows.isEmpty
@@ -92,8 +93,9 @@ extension Cache {
             let look = try look(for: ticket.keys)
             var made = LoadedEntries(entries: look.live)
             if !look.missing.isEmpty { try take(try generate(look), look, ticket.load, &made) }
-            if made.writes.count > 1 { made.leftovers.begin(in: copies) }
-            defer { made.leftovers.end() }
+            let count = made.writes.count
+            copies.beginChange(of: count)
+            defer { copies.endChange(of: count) }
             do throws(CacheError) {
                 while let next = nextRequest(ticket.load, &made) {
                     made.isStored = try !run(next, "store what was loaded").rows.isEmpty
@@ -168,14 +170,13 @@ extension Cache {
         var change: (RowOperation, CacheRows.Apply)?
         var absence: Int64?
         var isStored = false
-        let leftovers = Leftovers()
     }
 
     /// Turns the result of the closure into entries and requests.
     private func take(
         _ result: LoadResult, _ look: LoadLook, _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {
-        let (now, rule, copies, leftovers) = (rows.store.time.now(), maxAge.rule, shared.copies, made.leftovers)
+        let (now, rule, copies) = (rows.store.time.now(), maxAge.rule, shared.copies)
         for (key, stored) in look.missing {
             let old = look.old[stored]
             switch result[key]?.outcome {
@@ -199,7 +200,7 @@ extension Cache {
                             + " an old value. Return it only if the closure got an entry.")
                 }
                 made.entries[stored] = CacheEntry(key, entry.value, facts.renewed(at: now, rule))
-                made.change = changing(key, stored, .renew(facts, at: now), leftovers)
+                made.change = changing(key, stored, .renew(facts, at: now))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
                 made.absence = age.rule.end(writtenAt: now, accessedAt: now)
@@ -207,7 +208,7 @@ extension Cache {
                 let (loads, hash) = (loads, copies.seed.hash(key))
                 made.change = (
                     .remove([stored], if: { loads.claim([stored], of: load) }),
-                    { if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, leftovers, by: load) } }
+                    { if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1, by: load) } }
                 )
             }
         }
@@ -216,8 +217,7 @@ extension Cache {
     /// Returns the next request that stores the results; nil if there is none.
     private func nextRequest(_ load: Int, _ made: inout LoadedEntries) -> (RowOperation, CacheRows.Apply)? {
         if let change = made.change.take() { return change }
-        if made.isStored && made.leftovers.isTooCostly { reportTooCostly(made.writes) }
-        let (copies, loads, leftovers) = (shared.copies, loads, made.leftovers)
+        let (copies, loads) = (shared.copies, loads)
         // Asked again if a key was overtaken since.
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
@@ -225,7 +225,7 @@ extension Cache {
         let tags = writes.map { $0.entry.meta.tags }
         return (
             .put(writes.map { $0.entry }, if: .check { loads.claim(keys, tags: tags, of: load) }),
-            { copies.wrote(values, $0, leftovers, by: load) }
+            { copies.wrote(values, $0, &$1, by: load) }
         )
     }
 

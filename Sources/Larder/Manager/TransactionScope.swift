@@ -7,7 +7,6 @@ internal import LarderStore
 struct TransactionScope {
     let state: WriterState
     let manager: CacheManager
-    let changes: Leftovers
 
     /// Throws if a cache belongs to another manager.
     func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
@@ -30,17 +29,23 @@ struct TransactionScope {
     }
 
     func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run((.put([write.entry], if: .always), cache.applying([write], changes)), "set the value", cache)
+        try run((.put([write.entry], if: .always), cache.applying([write])), "set the value", cache)
     }
 
     func remove<Key, Value>(_ key: Key, _ stored: StoredKey, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run(cache.removing([(key, stored)], changes), "remove the value", cache)
+        try run(cache.removing([(key, stored)]), "remove the value", cache)
     }
 
     private func run<Key, Value>(
         _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
-        changes.begin(in: cache.copies)
+        // Reads keep nothing of a body that is seen in part.
+        let copies = cache.copies
+        state.duringBody(copies) {
+            copies.beginChange(of: 2)
+        } end: {
+            copies.endChange(of: 2)
+        }
         try cache.throwing(action) { () throws(StoreError) in
             do { try state.perform(request.0, on: cache.rows, apply: request.1) } catch { throw StoreError(any: error) }
         }
@@ -50,11 +55,9 @@ struct TransactionScope {
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.
     func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
-        let changes = Leftovers()
-        defer { changes.end() }
         do {
             return try store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, changes: changes))
+                try body(TransactionScope(state: state, manager: self))
             }
         } catch let error as StoreError {
             throw CacheError(error, action)
@@ -65,11 +68,9 @@ extension CacheManager {
     func transacting<R: Sendable>(
         _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
     ) async throws -> R {
-        let changes = Leftovers()
-        defer { changes.end() }
         do {
             return try await store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, changes: changes))
+                try body(TransactionScope(state: state, manager: self))
             }
         } catch let error as StoreError {
             throw CacheError(error, action)

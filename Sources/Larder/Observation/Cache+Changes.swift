@@ -16,7 +16,7 @@ extension Cache {
     /// - Returns: The stream.
     public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<CacheChanges<Key, Value>> {
         let hub = copies.changes
-        let stream = hub.changes(every: interval, timekeeper: manager.timekeeper, owner: shared.streamOwner) { keys in
+        let stream = hub.changes(every: interval, timekeeper: manager.timekeeper) { keys in
             do throws(CacheError) {
                 return try await self.reading { () throws(CacheError) in try self.quietValues(keys) }
             } catch {

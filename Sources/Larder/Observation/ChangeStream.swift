@@ -94,7 +94,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     }
 
     /// Ends the stream once the pending changes were taken, which may be possible at once.
-    func finish() {
+    package func finish() {
         stop { state in
             state.isFinished = true
             return Self.makeDue(&state)

@@ -5,12 +5,23 @@ package final class EventHub: Sendable {
     /// The maximum number of events that wait in a stream; beyond it the oldest is dropped.
     package static let capacity = 1000
 
+    private struct Listener {
+        let continuation: AsyncStream<CacheEvent>.Continuation
+        var lost = 0
+
+        mutating func send(_ event: CacheEvent) {
+            var event = event
+            event.lostBefore = lost
+            if case .dropped = continuation.yield(event) { lost += 1 }
+        }
+    }
+
     private struct State {
-        var listeners: [Int: EventMailbox] = [:]
-        var nextListener = 0
+        var listeners: [Int: Listener] = [:]
+        var lastListener = 0
         var isFinished = false
-        /// The events before there was any stream: opening a store has no other way to report them.
-        var early = EventQueue()
+        /// The newest events before there was any stream: opening a store has no other way to report them.
+        var early: [CacheEvent] = []
     }
 
     private let state = Mutex(State())
@@ -23,20 +34,20 @@ package final class EventHub: Sendable {
 
     /// Returns a new stream: events from now on, and for the first stream those of the opening as well.
     package func stream() -> AsyncStream<CacheEvent> {
-        let reader = state.withLock { state -> EventReader in
-            defer { state.nextListener += 1 }
-            let id = state.nextListener
-            let mailbox = EventMailbox(state.early)
-            state.early = EventQueue()
-            if state.isFinished { mailbox.finish() } else { state.listeners[id] = mailbox }
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: CacheEvent.self, bufferingPolicy: .bufferingNewest(Self.capacity))
+        let (id, isFinished) = state.withLock { state in
+            var listener = Listener(continuation: continuation)
+            for event in state.early { listener.send(event) }
+            state.early = []
+            state.lastListener += 1
+            if !state.isFinished { state.listeners[state.lastListener] = listener }
             listenerFlag.store(!state.listeners.isEmpty, ordering: .relaxed)
-            return EventReader(mailbox) { [weak self] in self?.remove(id) }
+            return (state.lastListener, state.isFinished)
         }
-        return AsyncStream {
-            await reader.mailbox.next()
-        } onCancel: { [weak reader] in
-            reader?.end()
-        }
+        continuation.onTermination = { [weak self] _ in self?.remove(id) }
+        if isFinished { continuation.finish() }
+        return stream
     }
 
     private func remove(_ id: Int) {
@@ -44,17 +55,19 @@ package final class EventHub: Sendable {
             defer { listenerFlag.store(!state.listeners.isEmpty, ordering: .relaxed) }
             return state.listeners.removeValue(forKey: id)
         }
-        withExtendedLifetime(old) {}
+        _ = consume old
     }
 
     /// Sends `event` to every stream; keeps it for the first one if none was created yet.
     package func send(_ event: CacheEvent) {
-        let listeners = state.withLock { state in
-            if state.nextListener == 0 { state.early.add(event) }
-            // Under the lock, so that all streams get the events in the same order.
-            return state.listeners.values.compactMap { $0.put(event) }
+        // Under the lock, so that all streams get the events in the same order.
+        state.withLock { state in
+            if state.lastListener == 0 {
+                if state.early.count == Self.capacity { state.early.removeFirst() }
+                state.early.append(event)
+            }
+            for id in state.listeners.keys { state.listeners[id]?.send(event) }
         }
-        for wake in listeners { wake() }
     }
 
     /// The number of streams.
@@ -68,103 +81,6 @@ package final class EventHub: Sendable {
             defer { state.listeners = [:] }
             return Array(state.listeners.values)
         }
-        for listener in listeners { listener.finish() }
-    }
-}
-
-/// The newest events of a stream, and the number of older ones that were dropped.
-private struct EventQueue: Sendable {
-    private var events: [CacheEvent] = []
-    /// The index of the oldest valid event: the array is cut only now and then.
-    private var start = 0
-    private var lost = 0
-
-    mutating func add(_ event: CacheEvent) {
-        if events.count - start == EventHub.capacity {
-            start += 1
-            lost += 1
-        }
-        if start >= EventHub.capacity {
-            events.removeFirst(start)
-            start = 0
-        }
-        events.append(event)
-    }
-
-    /// Returns the oldest event, with the number of those that were lost before it.
-    mutating func take() -> CacheEvent? {
-        guard start < events.count else { return nil }
-        var event = events[start]
-        start += 1
-        if start == events.count { (events, start) = ([], 0) }
-        event.lostBefore = lost
-        return event
-    }
-}
-
-/// The events that wait for the reader of one stream, or the readers that wait for an event.
-private final class EventMailbox: Sendable {
-    private struct State {
-        var queue: EventQueue
-        var readers: [CheckedContinuation<CacheEvent?, Never>] = []
-        var isFinished = false
-    }
-
-    private let state: Mutex<State>
-
-    init(_ queue: EventQueue) {
-        state = Mutex(State(queue: queue))
-    }
-
-    /// - Returns: A closure that wakes the reader, if one waits.
-    func put(_ event: CacheEvent) -> (@Sendable () -> Void)? {
-        state.withLock { state in
-            state.queue.add(event)
-            guard !state.readers.isEmpty, let next = state.queue.take() else { return nil }
-            let reader = state.readers.removeFirst()
-            return { reader.resume(returning: next) }
-        }
-    }
-
-    /// Returns the next event; nil at the end.
-    func next() async -> CacheEvent? {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state -> CacheEvent?? in
-                if let event = state.queue.take() { return .some(event) }
-                if state.isFinished { return .some(nil) }
-                state.readers.append(continuation)
-                return nil
-            }
-            if let event = isOver { continuation.resume(returning: event) }
-        }
-    }
-
-    /// Ends the stream: no more events come.
-    func finish() {
-        let readers = state.withLock { state in
-            state.isFinished = true
-            defer { state.readers = [] }
-            return state.readers
-        }
-        for reader in readers { reader.resume(returning: nil) }
-    }
-}
-
-/// Held by a stream: its release ends the subscription.
-private final class EventReader: Sendable {
-    let mailbox: EventMailbox
-    private let onEnd: @Sendable () -> Void
-
-    init(_ mailbox: EventMailbox, onEnd: @escaping @Sendable () -> Void) {
-        self.mailbox = mailbox
-        self.onEnd = onEnd
-    }
-
-    deinit { onEnd() }
-
-    /// Ends the subscription because the reader's task was cancelled.
-    func end() {
-        onEnd()
-        mailbox.finish()
+        for listener in listeners { listener.continuation.finish() }
     }
 }

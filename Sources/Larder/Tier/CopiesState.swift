@@ -168,14 +168,14 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @inlinable
     mutating func offer(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket,
-        _ displaced: inout [any Sendable]
+        _ deferred: inout Deferred
     ) -> Bool {
         guard openChanges == 0, stamps[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.stamp,
             ticket.epoch != CommitWatch.noEpoch,
             memory.admits(cost: copy.cost, bytes: copy.bytes)
         else { return false }
         setNow(now)
-        keep(copy, row, ticket.epoch, time(at: lastMoment), &displaced)
+        keep(copy, row, ticket.epoch, time(at: lastMoment), &deferred)
         return true
     }
 
@@ -212,11 +212,11 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @inlinable
     mutating func wrote(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at moment: Int64, _ epoch: UInt32,
-        _ displaced: inout [any Sendable]
+        _ deferred: inout Deferred
     ) {
         noteChange(copy.hash)
         setNow(moment)
-        keep(copy, row, epoch, Self.writtenOnly, &displaced)
+        keep(copy, row, epoch, Self.writtenOnly, &deferred)
     }
 
     /// Notes that a row has other attributes.
@@ -255,7 +255,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @inlinable
     mutating func keep(
         _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, _ time: UInt32,
-        _ displaced: inout [any Sendable]
+        _ deferred: inout Deferred
     ) {
         let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
@@ -279,8 +279,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         if index != 0 { setAge(row, at: index) }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses
-        if !replaced.isEmpty { displaced.append(replaced) }
-        if !discards.isEmpty { displaced.append(discards) }
+        if !replaced.isEmpty { deferred.add(replaced) }
+        if !discards.isEmpty { deferred.add(discards) }
     }
 
     /// Takes over when a copy expires.

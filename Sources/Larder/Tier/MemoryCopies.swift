@@ -36,10 +36,10 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
     func offer(_ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket) -> Bool {
-        var displaced: [any Sendable] = []
+        var deferred = Deferred()
         let (isKept, evicted) = state.withLock { state in
             state.counts.diskHits += 1
-            let isKept = state.offer(copy, row, at: now, ticket, &displaced)
+            let isKept = state.offer(copy, row, at: now, ticket, &deferred)
             return (isKept, state.takeEvictedAccesses())
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
@@ -56,26 +56,19 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// - Parameter load: The load whose result it is.
     @inlinable
     func wrote(
-        _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ leftovers: Leftovers, by load: Int? = nil
+        _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ deferred: inout Deferred, by load: Int? = nil
     ) {
         overtakeLoads(with: outcome, load)
-        var displaced: [any Sendable] = []
         let evicted = state.withLock { state in
             for (index, row) in outcome.rows.enumerated() where index < copies.count {
                 guard let written = CopiedRow(row) else { continue }
-                state.wrote(copies[index], written, at: row.writtenAt, outcome.epoch, &displaced)
+                state.wrote(copies[index], written, at: row.writtenAt, outcome.epoch, &deferred)
             }
             state.counts.writes += outcome.rows.count
-            if state.memory.countLimit > 0,
-                copies.contains(where: { !state.memory.admits(cost: $0.cost, bytes: $0.bytes) })
-            {
-                leftovers.noteTooCostly()
-            }
             return state.takeEvictedAccesses()
         }
         if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
-        if !displaced.isEmpty { leftovers.add(displaced) }
-        if !outcome.rows.isEmpty { observe(leftovers) { $0.noteUpdated(copies.map { $0.key }, &$1) } }
+        if !outcome.rows.isEmpty { observe { $0.noteUpdated(copies.map { $0.key }, &deferred) } }
     }
 
     @usableFromInline
@@ -85,7 +78,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Takes in that keys were removed, whether they had rows or not.
     func removed(
-        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ leftovers: Leftovers,
+        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ deferred: inout Deferred,
         by load: Int? = nil
     ) {
         loads.overtake(keys.map { $0.stored }, by: load)
@@ -93,21 +86,16 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             state.counts.removals += outcome.rows.count
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
         }
-        leftovers.add(nodes)
-        observe(leftovers) {
+        deferred.add(nodes)
+        observe {
             let gone = Set(outcome.rows.map { $0.key })
-            $0.noteRemoved(keys.filter { gone.contains($0.stored) }.map { $0.key }, &$1)
+            $0.noteRemoved(keys.filter { gone.contains($0.stored) }.map { $0.key }, &deferred)
         }
     }
 
     /// Lets streams note a change, if there are any.
     @inlinable
-    func observe(_ leftovers: Leftovers, _ note: (ChangeHub<Key, Value>, inout Discards) -> Void) {
-        guard changes.isObserved else { return }
-        var discards = Discards()
-        note(changes, &discards)
-        leftovers.add(discards)
-    }
+    func observe(_ note: (ChangeHub<Key, Value>) -> Void) { if changes.isObserved { note(changes) } }
 
     /// Removes a copy whose row is gone.
     @usableFromInline
@@ -117,26 +105,36 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     }
 
     /// Takes in that the row of a key has other attributes.
-    func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ leftovers: Leftovers) {
+    func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ deferred: inout Deferred) {
         loads.overtake(outcome.rows.map { $0.key })
         guard let row = outcome.rows.first.flatMap(CopiedRow.init) else { return }
         let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
-        if let node { leftovers.add(node) }
+        deferred.add(node)
     }
 
     /// Takes in that everything was removed.
     ///
     /// - Parameter isClosed: A Boolean value that indicates whether the store was closed, and nothing is removed but from memory.
-    func cleared(_ leftovers: Leftovers, isClosed: Bool = false) {
+    func cleared(_ deferred: inout Deferred, isClosed: Bool = false) {
         if !isClosed { loads.overtake(nil) }
-        leftovers.add(state.withLock { $0.removeAll() })
-        observe(leftovers) { $0.noteReset(&$1) }
+        deferred.add(state.withLock { $0.removeAll() })
+        observe { $0.noteReset(&deferred) }
     }
 
-    /// Keeps nothing that reads find until ``endChange()``, so that memory shows all of a change of several keys or none.
-    func beginChange() { state.withLock { $0.openChanges += 1 } }
+    /// Takes in that everything was removed, where no lock is held.
+    func cleared(isClosed: Bool = false) {
+        var deferred = Deferred()
+        cleared(&deferred, isClosed: isClosed)
+    }
 
-    func endChange() { state.withLock { $0.openChanges -= 1 } }
+    /// Keeps nothing that reads find until ``endChange(of:)``, so that memory shows all of a change of several keys or none.
+    ///
+    /// A change of one key needs none of this.
+    @usableFromInline
+    func beginChange(of count: Int) { if count > 1 { state.withLock { $0.openChanges += 1 } } }
+
+    @usableFromInline
+    func endChange(of count: Int) { if count > 1 { state.withLock { $0.openChanges -= 1 } } }
 
     // MARK: The store's calls
 
@@ -152,7 +150,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
             }
         } catch {
             // A key that was encoded and does not decode may have a copy.
-            cleared(Leftovers())
+            cleared()
         }
         let nodes = state.withLock { state in
             for row in rows { state.counts.note(row.cause) }
@@ -160,10 +158,11 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         }
         _ = consume nodes
         // A later write may have been noted before, so the stream looks what there is.
-        observe(Leftovers()) { $0.noteUpdated(copies.map { $0.key }, &$1) }
+        var deferred = Deferred()
+        observe { $0.noteUpdated(copies.map { $0.key }, &deferred) }
     }
 
-    package func storeWasReplaced() { cleared(Leftovers()) }
+    package func storeWasReplaced() { cleared() }
 
     package func takeAccesses(at now: Int64) -> [Access] { state.withLock { $0.takeAccesses(at: now) } }
 

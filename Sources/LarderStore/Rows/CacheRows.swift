@@ -28,7 +28,7 @@ package final class CacheRows: Sendable {
 
     /// Called after each commit of a request, under the writer's lock and in the order of commits.
     @usableFromInline
-    package typealias Apply = @Sendable (Outcome) -> Void
+    package typealias Apply = @Sendable (Outcome, inout Deferred) -> Void
 
     init(
         _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store,
@@ -134,16 +134,16 @@ package final class CacheRows: Sendable {
     }
 
     private func needsFiles(_ operation: RowOperation) -> Bool {
-        guard store.files != nil, case .put(let entries, _) = operation else { return false }
-        return entries.contains { $0.payloadSize > inlineLimit }
+        guard case .put(let entries, _) = operation else { return false }
+        return entries.contains { $0.payloadSize > inlineLimit } && store.files != nil
     }
 
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
         if store.isReadOnly { throw .readOnly }
-        try store.writer.requireResumed()
         guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
             return operation
         }
+        try store.writer.requireResumed()
         var written: [String] = []
         for index in entries.indices where entries[index].payloadSize > inlineLimit {
             do throws(StoreError) {

@@ -10,10 +10,4 @@ package enum CurrentThread {
         UInt(bitPattern: pthread_self())
         #endif
     }
-
-    /// Lets other threads run first.
-    package static func yield() { sched_yield() }
-
-    /// Waits, for conditions that the system cannot report.
-    package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 }

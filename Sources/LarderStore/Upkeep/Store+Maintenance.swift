@@ -132,7 +132,7 @@ extension CacheRows {
     package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void = {}) -> Bool {
         store.writer.enqueue { [declaration] state in
             if state.generation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
-        } apply: { _ in
+        } apply: { _, _ in
             whenKept()
         }
     }

@@ -153,6 +153,8 @@ package struct Outcome: Sendable {
     package var generation: Int64 = 0
     /// The epoch in which the written rows are valid.
     @usableFromInline package var epoch: UInt32 = 0
+    /// What the request has displaced in memory.
+    var deferred = Deferred()
     /// What the request adds to the totals.
     package var difference = Totals()
 

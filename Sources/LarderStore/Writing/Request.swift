@@ -52,8 +52,9 @@ final class Request: @unchecked Sendable {
     /// Called after the commit, in the order of commits.
     func end(_ result: Result<Outcome, StoreError>, _ epoch: UInt32) {
         self.result = result.map { outcome in
-            let outcome = outcome.in(epoch)
-            apply?(outcome)
+            var (outcome, deferred) = (outcome.in(epoch), Deferred())
+            apply?(outcome, &deferred)
+            outcome.deferred = deferred
             return outcome
         }
     }

@@ -62,6 +62,7 @@ package final class WriterState {
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
     /// What the body of the open transaction has done, and what memory learns of it after the commit.
+    private var endings: [ObjectIdentifier: () -> Void] = [:]
     private var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     var evictedCount = 0
     /// The uses that the writes of the open transaction are, and the revisions that it changes without a use.
@@ -184,7 +185,11 @@ package final class WriterState {
             if let failure { throw failure }
             try requireRoom()
             isCommitting = true
-            try commit { epoch in for (apply, outcome) in applies { apply(outcome.in(epoch)) } }
+            try commit { epoch in
+                var deferred = Deferred()
+                for (apply, outcome) in applies { apply(outcome.in(epoch), &deferred) }
+                aftermath.released.append(deferred)
+            }
             endBody()
             return result
         } catch {
@@ -199,8 +204,15 @@ package final class WriterState {
         }
     }
 
+    /// Runs `begin` at the first call for an object in a body, and `end` when the body is over.
+    package func duringBody(_ object: AnyObject, begin: () -> Void, end: @escaping () -> Void) {
+        if endings.updateValue(end, forKey: ObjectIdentifier(object)) == nil { begin() }
+    }
+
     /// What the body displaced is released outside the lock.
     private func endBody() {
+        for end in endings.values { end() }
+        endings = [:]
         if applies.isEmpty { return }
         aftermath.released += applies.map(\.apply)
         applies = []
@@ -234,7 +246,7 @@ package final class WriterState {
     func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { applies.append((apply, outcome)) } }
 
     /// Calls `body` under the writer's lock after the open transaction is committed.
-    package func afterCommit(_ body: @escaping @Sendable () -> Void) { note(Outcome()) { _ in body() } }
+    package func afterCommit(_ body: @escaping @Sendable () -> Void) { note(Outcome()) { _, _ in body() } }
 
     /// Does a part of the open transaction, which is not committed if the part fails.
     func request<R>(_ body: () throws -> R) throws(StoreError) -> R {

@@ -16,17 +16,17 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                    11           62            11           4              2
-        replace                12           66             9           4              1
+        set                     8           60            11           4              2
+        replace                 8           63             9           4              1
         hit                     1            0             0           0              0
         miss                    7            2             0           1              0
         get from the disk       9           13             0           1              0
-        load                   35          169            13           5              2
-        remove                  8           41            11           5              2
-        set and evict          24          190            22          10              4
-        set 100 KB             11           78            21           4              3
+        load                   32          167            13           5              2
+        remove                  5           40            11           5              2
+        set and evict          21          190            22          10              4
+        set 100 KB             10           76            21           4              3
         get 100 KB              8           15             5           1              0
-        remove 100 KB           9           55            16           5              3
+        remove 100 KB           6           54            16           5              3
         """
     #else
     // Locks are counted in debug builds alone.
