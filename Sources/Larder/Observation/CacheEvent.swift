@@ -60,7 +60,7 @@ public struct CacheEvent: Sendable, Hashable {
     /// A sentence that describes the event.
     public let message: String
 
-    /// The number of events that this stream lost before this one because its reader was too slow.
+    /// The number of events that this stream had lost when this one was sent, because its reader was too slow.
     public internal(set) var lostBefore = 0
 
     package init(_ kind: Kind, cacheName: String? = nil, key: String? = nil, message: String) {
