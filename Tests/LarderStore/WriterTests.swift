@@ -95,7 +95,8 @@ struct WriterTests {
         let rows = try store.open(.a)
         let applied = Locked<[Int]>([])
         let body = try SlowBody(store)
-        async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _, _ in applied.change { $0.append(1) } }
+        async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _, _ in applied.change { $0.append(1) }
+        }
         try await expectWaiting(1, store)
         let failing = Task { try await store.perform { _ in throw Injected() } }
         try await expectWaiting(2, store)

@@ -8,22 +8,13 @@ internal import LarderStore
 /// At the top level of a `main.swift`, the compiler chooses the synchronous forms even with `await`. Call the
 /// asynchronous forms in a function.
 extension Cache {
-    /// Returns the value of a key; nil if there is none that may be served.
-    ///
-    /// A value in memory is returned at once. The read counts as access.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
+    /// Returns the value of a key; nil if there is none that may be served, for a task.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
         if let value = hit(key) { return value }
         return try await reading { () throws(CacheError) in try self.find(key) }
     }
 
-    /// Returns the entry of a key: the value and everything that is stored with it.
-    ///
-    /// The entry is read from the disk, and the read counts as access unless the entry has expired. An expired entry
-    /// that is still stored is returned if `allowingExpired` is true.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
+    /// Returns the entry of a key: the value and everything that is stored with it, for a task.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) async throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -32,39 +23,23 @@ extension Cache {
         }
     }
 
-    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
-    ///
-    /// The read doesn't count as access.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served, for a task.
     public func metadata(forKey key: Key) async throws(CacheError) -> EntryMetadata? {
         try await reading { () throws(CacheError) in try self.metadata(forKey: key) }
     }
 
-    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
-    ///
-    /// The read doesn't count as access.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served, for a
+    /// task.
     public func extendedData(forKey key: Key) async throws(CacheError) -> Data? {
         try await reading { () throws(CacheError) in try self.extendedData(forKey: key) }
     }
 
-    /// Returns whether a key has a value that may be served, without decoding the value.
-    ///
-    /// The look-up doesn't count as access.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// Returns whether a key has a value that may be served, without decoding the value, for a task.
     public func contains(_ key: Key) async throws(CacheError) -> Bool {
         try await reading { () throws(CacheError) in try self.contains(key) }
     }
 
-    /// Returns the values of the given keys that have one, at one moment.
-    ///
-    /// Each value that is returned counts as accessed. A value that does not decode is left out, and an event reports
-    /// it.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// Returns the values of the given keys that have one, at one moment, for a task.
     public func values(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: Value] {
         let keys = Array(keys)
         return try await reading { () throws(CacheError) in try self.find(keys) }

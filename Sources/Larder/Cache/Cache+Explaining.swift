@@ -70,9 +70,7 @@ extension Cache {
             : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", facts)
     }
 
-    /// Returns why a read of a key gives what it gives, without a wait on the thread of the task.
-    ///
-    /// - Throws: `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// Returns why a read of a key gives what it gives, without a wait on the thread of the task, for a task.
     public func explain(_ key: Key) async throws(CacheError) -> Presence {
         try await reading { () throws(CacheError) in try self.explain(key) }
     }

@@ -152,12 +152,7 @@ extension Cache {
     }
 
     /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
-    /// served.
-    ///
-    /// The call counts as access. The file exists until the entry is replaced or deleted, and only the store may
-    /// change or delete it.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// served, for a task.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
         try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }

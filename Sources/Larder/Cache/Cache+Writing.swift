@@ -1,6 +1,9 @@
 public import Foundation
 internal import LarderStore
 
+/// The writes.
+///
+/// If a task is cancelled while its write waits, the call throws `CancellationError` and nothing has changed.
 extension Cache {
     /// Writes the value of a key; nil removes it.
     ///
@@ -31,11 +34,7 @@ extension Cache {
         try run([write(value, forKey: key, attributes)], "set the value")
     }
 
-    /// Writes the value of a key; nil removes it.
-    ///
-    /// Parameters that are left out reset the entry's own age, cost, extended data and tags. The pin of an older entry
-    /// stays. If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has
-    /// changed.
+    /// Writes the value of a key; nil removes it, for a task.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -71,19 +70,13 @@ extension Cache {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Writes values in one step: every reader sees all of them or none.
-    ///
-    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
-    /// the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Writes values in one step: every reader sees all of them or none, for a task.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws {
         let writes = try writes(values)
         if !writes.isEmpty { try await run(writes, "set values") }
     }
 
-    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
-    ///
-    /// Each entry loses its own age, cost, extended data and tags, and keeps its pin. If the task is cancelled while
-    /// the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none, for a task.
     public func setValues(_ values: [Key: Value]) async throws {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
@@ -110,10 +103,7 @@ extension Cache {
         _ = try change(key, .extendedData(data), "set the extended data")
     }
 
-    /// Replaces the bytes that are stored with the value of a key; nil removes them.
-    ///
-    /// The entry keeps its age. If the key has no value that may be served, nothing changes. If the task is
-    /// cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Replaces the bytes that are stored with the value of a key; nil removes them, for a task.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
         _ = try await change(key, .extendedData(data), "set the extended data")
     }
@@ -133,12 +123,7 @@ extension Cache {
         try change(key, touching(maxAge), "touch the entry")
     }
 
-    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
-    ///
-    /// Cost, extended data, tags and pin stay. If the task is cancelled while the write waits, the call throws
-    /// `CancellationError` and nothing has changed.
-    ///
-    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value, for a task.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
         try await change(key, touching(maxAge), "touch the entry")
@@ -157,11 +142,7 @@ extension Cache {
         try change(key, .pin(isPinned), "pin the entry")
     }
 
-    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
-    ///
-    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
-    ///
-    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk, for a task.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
         try await change(key, .pin(isPinned), "pin the entry")
@@ -198,9 +179,7 @@ extension Cache {
         return value(of: try run(taking(key, stored), "remove the value", stored).taken)
     }
 
-    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
-    ///
-    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served, for a task.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
         let stored = try stored(key)
@@ -231,9 +210,7 @@ extension Cache {
         _ = try run(removing([(key, stored)]), "remove the value", stored)
     }
 
-    /// Removes a key without reading its value.
-    ///
-    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Removes a key without reading its value, for a task.
     public func remove(_ key: Key) async throws {
         let stored = try stored(key)
         _ = try await run(removing([(key, stored)]), "remove the value", stored)
@@ -251,9 +228,7 @@ extension Cache {
         if !keys.isEmpty { _ = try run(removing(keys), "remove values") }
     }
 
-    /// Removes keys in one step; absent keys are skipped.
-    ///
-    /// If the task is cancelled while the write waits, the call throws `CancellationError` and nothing has changed.
+    /// Removes keys in one step; absent keys are skipped, for a task.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
         let keys = try pairs(keys)
         copies.beginChange(of: keys.count)
@@ -276,18 +251,13 @@ extension Cache {
     ///   `.reentrant`.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
-        return Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
+        Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
-    /// Removes all entries in one step.
-    ///
-    /// The rows are deleted in the background. If the task is cancelled while the write waits, the call throws
-    /// `CancellationError` and nothing has changed.
-    ///
-    /// - Returns: The number of entries that there were, including expired ones.
+    /// Removes all entries in one step, for a task.
     @discardableResult
     public func removeAll() async throws -> Int {
-        return Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
+        Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
     private func clearing() -> (RowOperation, CacheRows.Apply) {

@@ -1,32 +1,31 @@
 internal import LarderLocks
 internal import LarderStore
 
+/// What the latest open of a cache has set.
+struct CacheSettings: Sendable {
+    var maxAge: MaxAge
+    var disk: DiskLimits
+    var clearsOnMemoryPressure: Bool
+    var background: BackgroundWatcher?
+}
+
 /// What the handles on one cache of a manager share: the copies in memory, and what the latest open has set.
 ///
 /// It lives as long as one of the handles.
 @usableFromInline
 final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: OpenCache, PressureResponder {
-    struct Settings: Sendable {
-        var maxAge: MaxAge
-        var disk: DiskLimits
-        var clearsOnMemoryPressure: Bool
-        var background: BackgroundWatcher?
-    }
-
     @usableFromInline let copies: MemoryCopies<Key, Value>
     @usableFromInline let keyCodec = KeyCodec<Key>()
     private let rows: CacheRows
-    private let settings: Mutex<Settings>
     private let reporter: Reporter
 
     init(_ rows: CacheRows, _ options: CacheOptions, _ maxAge: MaxAge, _ manager: CacheManager, at now: Int64) {
         (self.rows, reporter) = (rows, manager.reporter)
+        let settings = CacheSettings(
+            maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure)
         copies = MemoryCopies(
-            options.memory ?? MemoryLimits(), name: rows.declaration.name, store: rows.store,
+            options.memory ?? MemoryLimits(), settings, name: rows.declaration.name, store: rows.store,
             isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain, now: now)
-        settings = Mutex(
-            Settings(
-                maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure))
         rows.attach(copies)
         PressureWatcher.shared.add(self)
         watchBackground(options.clearsInBackground)
@@ -40,9 +39,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 
     var types: (key: String, value: String) { ("\(Key.self)", "\(Value.self)") }
 
-    var current: Settings { settings.withLock { $0 } }
+    var current: CacheSettings { copies.state.withLock { $0.settings } }
 
-    func change(_ body: (inout Settings) -> Void) { settings.withLock { body(&$0) } }
+    func change(_ body: @Sendable (inout CacheSettings) -> Void) { copies.state.withLock { body(&$0.settings) } }
 
     /// Takes over what another open of the cache has set, and notes it in the log.
     func declare(_ options: CacheOptions, _ maxAge: MaxAge, _ rows: CacheRows) {
@@ -94,9 +93,9 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
     /// Removes everything from memory when the app goes into the background, or no longer.
     private func watchBackground(_ isWanted: Bool) {
         let watcher = isWanted ? BackgroundWatcher { [weak self] in self?.giveBack(.critical) } : nil
-        let old = settings.withLock { settings in
-            defer { settings.background = watcher }
-            return settings.background
+        let old = copies.state.withLock { state in
+            defer { state.settings.background = watcher }
+            return state.settings.background
         }
         _ = consume old
     }

@@ -22,12 +22,7 @@ public final class EvictionTask: Sendable {
 ///
 /// A running one keeps this object alive, but not the task. Releasing the task ends the runs.
 private final class EvictionWork: Sendable {
-    private struct State {
-        var wakeup: Wakeup?
-        var isCancelled = false
-    }
-
-    private let state = Mutex(State())
+    private let isCancelled = Atomic(false)
     private let timekeeper: Timekeeper
     private let interval: Duration
     /// Evaluates every entry once, while the given closure returns true; returns false if no further run is needed.
@@ -41,28 +36,13 @@ private final class EvictionWork: Sendable {
         if interval > .zero { schedule() } else { cancel() }
     }
 
-    func cancel() {
-        let wakeup = state.withLock { state in
-            state.isCancelled = true
-            return state.wakeup.take()
-        }
-        wakeup?.cancel()
-    }
+    func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
-    private var isCancelled: Bool { state.withLock { $0.isCancelled } }
-
-    private func schedule() {
-        let wakeup = timekeeper.wake(interval) { [weak self] in self?.run() }
-        let isKept = state.withLock { state in
-            if !state.isCancelled { state.wakeup = wakeup }
-            return !state.isCancelled
-        }
-        if !isKept { wakeup.cancel() }
-    }
+    private func schedule() { _ = timekeeper.wake(interval) { [weak self] in self?.run() } }
 
     /// Runs on a thread that the timekeeper provides for as long as needed.
     private func run() {
-        if isCancelled { return }
-        if pass({ !self.isCancelled }) { schedule() } else { cancel() }
+        if isCancelled.load(ordering: .relaxed) { return }
+        if pass({ !self.isCancelled.load(ordering: .relaxed) }) { schedule() } else { cancel() }
     }
 }

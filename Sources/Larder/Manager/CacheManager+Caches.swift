@@ -58,20 +58,14 @@ extension CacheManager {
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
 
-    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
-    ///
-    /// If the entries of the cache were written under another version or with another codec, they are purged in one
-    /// step. The call doesn't block the executor of the task.
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else, for a task.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
     ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
         try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
     }
 
-    /// Opens a cache with a codec.
-    ///
-    /// If the entries of the cache were written under another version or with another codec, they are purged in one
-    /// step. The call doesn't block the executor of the task.
+    /// Opens a cache with a codec, for a task.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>

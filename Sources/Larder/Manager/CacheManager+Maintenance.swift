@@ -60,12 +60,8 @@ extension CacheManager {
             freedBytes: report.freedBytes)
     }
 
-    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
-    ///
-    /// When it returns, everything of that kind that was there at its start is deleted. Files that no row names are
-    /// deleted once they are an hour old. Other writes run between its short transactions.
-    ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file,
+    /// for a task.
     @discardableResult
     public func maintain() async throws(CacheError) -> MaintenanceReport {
         try await offload { () throws(CacheError) in try self.maintain() }
@@ -96,13 +92,7 @@ extension CacheManager {
         }
     }
 
-    /// Checks every page, row and value file of the store, and reports the problems.
-    ///
-    /// If `repairing` is true, damaged entries are deleted. The file of a damaged database is renamed, and a new one
-    /// with every entry that can be read takes its place. The progress is reported as the number of entries that were
-    /// checked.
-    ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    /// Checks every page, row and value file of the store, and reports the problems, for a task.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) async throws(CacheError) -> VerificationReport {
@@ -132,16 +122,13 @@ extension CacheManager {
         try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
     }
 
-    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
-    ///
-    /// - Throws: As the synchronous form.
+    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies,
+    /// for a task.
     public static func deleteStore(at url: URL) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(at: url) }
     }
 
-    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it.
-    ///
-    /// - Throws: As the synchronous form.
+    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it, for a task.
     public static func deleteStore(named name: String) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(named: name) }
     }

@@ -86,14 +86,8 @@ extension CacheManager {
         try transacting("do the transaction") { try body(CacheTransaction($0)) }
     }
 
-    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
-    ///
-    /// The body is called once, on a thread of the store, and holds its writer. If it throws, nothing has changed.
-    /// Other writes wait, and reads go on. If the task is cancelled before the body has begun, the call throws
-    /// `CancellationError` and nothing has changed.
-    ///
-    /// - Returns: The result of the body.
-    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes, for a
+    /// task.
     @discardableResult
     public func transaction<R: Sendable>(
         _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
@@ -122,17 +116,7 @@ extension Cache {
         try manager.transacting("update the value") { try update(key, in: $0, body) }
     }
 
-    /// Changes the value of a key in one step.
-    ///
-    /// The body is called once, on a thread of the store, and holds its writer. It gets nil if there is no value that
-    /// may be served or if the value does not decode. Setting nil removes the entry. If the body throws, nothing has
-    /// changed. If the task is cancelled before the body has begun, the call throws `CancellationError` and nothing has
-    /// changed.
-    ///
-    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value.
-    ///
-    /// - Returns: The result of the body.
-    /// - Throws: The error of the body, `CancellationError`, or a ``CacheError``.
+    /// Changes the value of a key in one step, for a task.
     @discardableResult
     public func update<R: Sendable>(
         _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R

@@ -2,22 +2,12 @@ public import Foundation
 
 /// Saving and loading for tasks: neither blocks the caller's executor.
 extension MemoryCache where Key: Codable, Value: Codable {
-    /// Writes every entry into a file, which is replaced in one step.
-    ///
-    /// - Parameter url: The file.
-    /// - Throws: `.encodingFailed`, `.storageUnavailable`, `.storageFull`.
+    /// Writes every entry into a file, which is replaced in one step, for a task.
     public func save(to url: URL) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.save(to: url) }
     }
 
-    /// Adds the entries of a file that `save(to:)` has written.
-    ///
-    /// - Parameters:
-    ///   - url: The file.
-    ///   - skipped: Called with a sentence about each entry that could not be read.
-    /// - Returns: The number of entries that were loaded.
-    /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot;
-    ///   `.storageUnavailable`.
+    /// Adds the entries of a file that `save(to:)` has written, for a task.
     @discardableResult
     public func load(
         from url: URL, skipped: (@Sendable (String) -> Void)? = nil

@@ -11,7 +11,7 @@ extension MemoryCache: PressureResponder {
     ///
     /// - Parameter level: The urgency of the request.
     public func handleMemoryPressure(_ level: MemoryPressure) {
-        settings.withLock { $0.pressureHandler }?(level)
+        state.withLock { $0.pressureHandler }?(level)
         switch level {
         case .warning:
             let (count, cost, bytes) = state.withLock { ($0.table.count, $0.totalCost, $0.totalBytes) }
@@ -25,11 +25,11 @@ extension MemoryCache: PressureResponder {
     /// A closure that is called with the level before the cache releases memory, on the reporting thread, outside any
     /// lock.
     public var memoryPressureHandler: (@Sendable (MemoryPressure) -> Void)? {
-        get { settings.withLock { $0.pressureHandler } }
+        get { state.withLock { $0.pressureHandler } }
         set {
-            let old = settings.withLock { settings in
-                defer { settings.pressureHandler = newValue }
-                return settings.pressureHandler
+            let old = state.withLock { state in
+                defer { state.pressureHandler = newValue }
+                return state.pressureHandler
             }
             _ = consume old
         }

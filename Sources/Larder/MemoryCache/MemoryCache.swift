@@ -24,14 +24,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline let rule: AgeRule
     /// The caller's clock, or nil for the system's.
     @usableFromInline let clock: (@Sendable () -> Date)?
-    struct Settings {
-        /// The caller's handler of memory pressure, which is called before the cache releases memory.
-        var pressureHandler: (@Sendable (MemoryPressure) -> Void)?
-        /// The name that the program has set.
-        var label = ""
-    }
-
-    let settings = Mutex(Settings())
     private let isWatched: Bool
 
     /// The source of the intervals.

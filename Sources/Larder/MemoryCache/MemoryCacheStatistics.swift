@@ -32,8 +32,8 @@ extension MemoryCache {
 
     /// A name for logs and debuggers; empty unless it is set.
     public var name: String {
-        get { settings.withLock { $0.label } }
-        set { settings.withLock { $0.label = newValue } }
+        get { state.withLock { $0.name } }
+        set { state.withLock { $0.name = newValue } }
     }
 
     /// Calls a closure for every entry after each interval, and removes the entries for which it returns true.

@@ -1,7 +1,9 @@
 internal import LarderLocks
 internal import LarderStore
 
-/// Lets one update of a memory cache run at a time. Updates that its body makes run inside it.
+/// Lets one update of a memory cache run at a time.
+///
+/// Updates that its body makes run inside it.
 final class UpdateLock: Sendable {
     /// Held while the body runs, which is the caller's code; the cache's own lock is not held then.
     private let mutex = Mutex(())

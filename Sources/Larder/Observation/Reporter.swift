@@ -1,4 +1,3 @@
-internal import LarderLocks
 internal import LarderStore
 
 /// Reports events that no caller asked for, for the caches that a manager opened.
@@ -6,9 +5,8 @@ final class Reporter: Sendable {
     let hub: EventHub
     /// The program's log; nil for the standard one, which hears warnings and errors.
     private let log: (@Sendable (LogMessage) -> Void)?
-
-    /// The threads that are inside the log closure at this moment.
-    private let logging = Mutex<Set<UInt>>([])
+    /// A Boolean value that indicates whether the log closure runs now, on this thread or in this task.
+    @TaskLocal private static var isLogging = false
 
     init(hub: EventHub, log: (@Sendable (LogMessage) -> Void)?) {
         self.hub = hub
@@ -26,9 +24,6 @@ final class Reporter: Sendable {
     /// Writes to the log, except from inside the log closure: its own failing writes would be reported without end.
     func note(_ message: LogMessage) {
         guard let log else { return LogMessage.standardLog(message) }
-        let thread = CurrentThread.identity
-        guard logging.withLock({ $0.insert(thread).inserted }) else { return }
-        log(message)
-        logging.withLock { _ = $0.remove(thread) }
+        if !Self.isLogging { Self.$isLogging.withValue(true) { log(message) } }
     }
 }

@@ -39,6 +39,10 @@ struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline let overhead: Int
     /// The numbers of events since the cache was created, or since the numbers were reset.
     @usableFromInline var counts = MemoryCacheStatistics()
+    /// The program's handler of memory pressure, which is called before the cache releases memory.
+    var pressureHandler: (@Sendable (MemoryPressure) -> Void)?
+    /// The name that the program has set.
+    var name = ""
     /// The number of sweeps that are running; indices do not change until they end.
     @usableFromInline var sweeps = 0
     /// The keys that a closure of the program decides on, which may be written in the meantime.

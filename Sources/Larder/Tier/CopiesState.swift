@@ -33,16 +33,19 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Those of entries that were evicted since.
     @usableFromInline var evictedAccesses: [Access] = []
     var limits: MemoryLimits
+    var settings: CacheSettings
     @usableFromInline var accessGrain: Int64
 
     init(
-        _ limits: MemoryLimits, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool, accessGrain: Int64, now: Int64
+        _ limits: MemoryLimits, _ settings: CacheSettings, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool,
+        accessGrain: Int64, now: Int64
     ) {
         let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest
         memory = Memory(
             seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
             byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
-        (self.limits, self.watch, self.isSystemTime) = (limits.counted, watch, isSystemTime)
+        (self.limits, self.settings) = (limits.counted, settings)
+        (self.watch, self.isSystemTime) = (watch, isSystemTime)
         (self.accessGrain, lastMoment, origin) = (accessGrain, now, Self.origin(at: now))
     }
 

@@ -18,11 +18,8 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     ///   `.reentrant`.
     public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
 
-    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served.
-    ///
-    /// The read counts as access.
-    ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`.
+    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served,
+    /// for a task.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
     /// An iteration over the entries on disk, in the order of keys.

@@ -20,14 +20,15 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     let loads: Loads<Key, CacheEntry<Key, Value>>
 
     init(
-        _ limits: MemoryLimits, name: String, store: Store, isSystemTime: Bool, accessGrain: Int64, now: Int64
+        _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, isSystemTime: Bool,
+        accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
         (self.seed, self.name, uses) = (seed, name, store.uses)
         loads = Loads(name, store.loadCount)
         state = Mutex(
             State(
-                limits, seed: seed, watch: store.watch, isSystemTime: isSystemTime,
+                limits, settings, seed: seed, watch: store.watch, isSystemTime: isSystemTime,
                 accessGrain: accessGrain, now: now))
     }
 

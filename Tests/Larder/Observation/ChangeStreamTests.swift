@@ -1,6 +1,6 @@
 import Larder
-import LarderStore
 import LarderLocks
+import LarderStore
 import LarderTestSupport
 import Testing
 
