@@ -267,7 +267,7 @@ struct LimitTests {
         var revisions: [StoredKey: Int64] = [:]
         for key in Int64(1)...50 {
             let written = try rows.run(.put([entry(key, 150)], if: .always)).rows
-            for row in written { revisions[row.key] = row.revision }
+            for row in written { revisions[row.key] = row.row?.revision }
         }
         #expect(try keys(rows) == Array(44...50))
         let removed = memory.removed

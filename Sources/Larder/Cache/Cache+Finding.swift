@@ -9,33 +9,33 @@ public import LarderStore
 extension Cache {
     /// Returns the value of a key from memory by a full look, or from the disk.
     @inlinable
-    func find(_ key: Key, countsMiss: Bool = true) throws(CacheError) -> Value? {
+    func find(_ key: Key) throws(CacheError) -> Value? {
         let stored = try stored(key)
         let hash = copies.seed.hash(key)
         let now = rows.now()
         let (look, ticket) = look(key, hash, now)
         switch look {
         case .hit, .slid: return served(look, at: now)
-        case .expired: return missed(countsMiss)
+        case .expired: return missed()
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
             guard let facts = try rows.currentFacts(stored) else {
                 copies.removed(key, hash: hash, revision: revision)
-                return missed(countsMiss)
+                return missed()
             }
             guard facts.revision == revision else { break }
-            if facts.end < now { return missed(countsMiss) }
+            if facts.end < now { return missed() }
             noteAccess(to: key, hash, facts, at: now, confirming: ticket)
             copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
-        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed(countsMiss) }
+        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed() }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            let _: Value? = missed(countsMiss)
+            let _: Value? = missed()
             throw error
         }
         take(value, of: row, key, hash, at: now, ticket)
@@ -81,7 +81,7 @@ extension Cache {
         var facts = row.facts
         facts.note(accessAt: now)
         let copy = copy(of: value, key, hash, row.facts.key, payloadSize: row.payload.count, cost: facts.meta.cost)
-        let isKept = copies.offer(copy, CopiedRow(facts), at: now, ticket)
+        let isKept = copies.offer(copy, facts.stamp, at: now, ticket)
         if !isKept { noteAccess(to: key, hash, facts, at: now) }
         if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
     }
@@ -94,7 +94,7 @@ extension Cache {
     ) -> RowFacts {
         var facts = facts
         facts.note(accessAt: now)
-        let row = CopiedRow(facts)
+        let row = facts.stamp
         let isNoted = copies.state.withLock {
             $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
         }
@@ -102,10 +102,10 @@ extension Cache {
         return facts
     }
 
-    /// Counts a miss, unless a later read of the same call does.
+    /// Counts a miss.
     @inlinable
-    func missed<R>(_ counts: Bool = true) -> R? {
-        if counts { copies.count { $0.misses += 1 } }
+    func missed<R>() -> R? {
+        copies.count { $0.misses += 1 }
         return nil
     }
 

@@ -15,26 +15,20 @@ extension Cache {
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
-        try findEntry(key, allowingExpired: allowingExpired)
-    }
-
-    func findEntry(
-        _ key: Key, allowingExpired: Bool, counts: Bool = true
-    ) throws(CacheError) -> CacheEntry<Key, Value>? {
         let stored = try stored(key)
         let now = rows.store.time.now()
         let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
-        guard let row = found else { return missed(counts) }
+        guard let row = found else { return missed() }
         let isExpired = row.facts.end < now
-        if isExpired && !allowingExpired { return missed(counts) }
+        if isExpired && !allowingExpired { return missed() }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
         } catch {
-            let _: Value? = missed(counts)
+            let _: Value? = missed()
             throw error
         }
-        if counts { copies.count { $0.diskHits += 1 } }
+        copies.count { $0.diskHits += 1 }
         var facts = row.facts
         if isExpired {
             // Another write may have come in between.
@@ -43,6 +37,16 @@ extension Cache {
             facts = noteAccess(to: key, copies.seed.hash(key), facts, at: now)
         }
         return CacheEntry(key, value, facts, isExpired: isExpired)
+    }
+
+    /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
+    func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowStamp)? {
+        let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
+        let ticket = look(key, hash, now).1
+        guard let row = try rows.currentRow(stored) else { return nil }
+        let (value, isExpired) = (try decode(row), row.facts.end < now)
+        if !isExpired { take(value, of: row, key, hash, at: now, ticket) }
+        return (CacheEntry(key, value, row.facts, isExpired: isExpired), row.facts.stamp)
     }
 
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.

@@ -90,74 +90,68 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     func value(_ key: Key) async throws -> Value? {
         try policy.check(cache.name)
         keepExpired()
-        // Without a policy only the load reads the disk.
-        var live = cache.glance(key)
-        if live == nil && !policy.isPlain { live = try await stored(key) }
-        if let live {
-            if policy.refreshAhead != nil { await refreshIfDue(key) }
-            return live
+        if let value = cache.glance(key) {
+            if isDueInMemory(key) { refresh(key) }
+            return value
         }
-        if let entry = await expired(key, within: policy.staleFor) {
-            refresh(key)
-            return entry.value
+        // Without a policy only the load reads the disk.
+        if !policy.isPlain, let (entry, row) = try await stored(key) {
+            if !entry.isExpired {
+                if isDue(row.end, row.age) { refresh(key) }
+                return entry.value
+            }
+            if isServed(row, for: policy.staleFor) {
+                refresh(key)
+                return entry.value
+            }
         }
         do {
             return try await cache.loadedEntry(key, acceptsAbsence: acceptsAbsence, generate)?.value
         } catch {
             let isOwnFault = (error as? CacheError)?.code == .recursiveGeneration || Task.isCancelled
-            guard !isOwnFault, let entry = await expired(key, within: policy.staleOnError) else { throw error }
+            // Read again: it may have been removed in the meantime.
+            guard !isOwnFault, let value = await valueOnError(key) else { throw error }
             reportFailedRefresh(key, error)
-            return entry.value
+            return value
         }
     }
 
-    /// Returns the value that is stored; nil if there is none that may be served, or it does not decode.
-    private func stored(_ key: Key) async throws(CacheError) -> Value? {
+    private func valueOnError(_ key: Key) async -> Value? {
+        if policy.staleOnError <= .zero { return nil }
         do throws(CacheError) {
-            // The load counts the miss.
-            return try await cache.reading { () throws(CacheError) in try cache.find(key, countsMiss: false) }
+            guard let (entry, row) = try await stored(key) else { return nil }
+            return isServed(row, for: policy.staleOnError) ? entry.value : nil
+        } catch {
+            return nil
+        }
+    }
+
+    /// Returns the entry that is stored, also if it has expired; nil if there is none, or it does not decode.
+    private func stored(_ key: Key) async throws(CacheError) -> (entry: Entry, row: RowStamp)? {
+        do throws(CacheError) {
+            return try await cache.reading { () throws(CacheError) in try cache.storedEntry(key) }
         } catch {
             if error.code == .undecodable { return nil }
             throw error
         }
     }
 
-    /// Returns the entry of a key if it has expired less than a time ago; nil if it cannot be read.
-    private func expired(_ key: Key, within time: Duration) async -> Entry? {
-        if time <= .zero { return nil }
-        do throws(CacheError) {
-            let entry = try await cache.reading { () throws(CacheError) in
-                try cache.findEntry(key, allowingExpired: true, counts: false)
-            }
-            guard let entry else { return nil }
-            if let end = entry.metadata.expiresAt {
-                let last = SystemClock.milliseconds(of: end).addingSaturated(GenerationPolicy.milliseconds(time))
-                if cache.rows.store.time.now() > last { return nil }
-            }
-            cache.copies.count { $0.diskHits += 1 }
-            return entry
-        } catch {
-            return nil
-        }
+    /// Returns whether an entry that has expired may be served for some time, and counts the hit.
+    private func isServed(_ row: RowStamp, for time: Duration) -> Bool {
+        // With an age of zero the end is before the write.
+        let last = max(row.end, row.writtenAt).addingSaturated(GenerationPolicy.milliseconds(time))
+        if time <= .zero || cache.rows.store.time.now() > last { return false }
+        cache.copies.count { $0.diskHits += 1 }
+        return true
     }
 
-    private func refreshIfDue(_ key: Key) async {
-        let copies = cache.copies
-        let hash = copies.seed.hash(key)
-        if let (end, age) = copies.state.withLock({ $0.age(of: key, hash: hash) }) {
-            if isDue(end, age) { refresh(key) }
-            return
-        }
-        do {
-            let stored = try cache.stored(key)
-            let facts = try await cache.reading { () throws(StoreError) in try cache.rows.facts(stored) }
-            if let facts, isDue(facts) { refresh(key) }
-        } catch {
-            // The value can be served.
-        }
+    private func isDueInMemory(_ key: Key) -> Bool {
+        if policy.refreshAhead == nil { return false }
+        let (copies, hash) = (cache.copies, cache.copies.seed.hash(key))
+        return copies.state.withLock({ $0.age(of: key, hash: hash) }).map { isDue($0.end, $0.length) } ?? false
     }
 
-    private func isDue(_ facts: RowFacts) -> Bool { isDue(facts.end, CopiedRow(facts).age) }
+    private func isDue(_ facts: RowFacts) -> Bool { isDue(facts.end, facts.stamp.age) }
 
     /// Returns whether the share of an age has passed after which an entry is refreshed.
     private func isDue(_ end: Int64, _ age: Int64) -> Bool {

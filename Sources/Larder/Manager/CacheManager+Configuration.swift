@@ -164,26 +164,6 @@ extension CacheManager {
             ownLog = log
         }
 
-        #if canImport(Darwin)
-        /// Creates a configuration that protects the store's files while the device is locked.
-        ///
-        /// Each other option that is left out has its default.
-        public init(
-            clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
-            recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
-            maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
-            fileProtection: FileProtectionType?, log: (@Sendable (LogMessage) -> Void)? = nil
-        ) {
-            // A parameter list cannot have conditions, so a parameter that only these systems have needs its own
-            // initializer.
-            self.init(
-                clock: clock, access: access, durability: durability, recovery: recovery, newerSchema: newerSchema,
-                busyTimeout: busyTimeout, maintenanceInterval: maintenanceInterval, sizeLimit: sizeLimit,
-                freeSpaceFloor: freeSpaceFloor, log: log)
-            self.fileProtection = fileProtection
-        }
-        #endif
-
         var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, uptime: uptime, wake: wake) }
 
         /// The time as the store reads it.

@@ -14,9 +14,6 @@ extension MemoryCache {
         #endif
     }
 
-    /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
-    package var isFlooded: Bool { state.withLock { $0.table.isFlooded } }
-
     /// Returns the number of chunks that a look-up of this key looks at.
     package func probeCount(_ key: Key) -> Int {
         let hash = seed.hash(key)

@@ -20,17 +20,10 @@ package struct HashSeed: Sendable {
         self.second = second | 1
     }
 
-    /// The hash of a key as long as nobody floods the table.
+    /// The hash of a key.
     @inlinable @inline(__always)
     package func hash<Key: Hashable>(_ key: Key) -> UInt64 {
-        if let bits = Self.bits(of: key) { return mixed(bits) }
-        return hashThroughHasher(key)
-    }
-
-    /// The hash of a key that no choice of keys can steer, short of equal hash values.
-    @inlinable
-    package func hashThroughHasher<Key: Hashable>(_ key: Key) -> UInt64 {
-        mixed(UInt64(truncatingIfNeeded: key.hashValue))
+        mixed(Self.bits(of: key) ?? UInt64(truncatingIfNeeded: key.hashValue))
     }
 
     /// Two multiplications: with one, keys in sequence would be spread too evenly, and keys at a fixed distance badly.

@@ -4,13 +4,6 @@
 /// old ones are freed here. The owner's lock is held, so no other code reads either. Plain nodes are moved with all their
 /// bits; others are initialized elsewhere, and keep their positions in the log, since these are fields of the node.
 extension LRUTable {
-    /// The maximum number of full chunks between the home of an integer key and its place, before the table assumes an
-    /// attack.
-    ///
-    /// At five entries for eight lanes a key passes k chunks with a probability of about e to the -1.14 k: more than 24
-    /// occurs once in 10^12 insertions.
-    @inlinable static var boundOfPassed: Int { 24 }
-
     /// Doubles the capacity up to the limit, or quadruples a small one, and adds at least a sixteenth, so that the next growth
     /// is not near.
     @inlinable
@@ -55,15 +48,8 @@ extension LRUTable {
         index = TagIndex(nodes: nodeCapacity)
         var entry: UInt32 = 1
         while entry < highWater {
-            if isEntry(entry) { _ = index.enter(entry, tag: tag(of: entry)) }
+            if isEntry(entry) { index.enter(entry, tag: tag(of: entry)) }
             entry &+= 1
         }
-    }
-
-    /// Hashes every integer key again, now through `Hasher`.
-    @usableFromInline
-    mutating func turnToHasher() {
-        isFlooded = true
-        layOut()
     }
 }

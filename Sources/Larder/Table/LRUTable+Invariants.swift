@@ -1,7 +1,7 @@
 extension LRUTable {
     /// Returns the number of chunks that finding this key looks at, which an attack would raise.
     package func probeCount(_ key: Key, hash: UInt64) -> Int {
-        let (tag, entry) = (Self.tag(of: settled(hash, of: key)), locate(key, hash: hash))
+        let (tag, entry) = (Self.tag(of: hash), locate(key, hash: hash))
         var (chunk, count) = (index.home(of: tag), 1)
         while index.isPassed(chunk), count < index.chunkCount,
             entry == 0 || index.lane(of: entry, tag, in: chunk) == nil

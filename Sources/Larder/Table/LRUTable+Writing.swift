@@ -40,7 +40,7 @@ extension LRUTable {
         (nodes + Int(index)).initialize(to: Node(key: key, value: value))
         log.append(index)
         count &+= 1
-        enter(index, tag: Self.tag(of: settled(hash, of: key)))
+        enter(index, tag: Self.tag(of: hash))
         return index
     }
 
@@ -56,7 +56,7 @@ extension LRUTable {
         swap(&nodes[Int(oldest)].key, &oldKey)
         swap(&nodes[Int(oldest)].value, &value)
         promote(oldest)
-        enter(oldest, tag: Self.tag(of: settled(hash, of: key)))
+        enter(oldest, tag: Self.tag(of: hash))
         return (oldKey, value)
     }
 
@@ -76,7 +76,6 @@ extension LRUTable {
     @inlinable @inline(__always)
     mutating func enter(_ entry: UInt32, tag: UInt32) {
         if let tags { tags[Int(entry)] = tag }
-        let passed = index.enter(entry, tag: tag)
-        if Self.keysAreIntegers && passed > Self.boundOfPassed && !isFlooded { turnToHasher() }
+        index.enter(entry, tag: tag)
     }
 }

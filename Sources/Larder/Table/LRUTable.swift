@@ -47,8 +47,6 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline var highWater: UInt32
     @usableFromInline var freeHead: UInt32
     @usableFromInline package var count: Int
-    /// A Boolean value that indicates whether integer keys collided too often and now go through `Hasher`.
-    @usableFromInline package var isFlooded: Bool
     @usableFromInline package let seed: HashSeed
 
     /// The maximum number of entries, for which the positions in the log are less than `freeMark`.
@@ -68,7 +66,6 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         highWater = 1
         freeHead = 0
         count = 0
-        isFlooded = false
     }
 
     // One call for each run of entries: the element's destructor is not specialized here, and plain elements have none.
@@ -113,17 +110,17 @@ extension LRUTable {
     func tag(of index: UInt32) -> UInt32 {
         if let tags { return tags[Int(index)] }
         let key = nodes[Int(index)].key
-        return Self.tag(of: settled(seed.hash(key), of: key))
+        return Self.tag(of: seed.hash(key))
     }
 
     /// Returns the index of a key by the hash its owner computed with ``HashSeed/hash(_:)``, outside its lock; 0 if there is
     /// no entry.
     ///
-    /// - Complexity: O(1) expected, whatever integers are chosen as keys; equal hash values of other keys are compared
+    /// - Complexity: O(1) expected, since the seed is a secret; equal hash values of other keys are compared
     ///   one by one, as in a `Dictionary`.
     @inlinable @inline(__always)
     package func locate(_ key: Key, hash: UInt64) -> UInt32 {
-        let tag = Self.tag(of: settled(hash, of: key))
+        let tag = Self.tag(of: hash)
         let (byte, home) = (TagIndex.byte(of: tag), index.home(of: tag))
         var chunk = home
         while true {
@@ -138,13 +135,6 @@ extension LRUTable {
             // In a small table all chunks may have been passed.
             if chunk == home { return 0 }
         }
-    }
-
-    /// Returns the effective hash: a flooded table hashes integers again, which runs only the standard library's code.
-    @inlinable @inline(__always)
-    func settled(_ hash: UInt64, of key: Key) -> UInt64 {
-        if Self.keysAreIntegers && isFlooded { return seed.hashThroughHasher(key) }
-        return hash
     }
 
     /// The least recently used entry, or 0.

@@ -59,20 +59,20 @@ struct TagIndex: ~Copyable {
     @inlinable @inline(__always)
     func isPassed(_ chunk: Int) -> Bool { words[chunk &* 16 &+ 3] != 0 }
 
-    /// Enters a node, and returns the number of full chunks that it has passed.
+    /// Enters a node.
     @inlinable @inline(__always)
-    mutating func enter(_ index: UInt32, tag: UInt32) -> Int {
-        var (chunk, passed) = (home(of: tag), 0)
+    mutating func enter(_ index: UInt32, tag: UInt32) {
+        var chunk = home(of: tag)
         while true {
             let free = lanes(chunk, with: 0)
             if free != 0 {
                 let lane = free.trailingZeroBitCount
                 words[chunk &* 16 &+ lane >> 2] |= Self.byte(of: tag) << UInt32(truncatingIfNeeded: (lane & 3) << 3)
                 words[chunk &* 16 &+ 4 &+ lane] = index
-                return passed
+                return
             }
             words[chunk &* 16 &+ 3] &+= 1
-            (chunk, passed) = (self.chunk(after: chunk), passed &+ 1)
+            chunk = self.chunk(after: chunk)
         }
     }
 

@@ -80,7 +80,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     @usableFromInline enum Look {
         case hit(Value)
         /// The access moves the end of the entry, so the store has to note it.
-        case slid(Value, CopiedRow)
+        case slid(Value, RowStamp)
         case expired
         /// The row may have changed: the value is good if the row has the revision.
         case unsure(Value, revision: Int64)
@@ -109,7 +109,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         let end = max(copy.end, now.addingSaturated(age))
         memory.table.withValue(at: index) { $0.slide(to: end) }
         return .slid(
-            copy.value, CopiedRow(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
+            copy.value, RowStamp(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
     }
 
     /// Returns the end of a copy, and the time from its write or last access to it.
@@ -147,7 +147,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
     @inlinable
     mutating func noteAccess(
-        to key: Key, hash: UInt64, _ row: CopiedRow, at now: Int64, confirming ticket: OfferTicket? = nil
+        to key: Key, hash: UInt64, _ row: RowStamp, at now: Int64, confirming ticket: OfferTicket? = nil
     ) -> Bool {
         let index = memory.table.locate(key, hash: hash)
         guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
@@ -170,7 +170,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
     mutating func offer(
-        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket,
+        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: OfferTicket,
         _ deferred: inout Deferred
     ) -> Bool {
         guard openChanges == 0, stamps[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.stamp,
@@ -214,7 +214,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     @inlinable
     mutating func wrote(
-        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at moment: Int64, _ epoch: UInt32,
+        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at moment: Int64, _ epoch: UInt32,
         _ deferred: inout Deferred
     ) {
         noteChange(copy.hash)
@@ -223,7 +223,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Notes that a row has other attributes.
-    mutating func changed(_ key: Key, hash: UInt64, _ row: CopiedRow, _ epoch: UInt32) -> Node? {
+    mutating func changed(_ key: Key, hash: UInt64, _ row: RowStamp, _ epoch: UInt32) -> Node? {
         noteChange(hash)
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
@@ -257,7 +257,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     @inlinable
     mutating func keep(
-        _ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, _ epoch: UInt32, _ time: UInt32,
+        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, _ epoch: UInt32, _ time: UInt32,
         _ deferred: inout Deferred
     ) {
         let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
@@ -271,6 +271,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
             }
             memory.rests[Int(index)] = EntryRest(id: row.id, revision: row.revision)
             memory.table.log.setTime(time, of: index)
+            memory.setAge(row.age, at: index)
         } willEvict: { memory, index in
             evicted += 1
             if var access = memory.access(at: index, since: origin, accessGrain) {
@@ -278,8 +279,6 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
                 accesses.append(access)
             }
         }
-        let index = memory.table.locate(copy.key, hash: copy.hash)
-        if index != 0 { setAge(row, at: index) }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses
         if !replaced.isEmpty { deferred.add(replaced) }
@@ -288,13 +287,21 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     /// Takes over when a copy expires.
     @inlinable
-    mutating func setAge(_ row: CopiedRow, at index: UInt32) {
+    mutating func setAge(_ row: RowStamp, at index: UInt32) {
         memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
-        if memory.usualAge == 0 { memory.usualAge = row.age }
-        if row.age > 0, row.age != memory.usualAge, Int(index) >= memory.ages.count {
-            Memory.extend(&memory.ages, with: memory.usualAge, to: index, within: memory.table.nodeCapacity)
+        memory.setAge(row.age, at: index)
+    }
+}
+
+extension MemoryCacheState {
+    /// Takes over the milliseconds of the age of an entry; most entries of a cache have the same.
+    @inlinable
+    mutating func setAge(_ age: Int64, at index: UInt32) {
+        if usualAge == 0 { usualAge = age }
+        if age > 0, age != usualAge, Int(index) >= ages.count {
+            Self.extend(&ages, with: usualAge, to: index, within: table.nodeCapacity)
         }
-        if Int(index) < memory.ages.count { memory.ages[Int(index)] = row.age }
+        if Int(index) < ages.count { ages[Int(index)] = age }
     }
 }
 

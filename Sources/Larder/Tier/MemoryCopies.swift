@@ -36,7 +36,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
-    func offer(_ copy: WrittenCopy<Key, Value>, _ row: CopiedRow, at now: Int64, _ ticket: OfferTicket) -> Bool {
+    func offer(_ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: OfferTicket) -> Bool {
         var deferred = Deferred()
         let (isKept, evicted) = state.withLock { state in
             state.counts.diskHits += 1
@@ -62,8 +62,8 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
         overtakeLoads(with: outcome, load)
         let evicted = state.withLock { state in
             for (index, row) in outcome.rows.enumerated() where index < copies.count {
-                guard let written = CopiedRow(row) else { continue }
-                state.wrote(copies[index], written, at: row.writtenAt, outcome.epoch, &deferred)
+                guard let written = row.row else { continue }
+                state.wrote(copies[index], written, at: written.writtenAt, outcome.epoch, &deferred)
             }
             state.counts.writes += outcome.rows.count
             return state.takeEvictedAccesses()
@@ -108,7 +108,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// Takes in that the row of a key has other attributes.
     func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ deferred: inout Deferred) {
         loads.overtake(outcome.rows.map { $0.key })
-        guard let row = outcome.rows.first.flatMap(CopiedRow.init) else { return }
+        guard let row = outcome.rows.first?.row else { return }
         let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
         deferred.add(node)
     }

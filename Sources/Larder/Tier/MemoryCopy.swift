@@ -1,5 +1,4 @@
 internal import LarderLocks
-public import LarderStore
 
 /// A value in memory, with what a hit needs to know of its row.
 @usableFromInline
@@ -35,38 +34,6 @@ struct MemoryCopy<Value: Sendable>: Sendable {
     /// Moves the end of a copy that slides to a later moment.
     @inlinable
     mutating func slide(to end: Int64) { if slides { setEnd(max(self.end, end), slides: true) } }
-}
-
-/// The row of a copy.
-@usableFromInline
-struct CopiedRow: Sendable {
-    @usableFromInline let id: Int64
-    @usableFromInline let revision: Int64
-    @usableFromInline let end: Int64
-    @usableFromInline let slidingAge: Int64?
-    /// The milliseconds from the write or the last access to the end; 0 if there is no end.
-    @usableFromInline let age: Int64
-
-    @usableFromInline
-    init(id: Int64, revision: Int64, end: Int64, slidingAge: Int64?, writtenAt: Int64) {
-        (self.id, self.revision, self.end, self.slidingAge) = (id, revision, end, slidingAge)
-        age = slidingAge ?? (end == .max ? 0 : max(0, end.subtractingSaturated(writtenAt)))
-    }
-
-    @usableFromInline
-    init(_ facts: RowFacts) {
-        self.init(
-            id: facts.id, revision: facts.revision, end: facts.end, slidingAge: facts.slidingAge,
-            writtenAt: facts.writtenAt)
-    }
-
-    /// The row that a request has written; nil if it was removed.
-    @usableFromInline
-    init?(_ row: Outcome.RowChange) {
-        guard let revision = row.revision else { return nil }
-        self.init(
-            id: row.id, revision: revision, end: row.end, slidingAge: row.slidingAge, writtenAt: row.writtenAt)
-    }
 }
 
 /// A value that is being written, for memory.

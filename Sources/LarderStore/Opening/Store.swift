@@ -135,10 +135,7 @@ package final class Store: Sendable {
             let block = self.opening(declaration, limits, keepsExpired)
             opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
         } else {
-            let live = try writer.retrying { _ throws(StoreError) in
-                try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
-            }
-            if let live, declaration.fits(live) { opening.limits = live.limits }
+            opening.limits = storedLimits(of: declaration)
         }
         askForUpkeep()
         let hasLimits = opening.limits != Limits() || opening.hasStoreLimits
@@ -147,6 +144,16 @@ package final class Store: Sendable {
             declaration, inlineLimit: inlineLimit, accessGrain: accessGrain ?? grain,
             evictsOnFullDisk: evictsOnFullDisk,
             store: self, opening: opening)
+    }
+
+    /// Returns the limits of a cache in a file that is only read; none if it cannot be read now.
+    private func storedLimits(of declaration: CacheDeclaration) -> Limits {
+        do throws(StoreError) {
+            let live = try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
+            return live.map { declaration.fits($0) ? $0.limits : Limits() } ?? Limits()
+        } catch {
+            return Limits()
+        }
     }
 
     /// Asks for upkeep, since an opening leaves or finds something to do.

@@ -112,30 +112,8 @@ package struct Outcome: Sendable {
     @usableFromInline
     package struct RowChange: Sendable {
         @usableFromInline package let key: StoredKey
-        package let id: Int64
-        /// The revision of the new row; nil if the row was removed.
-        package let revision: Int64?
-        /// The last moment at which the new entry is served, if it is not accessed.
-        package let end: Int64
-        /// The milliseconds by which each access moves the end; nil if none does.
-        package let slidingAge: Int64?
-        @usableFromInline package let writtenAt: Int64
-
-        /// A removed row.
-        init(key: StoredKey, id: Int64) {
-            (self.key, self.id, revision, end, slidingAge, writtenAt) = (key, id, nil, .min, nil, 0)
-        }
-
-        /// A new row of a cache with this rule.
-        init(
-            key: StoredKey, id: Int64, revision: Int64, rule: AgeRule, expiresAt: Int64?, meta: RowMeta,
-            writtenAt: Int64, accessedAt: Int64
-        ) {
-            (self.key, self.id, self.revision, self.writtenAt) = (key, id, revision, writtenAt)
-            let rule = rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-            end = rule.end(writtenAt: writtenAt, accessedAt: accessedAt)
-            slidingAge = rule.slidingAge
-        }
+        /// The new row; nil if the row was removed.
+        @usableFromInline package let row: RowStamp?
     }
 
     /// The rows that were written or removed, in order.

@@ -164,17 +164,17 @@ extension WriterState {
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
-        outcome.rows.append(
-            .init(
-                key: entry.key, id: id, revision: revision, rule: cache.rule, expiresAt: entry.expiresAt, meta: meta,
-                writtenAt: entry.writtenAt, accessedAt: entry.writtenAt))
+        let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
+        let row = RowStamp(
+            id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
+        outcome.rows.append(.init(key: entry.key, row: row))
     }
 
     private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
         guard let old = try connection.find(key, in: cache, uses)?.facts else { return }
         try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
-        outcome.rows.append(.init(key: key, id: old.id))
+        outcome.rows.append(.init(key: key, row: nil))
     }
 
     /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
@@ -301,9 +301,9 @@ extension WriterState {
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
-        outcome.rows.append(
-            .init(
-                key: key, id: old.id, revision: revision, rule: cache.rule, expiresAt: expiresAt, meta: meta,
-                writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt)))
+        let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
+        let row = RowStamp(
+            id: old.id, revision: revision, rule, writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt))
+        outcome.rows.append(.init(key: key, row: row))
     }
 }

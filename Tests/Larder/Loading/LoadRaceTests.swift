@@ -5,7 +5,7 @@ import Testing
 
 /// Loads of all forms together with sets, removals, clears, expirations and evictions, on eight threads.
 struct LoadRaceTests {
-    @Test(arguments: StoreKind.allCases)
+    @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: StoreKind.allCases)
     func `values are for their keys, and never older than the writes of their readers`(kind: StoreKind) async throws {
         let (seed, place) = (Seeded().seed, try StorePlace())
         let race = try LoadRace(Self.manager(kind, place), place.time)
