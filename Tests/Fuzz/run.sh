@@ -13,7 +13,8 @@ memory)
     larder=$root/Sources/Larder
     mapfile -t sources < <(ls "$larder"/{Table,MemoryCache,Pressure,Ages}/*.swift | grep -vE 'Snapshot|Restoring|\+Store')
     sources+=("$larder"/Errors/CacheError{,+Code}.swift "$larder/Eviction/EvictionTask.swift")
-    sources+=("$root/Sources/LarderStore/Support/CurrentThread.swift" "$root/Tests/Fuzz/MemoryFuzz.swift")
+    sources+=("$root"/Sources/LarderStore/{Rows/AgeRule,Support/CurrentThread,Support/Int64+Saturating}.swift)
+    sources+=("$root/Tests/Fuzz/MemoryFuzz.swift")
     # One module has no others to import.
     mkdir -p "$build/$name-sources"
     for index in "${!sources[@]}"; do
