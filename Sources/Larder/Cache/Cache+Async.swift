@@ -50,6 +50,6 @@ extension Cache {
         _ work: @escaping @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
         // A read of a store in memory waits for the writer, so it would hold one of the few threads.
-        rows.store.path == nil ? try await offload(work) : try await Workers.run(work)
+        rows.store.path == nil ? try await offload(work) : try await ReadQueue.run(work)
     }
 }

@@ -1,5 +1,6 @@
 public import Foundation
 internal import LarderLocks
+internal import LarderSQLite
 internal import LarderStore
 
 extension Cache {
@@ -42,7 +43,8 @@ extension Cache {
     /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
     func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowStamp)? {
         let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
-        let ticket = look(key, hash, now).1
+        let epoch = rows.watch.epoch()
+        let ticket = copies.state.withLock { $0.ticket(hash, epoch) }
         guard let row = try rows.currentRow(stored) else { return nil }
         let (value, isExpired) = (try decode(row), row.facts.end < now)
         if !isExpired { take(value, of: row, key, hash, at: now, ticket) }

@@ -20,9 +20,9 @@ public import LarderStore
 /// exceptions: the bodies of `update(_:_:)` and `transaction(_:)` hold the writer of the store, and a key's own `==` runs
 /// under the lock of the memory tier and may not call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline let shared: SharedCache<Key, Value>
+    @usableFromInline let shared: CacheCore<Key, Value>
     /// Those of `shared`, one step nearer for a hit.
-    @usableFromInline let copies: MemoryCopies<Key, Value>
+    @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let rows: CacheRows
     @usableFromInline let codec: ValueCodec<Value>
     let undecodable: UndecodablePolicy
@@ -35,7 +35,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public let version: CacheVersion
 
     init(
-        _ shared: SharedCache<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
+        _ shared: CacheCore<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
         _ options: CacheOptions, _ manager: CacheManager
     ) {
         (self.shared, copies, self.rows, self.version, self.codec) = (shared, shared.copies, rows, version, codec)

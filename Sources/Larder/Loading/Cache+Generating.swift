@@ -48,7 +48,7 @@ extension Cache {
     public func values(
         forKeys keys: some Sequence<Key>, generate: ([Key]) throws -> [Key: Value]
     ) throws -> [Key: Value] {
-        let (known, rest) = try glance(keys)
+        let (known, rest) = try valueInMemory(keys)
         let loaded = try load(rest, needsValue: false) {
             try generate($0.missing.map { $0.key }).mapValues { .value($0) }
         }
@@ -63,7 +63,7 @@ extension Cache {
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
-        let (known, rest) = try glance(keys)
+        let (known, rest) = try valueInMemory(keys)
         let loaded = try await load(rest, needsValue: false) {
             try await generate($0.missing.map { $0.key }).mapValues { .value($0) }
         }
@@ -104,7 +104,7 @@ extension Cache {
     public func value(
         forKey key: Key, generate: (Key, CacheEntry<Key, Value>?) throws -> Generated<Value>
     ) throws -> Value? {
-        if let value = glance(key) { return value }
+        if let value = valueInMemory(key) { return value }
         return try loadedEntry(key, acceptsAbsence: true, generate)?.value
     }
 
@@ -116,7 +116,7 @@ extension Cache {
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) async throws -> Value? {
-        if let value = glance(key) { return value }
+        if let value = valueInMemory(key) { return value }
         return try await loadedEntry(key, acceptsAbsence: true, generate)?.value
     }
 
@@ -124,13 +124,13 @@ extension Cache {
 
     @usableFromInline
     func loadedValue(_ key: Key, _ generate: (Key) throws -> Value) throws -> Value {
-        if let value = glance(key) { return value }
+        if let value = valueInMemory(key) { return value }
         return try one(key, loadedEntry(key) { key, _ in .value(try generate(key)) }).value
     }
 
     @usableFromInline
     func loadedValue(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
-        if let value = glance(key) { return value }
+        if let value = valueInMemory(key) { return value }
         return try await one(key, loadedEntry(key) { key, _ in .value(try await generate(key)) }).value
     }
 
@@ -165,10 +165,11 @@ extension Cache {
                 + " value(forKey:generate:) instead.")
     }
 
-    private func glance(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [LoadItem]) {
+    private func valueInMemory(_ keys: some Sequence<Key>) throws(CacheError) -> (known: [Key: Value], rest: [LoadItem])
+    {
         var (known, rest, seen) = ([Key: Value](), [LoadItem](), Set<StoredKey>())
         for key in keys where known[key] == nil {
-            known[key] = glance(key)
+            known[key] = valueInMemory(key)
             if known[key] != nil { continue }
             let stored = try stored(key)
             if seen.insert(stored).inserted { rest.append((key, stored)) }

@@ -18,7 +18,7 @@ extension Cache {
     /// - Parameter needsValue: A Boolean value that indicates whether keys for which the loads of others give nothing are loaded
     ///   again.
     func load(
-        _ keys: [LoadItem], needsValue: Bool, _ generate: @escaping @Sendable (LoadLook) async throws -> LoadResult
+        _ keys: [LoadItem], needsValue: Bool, _ generate: @escaping @Sendable (LoadedRows) async throws -> LoadResult
     ) async throws -> [StoredKey: Entry] {
         var (entries, rest) = ([StoredKey: Entry](), keys)
         while !rest.isEmpty {
@@ -39,7 +39,7 @@ extension Cache {
     ///
     /// Inside a body of a transaction this thread waits for no load, and cannot store: the call throws if a key is missing.
     func load(
-        _ keys: [LoadItem], needsValue: Bool, _ generate: (LoadLook) throws -> LoadResult
+        _ keys: [LoadItem], needsValue: Bool, _ generate: (LoadedRows) throws -> LoadResult
     ) throws -> [StoredKey: Entry] {
         if rows.isInBody { return try look(for: keys).live }
         var (entries, rest) = ([StoredKey: Entry](), keys)
@@ -65,7 +65,7 @@ extension Cache {
     ///   - countsMisses: A Boolean value that indicates whether a caller waits for what is missing.
     func lead(
         _ ticket: LoadTicket, isDue: @escaping @Sendable (RowFacts) -> Bool = { _ in false }, countsMisses: Bool = true,
-        _ generate: @Sendable (LoadLook) async throws -> LoadResult
+        _ generate: @Sendable (LoadedRows) async throws -> LoadResult
     ) async {
         do {
             let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue, countsMisses)
@@ -88,7 +88,7 @@ extension Cache {
         }
     }
 
-    private func lead(_ ticket: LoadTicket, _ generate: (LoadLook) throws -> LoadResult) {
+    private func lead(_ ticket: LoadTicket, _ generate: (LoadedRows) throws -> LoadResult) {
         do {
             let look = try look(for: ticket.keys)
             var made = LoadedEntries(entries: look.live)
@@ -110,7 +110,7 @@ extension Cache {
     }
 
     /// The entries that a load finds on the disk.
-    struct LoadLook: Sendable {
+    struct LoadedRows: Sendable {
         var live: [StoredKey: Entry] = [:]
         var missing: [LoadItem] = []
         /// The missing keys that have rows all the same.
@@ -122,7 +122,7 @@ extension Cache {
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.
     private func look(
         for keys: [LoadItem], _ isDue: (RowFacts) -> Bool = { _ in false }, _ countsMisses: Bool = true
-    ) throws(CacheError) -> LoadLook {
+    ) throws(CacheError) -> LoadedRows {
         let (copies, now, epoch) = (shared.copies, rows.store.time.now(), rows.store.watch.epoch())
         let hashes = keys.map { copies.seed.hash($0.key) }
         let tickets = copies.state.withLock { state in hashes.map { state.ticket($0, epoch) } }
@@ -130,7 +130,7 @@ extension Cache {
             keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map { $0.stored })
         }
         let byKey = Dictionary(found.map { ($0.facts.key, $0) }) { first, _ in first }
-        var look = LoadLook()
+        var look = LoadedRows()
         for (index, item) in keys.enumerated() {
             // A value that does not decode is reported, and counts as missing.
             guard let row = byKey[item.stored], let value = decodedOrReported(row) else {
@@ -174,7 +174,7 @@ extension Cache {
 
     /// Turns the result of the closure into entries and requests.
     private func take(
-        _ result: LoadResult, _ look: LoadLook, _ load: Int, _ made: inout LoadedEntries
+        _ result: LoadResult, _ look: LoadedRows, _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {
         let (now, rule, copies) = (rows.store.time.now(), maxAge.rule, shared.copies)
         for (key, stored) in look.missing {

@@ -90,7 +90,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     func value(_ key: Key) async throws -> Value? {
         try policy.check(cache.name)
         keepExpired()
-        if let value = cache.glance(key) {
+        if let value = cache.valueInMemory(key) {
             if isDueInMemory(key) { refresh(key) }
             return value
         }
@@ -100,7 +100,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
                 if isDue(row.end, row.age) { refresh(key) }
                 return entry.value
             }
-            if isServed(row, for: policy.staleFor) {
+            if isServed(entry, row, for: policy.staleFor) {
                 refresh(key)
                 return entry.value
             }
@@ -120,7 +120,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         if policy.staleOnError <= .zero { return nil }
         do throws(CacheError) {
             guard let (entry, row) = try await stored(key) else { return nil }
-            return isServed(row, for: policy.staleOnError) ? entry.value : nil
+            return isServed(entry, row, for: policy.staleOnError) ? entry.value : nil
         } catch {
             return nil
         }
@@ -136,10 +136,13 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         }
     }
 
-    /// Returns whether an entry that has expired may be served for some time, and counts the hit.
-    private func isServed(_ row: RowStamp, for time: Duration) -> Bool {
-        // With an age of zero the end is before the write.
-        let last = max(row.end, row.writtenAt).addingSaturated(GenerationPolicy.milliseconds(time))
+    /// Returns whether an entry may be served, for some time after it has expired, and counts the hit.
+    private func isServed(_ entry: Entry, _ row: RowStamp, for time: Duration) -> Bool {
+        // Counted when it was read.
+        if !entry.isExpired { return true }
+        // With an age of zero the end is a moment before the write.
+        let end = row.end == row.writtenAt.addingSaturated(-1) ? row.writtenAt : row.end
+        let last = end.addingSaturated(GenerationPolicy.milliseconds(time))
         if time <= .zero || cache.rows.store.time.now() > last { return false }
         cache.copies.count { $0.diskHits += 1 }
         return true

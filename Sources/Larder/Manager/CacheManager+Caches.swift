@@ -48,7 +48,7 @@ extension CacheManager {
         codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
         let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
-        let _: SharedCache<Key, Value>? = try shared(opening.declaration.identity)
+        let _: CacheCore<Key, Value>? = try shared(opening.declaration.identity)
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
                 opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
@@ -81,7 +81,7 @@ extension CacheManager {
     ) throws(CacheError) -> Cache<Key, Value> {
         let now = rows.store.time.now()
         let (shared, isNew) = try shared(opening.declaration.identity) {
-            SharedCache<Key, Value>(rows, options, maxAge, self, at: now)
+            CacheCore<Key, Value>(rows, options, maxAge, self, at: now)
         }
         supersede(rows.declaration.name, by: rows.declaration.identity, rows.openingCount)
         if !isNew {

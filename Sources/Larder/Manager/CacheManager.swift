@@ -18,6 +18,7 @@ public final class CacheManager: Sendable {
     private let isSuspensionReported = Atomic(false)
     #if canImport(Darwin)
     private let backgroundWatchers = Mutex<[BackgroundWatcher]>([])
+    private let isInBackground = Atomic(false)
     #endif
 
     var injectedClock: (@Sendable () -> Date)? { configuration.injectedClock }
@@ -134,17 +135,28 @@ public final class CacheManager: Sendable {
 
     #if canImport(Darwin)
     private func suspendInBackground() {
+        #if !os(macOS)
         let entering = BackgroundWatcher { [weak self] in
-            #if !os(macOS)
-            // On a thread of its own: the notification is on the main one, for which what runs may wait.
-            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") { isOver in
-                guard !isOver, let self else { return }
-                do throws(CacheError) { try self.suspend() } catch { self.report(error) }
+            self?.isInBackground.store(true, ordering: .relaxed)
+            // On a thread of its own: the notification is on the main one, for which what runs may wait. It is called
+            // again when the time is over.
+            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") { _ in
+                self?.followBackground()
             }
-            #endif
         }
-        let leaving = BackgroundWatcher(BackgroundWatcher.leaving) { [weak self] in self?.resume() }
+        let leaving = BackgroundWatcher(BackgroundWatcher.leaving) { [weak self] in
+            self?.isInBackground.store(false, ordering: .relaxed)
+            self?.resume()
+        }
         backgroundWatchers.withLock { $0 = [entering, leaving] }
+        #endif
+    }
+
+    private func followBackground() {
+        if !isInBackground.load(ordering: .relaxed) { return }
+        do throws(CacheError) { try suspend() } catch { report(error) }
+        // The app may have come back in the meantime.
+        if !isInBackground.load(ordering: .relaxed) { resume() }
     }
 
     private func report(_ error: CacheError) {
@@ -176,18 +188,18 @@ public final class CacheManager: Sendable {
     /// Returns what handles with a declaration share; nil if no handle is live.
     ///
     /// - Throws: `.typeMismatch` if a live handle has other types.
-    func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> SharedCache<Key, Value>? {
+    func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> CacheCore<Key, Value>? {
         guard let open = openCaches.withLock({ $0[cache]?.cache }) else { return nil }
         return try Self.cast(open, cache)
     }
 
     /// Returns what handles with a declaration share, and creates it for the first.
     func shared<Key, Value>(
-        _ cache: CacheIdentity, make: () -> SharedCache<Key, Value>
-    ) throws(CacheError) -> (cache: SharedCache<Key, Value>, isNew: Bool) {
+        _ cache: CacheIdentity, make: () -> CacheCore<Key, Value>
+    ) throws(CacheError) -> (cache: CacheCore<Key, Value>, isNew: Bool) {
         // The last handle of another cache may go in the meantime, so what is looked at is released outside the lock.
         let (open, isNew, others) = openCaches.withLock {
-            caches -> (any OpenCache, Bool, [CacheIdentity: any OpenCache]) in
+            caches -> (any AnyCacheCore, Bool, [CacheIdentity: any AnyCacheCore]) in
             if let open = caches[cache]?.cache { return (open, false, [:]) }
             let (made, others) = (make(), caches.compactMapValues(\.cache))
             caches = caches.filter { others[$0.key] != nil }
@@ -199,9 +211,9 @@ public final class CacheManager: Sendable {
     }
 
     private static func cast<Key, Value>(
-        _ open: any OpenCache, _ cache: CacheIdentity
-    ) throws(CacheError) -> SharedCache<Key, Value> {
-        if let open = open as? SharedCache<Key, Value> { return open }
+        _ open: any AnyCacheCore, _ cache: CacheIdentity
+    ) throws(CacheError) -> CacheCore<Key, Value> {
+        if let open = open as? CacheCore<Key, Value> { return open }
         throw CacheError(
             .typeMismatch,
             "The cache \"\(cache.name.text)\" is open in this manager with keys of type \(open.types.key) and values of type"
@@ -209,13 +221,13 @@ public final class CacheManager: Sendable {
                 + " that has them, or open another version.")
     }
 
-    var allOpenCaches: [any OpenCache] { openCaches.withLock { $0.values.compactMap(\.cache) } }
+    var allOpenCaches: [any AnyCacheCore] { openCaches.withLock { $0.values.compactMap(\.cache) } }
 
     /// Ends what shows a cache under other declarations than one, or under any, but for later openings.
     ///
     /// - Parameter openingCount: The place of the opening or removal in the order of commits. Calls come in any order.
     func supersede(_ name: String, by cache: CacheIdentity?, _ openingCount: Int) {
-        let (others, ends) = openCaches.withLock { caches -> ([any OpenCache], [@Sendable () -> Void]) in
+        let (others, ends) = openCaches.withLock { caches -> ([any AnyCacheCore], [@Sendable () -> Void]) in
             if let cache, let old = caches[cache]?.openingCount { caches[cache]?.openingCount = max(old, openingCount) }
             let others = caches.filter {
                 $0.key.name == LarderStore.ExactName(name) && $0.key != cache && $0.value.openingCount < openingCount
@@ -228,7 +240,7 @@ public final class CacheManager: Sendable {
 }
 
 private struct WeakCache: Sendable {
-    weak var cache: (any OpenCache)?
+    weak var cache: (any AnyCacheCore)?
     /// The place of the latest opening in the order of commits.
     var openingCount: Int
 }

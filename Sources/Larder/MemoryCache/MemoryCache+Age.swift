@@ -29,7 +29,8 @@ extension MemoryCache {
     /// Sees to it that an entry is removed soon after its end.
     @usableFromInline
     func noteEnd(_ end: Int64) {
-        timer?.note(end: end) { [weak self] in
+        guard let timer, timer.isNews(end) else { return }
+        timer.note(end: end) { [weak self] in
             guard let self, let next = sweep().nextEnd else { return }
             noteEnd(next)
         }
@@ -48,7 +49,8 @@ extension MemoryCache {
         var (next, count, nextEnd): (UInt32?, Int, Int64?) = (1, 0, nil)
         state.withLock { $0.sweeps += 1 }
         while let first = next {
-            let now = now()
+            // The timer follows the exact clock, behind which a read's may lag.
+            let now = clock == nil ? SystemClock.now() : now()
             var discards: [LRUTable<Key, Value>.Node] = []
             next = state.withLock { state in
                 state.removeExpired(from: first, atMost: Self.entriesPerSlice, now: now, &nextEnd, into: &discards)
@@ -64,7 +66,7 @@ extension MemoryCache {
     }
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     @usableFromInline
     struct Found: Sendable {
         var value: Value?

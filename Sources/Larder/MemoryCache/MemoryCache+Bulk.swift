@@ -65,7 +65,7 @@ extension MemoryCache {
         displaced.reserveCapacity(values.count)
         state.withLock { state in
             for (key, value, hash) in values {
-                let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: 0)
+                let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
                 displaced.append(
                     state.setValue(
                         value, forKey: key, hash: hash, cost: 0, bytes: bytes, end: end, into: &discards))

@@ -28,7 +28,7 @@ extension MemoryCache {
 }
 
 #if DEBUG
-extension MemoryCacheState {
+extension BoundedTable {
     func checkBesides(hasEnds: Bool) {
         var total: Int128 = 0
         for index in table.order {

@@ -69,7 +69,7 @@ extension MemoryCache {
     ///
     /// - Parameter isEviction: A Boolean value that indicates whether a limit is the reason.
     func trim(
-        isEviction: Bool = false, while isTooMuch: @Sendable (borrowing MemoryCacheState<Key, Value>) -> Bool
+        isEviction: Bool = false, while isTooMuch: @Sendable (borrowing BoundedTable<Key, Value>) -> Bool
     ) {
         var isDone = false
         while !isDone {

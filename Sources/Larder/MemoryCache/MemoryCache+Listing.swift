@@ -30,7 +30,7 @@ extension MemoryCache {
     }
 
     /// Returns a part of each entry that has not expired, least recently used first.
-    func listed<Part>(_ part: (borrowing MemoryCacheState<Key, Value>, UInt32) -> sending Part) -> [Part] {
+    func listed<Part>(_ part: (borrowing BoundedTable<Key, Value>, UInt32) -> sending Part) -> [Part] {
         let now = now()
         return state.withLock { state in
             var parts: [Part] = []
@@ -83,7 +83,7 @@ extension MemoryCache {
     }
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     /// Returns the values of keys, nil for each that is not there or has expired.
     func values(of keys: [(key: Key, hash: UInt64)], now: Int64) -> [Value?] {
         keys.map { key, hash in

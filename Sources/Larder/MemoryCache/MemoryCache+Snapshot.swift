@@ -75,11 +75,11 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let start = Swift.min(item.start ?? now, now)
         let end = rule.isUnlimited ? nil : rule.end(writtenAt: start, accessedAt: start)
         if let end, now > end { return false }
-        let cost = MemoryCacheState<Key, Value>.clamped(item.cost)
+        let cost = BoundedTable<Key, Value>.clamped(item.cost)
         let hash = seed.hash(item.key)
         var discards: [LRUTable<Key, Value>.Node] = []
         let (displaced, isKept) = state.withLock { state in
-            let bytes = MemoryCacheState<Key, Value>.bytes(of: item.key, cost: cost)
+            let bytes = BoundedTable<Key, Value>.bytes(of: item.key, cost: cost)
             let isKept = state.admits(cost: cost, bytes: bytes)
             let displaced = state.setValue(
                 item.value, forKey: item.key, hash: hash, cost: cost, bytes: bytes,

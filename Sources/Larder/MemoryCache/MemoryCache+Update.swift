@@ -10,7 +10,7 @@ extension MemoryCache {
     /// later write: it is kept, and the result of the body is discarded.
     ///
     /// Updates wait for each other. Replaced values are released after the update, so their `deinit` may update the key
-    /// too.
+    /// too. Those of an update inside a body are released inside the outer one.
     ///
     /// - Warning: An update of the same key from inside the body traps. A body that waits for another thread's update of
     ///   the cache waits forever.
@@ -50,7 +50,7 @@ private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
     var watches: [KeyWatch<Key>] = []
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     /// Returns the watch of an update's key, and the value with which its body starts.
     mutating func beginUpdate(
         _ key: Key, hash: UInt64, now: Int64

@@ -19,7 +19,7 @@ public import LarderStore
 /// own `==` runs under the lock and must not call the cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Guards everything that changes; no other lock is taken under it.
-    @usableFromInline let state: Mutex<MemoryCacheState<Key, Value>>
+    @usableFromInline let state: Mutex<BoundedTable<Key, Value>>
     @usableFromInline let seed: HashSeed
     @usableFromInline let rule: AgeRule
     /// The caller's clock, or nil for the system's.
@@ -86,7 +86,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         self.rule = rule
         clock = injectedClock
         state = Mutex(
-            MemoryCacheState(
+            BoundedTable(
                 seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
                 byteLimit: Swift.max(0, byteLimit), sides: rule.isUnlimited ? 0 : EntryBytes.ofEnd))
         let timekeeper = timekeeper ?? Timekeeper(clock: injectedClock)
@@ -141,8 +141,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             return
         }
         let hash = seed.hash(key)
-        let cost = MemoryCacheState<Key, Value>.clamped(cost)
-        let bytes = MemoryCacheState<Key, Value>.bytes(of: key, cost: cost)
+        let cost = BoundedTable<Key, Value>.clamped(cost)
+        let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: cost)
         let end = rule.isUnlimited ? nil : newEnd()
         // The replaced or evicted objects are released when this call returns, outside the lock.
         let displaced = state.withLock {

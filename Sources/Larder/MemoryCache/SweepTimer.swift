@@ -6,21 +6,17 @@ internal import LarderStore
 /// There is no timer while nothing can expire. It costs a write one comparison: a later write expires later, as a rule.
 @usableFromInline
 final class SweepTimer: Sendable {
-    private struct State {
-        var wakeup: Wakeup?
-        /// The moment after the pause that follows a sweep.
-        var earliest = Int64.min
-    }
-
     /// No timer waits longer than 30 days at a time.
     private static let longestWait: Int64 = 30 * 86_400_000
 
     private let timekeeper: Timekeeper
     /// The pause after a sweep, in milliseconds: a share of the age.
     private let pause: Int64
-    private let state = Mutex(State())
+    private let wakeup = Mutex<Wakeup?>(nil)
     /// The moment for which the timer waits; `.max` if it does not.
     private let due = Atomic<Int64>(.max)
+    /// The moment after the pause that follows a sweep.
+    private let earliest = Atomic<Int64>(.min)
 
     init(_ timekeeper: Timekeeper, age: Int64) {
         (self.timekeeper, pause) = (timekeeper, min(max(age / 16, 1000), 60_000))
@@ -29,30 +25,36 @@ final class SweepTimer: Sendable {
     /// A Boolean value that indicates whether the timer waits.
     var isArmed: Bool { due.load(ordering: .relaxed) < .max }
 
+    /// Returns whether the timer has to wait for a moment before the one for which it waits.
+    func isNews(_ end: Int64) -> Bool {
+        max(end.addingSaturated(1), earliest.load(ordering: .relaxed)) < due.load(ordering: .relaxed)
+    }
+
     /// Calls `sweep` soon after the moment `end`, unless the timer waits for an earlier one.
     func note(end: Int64, _ sweep: @escaping @Sendable () -> Void) {
-        if end >= due.load(ordering: .relaxed) { return }
         let now = timekeeper.now()
-        let displaced = state.withLock { state -> Wakeup? in
-            let moment = min(max(end.addingSaturated(1), state.earliest, now), now.addingSaturated(Self.longestWait))
+        let displaced = wakeup.withLock { wakeup -> Wakeup? in
+            let wanted = max(end.addingSaturated(1), earliest.load(ordering: .relaxed), now)
+            let moment = min(wanted, now.addingSaturated(Self.longestWait))
             guard moment < due.load(ordering: .relaxed) else { return nil }
             due.store(moment, ordering: .relaxed)
             defer {
-                state.wakeup = timekeeper.wake(.milliseconds(moment.subtractingSaturated(now))) { [weak self] in
+                wakeup = timekeeper.wake(.milliseconds(moment.subtractingSaturated(now))) { [weak self] in
                     if self?.begin() == true { sweep() }
                 }
             }
-            return state.wakeup
+            return wakeup
         }
         displaced?.cancel()
     }
 
     private func begin() -> Bool {
         let now = timekeeper.now()
-        return state.withLock { state in
+        return wakeup.withLock { wakeup in
             // A timer that was replaced while it fired.
-            guard state.wakeup != nil else { return false }
-            (state.wakeup, state.earliest) = (nil, now.addingSaturated(pause))
+            guard wakeup != nil else { return false }
+            wakeup = nil
+            earliest.store(now.addingSaturated(pause), ordering: .relaxed)
             due.store(.max, ordering: .relaxed)
             return true
         }
@@ -60,9 +62,9 @@ final class SweepTimer: Sendable {
 
     /// Ends the wait, until an entry is noted again.
     func cancel() {
-        let displaced = state.withLock { state in
+        let displaced = wakeup.withLock { wakeup in
             due.store(.max, ordering: .relaxed)
-            return state.wakeup.take()
+            return wakeup.take()
         }
         displaced?.cancel()
     }

@@ -28,7 +28,7 @@ public struct CacheEvent: Sendable, Hashable {
         case writeFailed
         /// A read failed, and there was no call to throw the error.
         case readFailed
-        /// A value was too costly for memory, or the limits on disk cannot be held because no entry may be evicted.
+        /// The limits on disk cannot be held, because no entry may be evicted.
         case limitReached
         /// A value could not be refreshed in the background; the old one is served as long as the options allow.
         case refreshFailed

@@ -5,14 +5,16 @@ package final class EventHub: Sendable {
     /// The maximum number of events that wait in a stream; beyond it the oldest is dropped.
     package static let capacity = 1000
 
-    private struct Listener {
+    private final class Listener: Sendable {
         let continuation: AsyncStream<CacheEvent>.Continuation
-        var lost = 0
+        private let lost = Atomic(0)
 
-        mutating func send(_ event: CacheEvent) {
+        init(_ continuation: AsyncStream<CacheEvent>.Continuation) { self.continuation = continuation }
+
+        func send(_ event: CacheEvent) {
             var event = event
-            event.lostBefore = lost
-            if case .dropped = continuation.yield(event) { lost += 1 }
+            event.lostBefore = lost.load(ordering: .relaxed)
+            if case .dropped = continuation.yield(event) { lost.add(1, ordering: .relaxed) }
         }
     }
 
@@ -37,7 +39,8 @@ package final class EventHub: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CacheEvent.self, bufferingPolicy: .bufferingNewest(Self.capacity))
         let (id, isFinished) = state.withLock { state in
-            var listener = Listener(continuation: continuation)
+            let listener = Listener(continuation)
+            // No reader waits for them yet.
             for event in state.early { listener.send(event) }
             state.early = []
             state.lastListener += 1
@@ -60,14 +63,15 @@ package final class EventHub: Sendable {
 
     /// Sends `event` to every stream; keeps it for the first one if none was created yet.
     package func send(_ event: CacheEvent) {
-        // Under the lock, so that all streams get the events in the same order.
-        state.withLock { state in
+        let listeners = state.withLock { state in
             if state.lastListener == 0 {
-                if state.early.count == Self.capacity { state.early.removeFirst() }
+                if state.early.count == 2 * Self.capacity { state.early.removeFirst(Self.capacity) }
                 state.early.append(event)
             }
-            for id in state.listeners.keys { state.listeners[id]?.send(event) }
+            return Array(state.listeners.values)
         }
+        // A reader may be woken by an executor of the program's.
+        for listener in listeners { listener.send(event) }
     }
 
     /// The number of streams.

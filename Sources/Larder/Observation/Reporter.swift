@@ -1,3 +1,4 @@
+internal import Foundation
 internal import LarderStore
 
 /// Reports events that no caller asked for, for the caches that a manager opened.
@@ -5,8 +6,8 @@ final class Reporter: Sendable {
     let hub: EventHub
     /// The program's log; nil for the standard one, which hears warnings and errors.
     private let log: (@Sendable (LogMessage) -> Void)?
-    /// A Boolean value that indicates whether the log closure runs now, on this thread or in this task.
-    @TaskLocal private static var isLogging = false
+    /// The key under which a thread knows that it is inside the log closure of this reporter.
+    private var mark: String { "larder.log.\(ObjectIdentifier(self).hashValue)" }
 
     init(hub: EventHub, log: (@Sendable (LogMessage) -> Void)?) {
         self.hub = hub
@@ -24,6 +25,10 @@ final class Reporter: Sendable {
     /// Writes to the log, except from inside the log closure: its own failing writes would be reported without end.
     func note(_ message: LogMessage) {
         guard let log else { return LogMessage.standardLog(message) }
-        if !Self.isLogging { Self.$isLogging.withValue(true) { log(message) } }
+        let (thread, mark) = (Thread.current.threadDictionary, mark)
+        if thread[mark] != nil { return }
+        thread[mark] = true
+        log(message)
+        thread[mark] = nil
     }
 }

@@ -15,7 +15,8 @@ enum SnapshotFile {
         let prefix = ".larder-\(name.digits)-"
         let path = "\(folder)/\(prefix)\(UUID().uuidString)"
         do {
-            try deleteAbandoned(prefix, in: folder)
+            // If a file cannot be deleted, the next save tries again.
+            do { try deleteAbandoned(prefix, in: folder) } catch {}
             try bytes.withUnsafeBytes { bytes throws(any Error) in
                 _ = try FileSystem.write(bytes, path, oldSize: nil, syncs: true)
             }
@@ -27,7 +28,8 @@ enum SnapshotFile {
                 try FileSystem.delete(path)
                 throw error
             }
-            try FileSystem.sync(folder)
+            // The new name reaches the disk with the folder. If that cannot be synced, the old file is still whole.
+            do { try FileSystem.sync(folder) } catch {}
         } catch {
             let failure = error as? FileError
             throw CacheError(

@@ -10,7 +10,7 @@ struct KeyWatch<Key: Hashable & Sendable>: Sendable {
     var isWritten = false
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     /// Watches keys, and returns the number of the watch.
     mutating func watch(_ keys: some Sequence<(key: Key, hash: UInt64)>, isUpdate: Bool = false) -> Int {
         lastWatch += 1

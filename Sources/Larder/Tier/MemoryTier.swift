@@ -9,7 +9,7 @@ internal import LarderStore
 /// subscript returns nil instead, and never waits for the disk.
 public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
     @usableFromInline let cache: Cache<Key, Value>
-    private var copies: MemoryCopies<Key, Value> { cache.copies }
+    private var copies: TierStorage<Key, Value> { cache.copies }
 
     @inlinable
     init(_ cache: Cache<Key, Value>) { self.cache = cache }
@@ -23,7 +23,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// - Parameter key: The key.
     /// - Complexity: O(1)
     @inlinable
-    public func value(forKey key: Key) -> Value? { cache.glance(key) }
+    public func value(forKey key: Key) -> Value? { cache.valueInMemory(key) }
 
     /// The value of a key if memory has one that may be served as it is; see ``value(forKey:)``.
     @inlinable

@@ -43,7 +43,7 @@ package enum BuildStamp {
         // Mapped: a build id is among the notes, soon after the file's header, and no more is read then.
         let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
         return file.withUnsafeBytes { bytes in
-            if let id = ExecutableFile(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(1 << 20)))?.buildID {
+            if let id = ELFFile(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(1 << 20)))?.buildID {
                 return "build-id:" + id
             }
             return digest(bytes)

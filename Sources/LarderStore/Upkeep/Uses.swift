@@ -239,14 +239,14 @@ package struct RemovedRow: Sendable {
 
 /// The caches that a process has open, with the memories in front of them.
 final class Memories: Sendable {
-    private struct OpenCache {
+    private struct AnyCacheCore {
         var memories: [any CacheMemory] = []
         var handleCount = 0
 
         var isOpen: Bool { handleCount > 0 || !memories.isEmpty }
     }
 
-    private let byCache = Mutex<[CacheIdentity: OpenCache]>([:])
+    private let byCache = Mutex<[CacheIdentity: AnyCacheCore]>([:])
     let loadCount = LoadCount()
 
     func attach(_ memory: any CacheMemory, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
@@ -258,11 +258,11 @@ final class Memories: Sendable {
     /// Notes that there is a handle more, or one less.
     func countHandle(of cache: CacheIdentity, _ difference: Int) { change(cache) { $0.handleCount += difference } }
 
-    private func change(_ cache: CacheIdentity, _ body: (inout OpenCache) -> Void) {
+    private func change(_ cache: CacheIdentity, _ body: (inout AnyCacheCore) -> Void) {
         // Released outside the lock.
         let old = byCache.withLock { caches in
             let old = caches[cache]
-            var open = old ?? OpenCache()
+            var open = old ?? AnyCacheCore()
             body(&open)
             caches[cache] = open.isOpen ? open : nil
             return old

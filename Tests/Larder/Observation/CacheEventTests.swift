@@ -30,10 +30,10 @@ struct CacheEventTests {
         #expect(failed.key == "old" && failed.cacheName == "a")
     }
 
-    enum Look: CaseIterable { case fileURL, removeValue, value }
+    enum LookUp: CaseIterable { case fileURL, removeValue, value }
 
-    @Test(arguments: Look.allCases)
-    func `a file that is gone is told of, whoever meets it`(look: Look) async throws {
+    @Test(arguments: LookUp.allCases)
+    func `a file that is gone is told of, whoever meets it`(look: LookUp) async throws {
         let cache: Cache<Int, Data> = try await manager.cache(
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(memory: .disabled, inlineLimit: 10))
         cache[1] = Data(count: 100)

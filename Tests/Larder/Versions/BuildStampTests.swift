@@ -76,7 +76,7 @@ struct BuildStampTests {
         for seed in UInt64(0)..<2000 {
             var (damaged, random) = (bytes, Seeded(seed))
             for _ in 0..<8 { damaged[Int.random(in: 0..<512, using: &random)] = .random(in: 0...255, using: &random) }
-            _ = damaged.withUnsafeBytes { ExecutableFile(bytes: $0)?.buildID }
+            _ = damaged.withUnsafeBytes { ELFFile(bytes: $0)?.buildID }
         }
     }
     #endif

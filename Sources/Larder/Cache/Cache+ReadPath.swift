@@ -44,14 +44,14 @@ extension Cache {
 
     /// Returns the value of a key if memory may serve it.
     @inlinable
-    func glance(_ key: Key) -> Value? {
+    func valueInMemory(_ key: Key) -> Value? {
         if let value = hit(key) { return value }
         let now = rows.now()
         return served(look(key, copies.seed.hash(key), now).0, at: now)
     }
 
     @inlinable
-    func served(_ look: CopiesState<Key, Value>.Look, at now: Int64) -> Value? {
+    func served(_ look: TierState<Key, Value>.LookUp, at now: Int64) -> Value? {
         switch look {
         case .hit(let value): return value
         case .slid(let value, let row):
@@ -65,7 +65,7 @@ extension Cache {
     ///
     /// The epoch is that of the moment before, so what a later read finds is at least as new.
     @inlinable
-    func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (CopiesState<Key, Value>.Look, OfferTicket) {
+    func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (TierState<Key, Value>.LookUp, ReadTicket) {
         let watch = rows.watch
         let epoch = watch.epoch()
         return copies.state.withLock { state in
@@ -76,7 +76,7 @@ extension Cache {
     /// Offers a value that was read to memory, and notes the access.
     @inlinable
     func take(
-        _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: OfferTicket
+        _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: ReadTicket
     ) {
         var facts = row.facts
         facts.note(accessAt: now)
@@ -90,7 +90,7 @@ extension Cache {
     @discardableResult
     @inlinable
     func noteAccess(
-        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: OfferTicket? = nil
+        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: ReadTicket? = nil
     ) -> RowFacts {
         var facts = facts
         facts.note(accessAt: now)
@@ -135,10 +135,10 @@ extension Cache {
     @inlinable
     func copy(
         of value: Value, _ key: Key, _ hash: UInt64, _ stored: StoredKey, payloadSize: Int, cost: Int64?
-    ) -> WrittenCopy<Key, Value> {
-        WrittenCopy(
+    ) -> NewCopy<Key, Value> {
+        NewCopy(
             key: key, hash: hash, value: value,
-            cost: CopiesState<Key, Value>.Memory.clamped(cost.map { Int(clamping: $0) } ?? payloadSize),
+            cost: TierState<Key, Value>.Memory.clamped(cost.map { Int(clamping: $0) } ?? payloadSize),
             bytes: EntryBytes.ofKey(key, encodedCount: stored.encodedCount)
                 + EntryBytes.ofValue(Value.self, encodedCount: payloadSize))
     }

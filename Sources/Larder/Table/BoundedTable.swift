@@ -3,7 +3,7 @@
 /// Costs and the ends of ages are in arrays of their own by the entry's index, and only once there are any, so
 /// that a cache that uses neither pays for neither.
 @usableFromInline
-struct MemoryCacheState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
+struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline typealias Table = LRUTable<Key, Value>
 
     @usableFromInline var table: Table

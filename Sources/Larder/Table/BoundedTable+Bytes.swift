@@ -1,7 +1,7 @@
 /// The bytes that the entries take, and the limit on them.
 ///
 /// An entry takes a fixed share of the table, ``overhead``, and the bytes that its owner reports outside of it.
-extension MemoryCacheState {
+extension BoundedTable {
     /// The bytes of all entries.
     @inlinable var totalBytes: Int128 { Int128(totalUnits) << 4 + Int128(table.count) * Int128(overhead) }
 

@@ -1,4 +1,4 @@
-extension CopiesState {
+extension TierState {
     /// A copy with the revision of its row.
     struct SeenCopy {
         let value: Value

@@ -13,8 +13,8 @@ struct CacheSettings: Sendable {
 ///
 /// It lives as long as one of the handles.
 @usableFromInline
-final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: OpenCache, PressureResponder {
-    @usableFromInline let copies: MemoryCopies<Key, Value>
+final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyCacheCore, PressureResponder {
+    @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let keyCodec = KeyCodec<Key>()
     private let rows: CacheRows
     private let reporter: Reporter
@@ -23,7 +23,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
         (self.rows, reporter) = (rows, manager.reporter)
         let settings = CacheSettings(
             maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure)
-        copies = MemoryCopies(
+        copies = TierStorage(
             options.memory ?? MemoryLimits(), settings, name: rows.declaration.name, store: rows.store,
             isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain, now: now)
         rows.attach(copies)
@@ -111,7 +111,7 @@ final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Op
 }
 
 /// An open cache of any types.
-protocol OpenCache: AnyObject, Sendable {
+protocol AnyCacheCore: AnyObject, Sendable {
     /// The names of the types of keys and values.
     var types: (key: String, value: String) { get }
     func handleMemoryPressure(_ level: MemoryPressure)

@@ -34,7 +34,7 @@ struct EntryAttributes: Sendable {
             end = meta.setOwnAge(maxAge.rule, writtenAt: now)
         }
         meta.isPinned = isPinned ?? false
-        meta.cost = cost.map { Int64(MemoryCacheState<Int, Int>.clamped($0)) }
+        meta.cost = cost.map { Int64(BoundedTable<Int, Int>.clamped($0)) }
         meta.extendedData = extendedData
         if !tags.isEmpty { meta.tags = Set(tags.map { CBORText.normalized($0) }).sorted() }
         return (meta, end)
@@ -49,10 +49,10 @@ extension Cache {
     @usableFromInline
     struct Write: Sendable {
         @usableFromInline let entry: EntryWrite
-        @usableFromInline let copy: WrittenCopy<Key, Value>
+        @usableFromInline let copy: NewCopy<Key, Value>
 
         @inlinable
-        init(entry: EntryWrite, copy: WrittenCopy<Key, Value>) { (self.entry, self.copy) = (entry, copy) }
+        init(entry: EntryWrite, copy: NewCopy<Key, Value>) { (self.entry, self.copy) = (entry, copy) }
     }
 
     /// Encodes a value.

@@ -7,9 +7,9 @@ public import LarderStore
 /// that it concerns after it, in the order of commits. What a read found on disk is kept unless a change was applied in the
 /// meantime to a key with the same remainder of the hash.
 @usableFromInline
-struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
-    @usableFromInline typealias Memory = MemoryCacheState<Key, MemoryCopy<Value>>
-    @usableFromInline typealias Node = LRUTable<Key, MemoryCopy<Value>>.Node
+struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable {
+    @usableFromInline typealias Memory = BoundedTable<Key, CachedValue<Value>>
+    @usableFromInline typealias Node = LRUTable<Key, CachedValue<Value>>.Node
 
     @usableFromInline var memory: Memory
     @usableFromInline var watch: CommitWatch
@@ -62,7 +62,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
         let epoch = watch.knownEpoch
         let (copyEpoch, deadline) = memory.table.withValue(at: index) { ($0.epoch, $0.deadline) }
         if copyEpoch != epoch || epoch == CommitWatch.noEpoch { return nil }
-        if deadline != MemoryCopy<Value>.unlimited {
+        if deadline != CachedValue<Value>.unlimited {
             if deadline & 1 != 0 || !isSystemTime { return nil }
             let second = SystemClock.second() * 1000
             if second + 999 > deadline >> 1 { return nil }
@@ -77,7 +77,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// What memory knows of a key.
-    @usableFromInline enum Look {
+    @usableFromInline enum LookUp {
         case hit(Value)
         /// The access moves the end of the entry, so the store has to note it.
         case slid(Value, RowStamp)
@@ -89,7 +89,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     /// Looks a key up at a moment, in an epoch of the watch.
     @inlinable
-    mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> Look {
+    mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> LookUp {
         // It is another one after the file was opened again, or after a removal.
         if self.watch !== watch && openRemovals == 0 { self.watch = watch }
         let epoch = known(epoch)
@@ -138,8 +138,8 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     /// Returns the ticket of a look-up that is done now, for a later offer.
     @inlinable
-    func ticket(_ hash: UInt64, _ epoch: UInt32) -> OfferTicket {
-        OfferTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: known(epoch))
+    func ticket(_ hash: UInt64, _ epoch: UInt32) -> ReadTicket {
+        ReadTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: known(epoch))
     }
 
     /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
@@ -147,7 +147,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
     @inlinable
     mutating func noteAccess(
-        to key: Key, hash: UInt64, _ row: RowStamp, at now: Int64, confirming ticket: OfferTicket? = nil
+        to key: Key, hash: UInt64, _ row: RowStamp, at now: Int64, confirming ticket: ReadTicket? = nil
     ) -> Bool {
         let index = memory.table.locate(key, hash: hash)
         guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
@@ -170,7 +170,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
     mutating func offer(
-        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: OfferTicket,
+        _ copy: NewCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: ReadTicket,
         _ deferred: inout Deferred
     ) -> Bool {
         guard openChanges == 0, stamps[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.stamp,
@@ -214,7 +214,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
 
     @inlinable
     mutating func wrote(
-        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at moment: Int64, _ epoch: UInt32,
+        _ copy: NewCopy<Key, Value>, _ row: RowStamp, at moment: Int64, _ epoch: UInt32,
         _ deferred: inout Deferred
     ) {
         noteChange(copy.hash)
@@ -250,17 +250,17 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 
     /// Removes all copies, to be released outside the lock.
-    mutating func removeAll() -> EmptiedTable<Key, MemoryCopy<Value>> {
+    mutating func removeAll() -> EmptiedTable<Key, CachedValue<Value>> {
         noteChangeOfAll()
         return EmptiedTable(memory.removeAll())
     }
 
     @inlinable
     mutating func keep(
-        _ copy: WrittenCopy<Key, Value>, _ row: RowStamp, _ epoch: UInt32, _ time: UInt32,
+        _ copy: NewCopy<Key, Value>, _ row: RowStamp, _ epoch: UInt32, _ time: UInt32,
         _ deferred: inout Deferred
     ) {
-        let value = MemoryCopy(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
+        let value = CachedValue(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
         var (discards, evicted, accesses): ([Node], Int, [Access]) = ([], 0, [])
         let (origin, accessGrain) = (origin, accessGrain)
         let replaced = memory.setValue(
@@ -293,7 +293,7 @@ struct CopiesState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyab
     }
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     /// Takes over the milliseconds of the age of an entry; most entries of a cache have the same.
     @inlinable
     mutating func setAge(_ age: Int64, at index: UInt32) {

@@ -2,7 +2,7 @@ internal import LarderLocks
 
 /// A value in memory, with what a hit needs to know of its row.
 @usableFromInline
-struct MemoryCopy<Value: Sendable>: Sendable {
+struct CachedValue<Value: Sendable>: Sendable {
     @usableFromInline var value: Value
     /// The end, doubled, and 1 more if each access moves it.
     @usableFromInline private(set) var deadline: Int64
@@ -38,7 +38,7 @@ struct MemoryCopy<Value: Sendable>: Sendable {
 
 /// A value that is being written, for memory.
 @usableFromInline
-struct WrittenCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct NewCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let key: Key
     @usableFromInline let hash: UInt64
     @usableFromInline let value: Value
@@ -54,7 +54,7 @@ struct WrittenCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
 /// What a look-up that found nothing has to show when it offers a copy.
 @usableFromInline
-struct OfferTicket: Sendable {
+struct ReadTicket: Sendable {
     /// The number of changes of keys with the same remainder of the hash.
     @usableFromInline let stamp: UInt32
     @usableFromInline let epoch: UInt32

@@ -2,7 +2,7 @@
 ///
 /// Safety: The buffer is the caller's and must be valid while this value is in use; `BuildStamp` uses it inside one
 /// call. Every offset from the file is compared with the number of bytes before it is read.
-package struct ExecutableFile {
+package struct ELFFile {
     private let bytes: UnsafeRawBufferPointer
 
     /// Returns nil if `bytes` do not begin like such a file.

@@ -4,7 +4,7 @@ public import LarderStore
 ///
 /// The log keeps a time for each record: the milliseconds since ``origin`` and 1 more, 0 for an entry that was only written,
 /// and a bit that says whether the store has not taken the access yet. Records with that bit are the last ones of the log.
-extension CopiesState {
+extension TierState {
     @inlinable static var isNew: UInt32 { 1 << 31 }
     @inlinable static var writtenOnly: UInt32 { isNew }
     /// The greatest number of milliseconds since the origin.
@@ -100,7 +100,7 @@ extension CopiesState {
     }
 }
 
-extension MemoryCacheState {
+extension BoundedTable {
     /// Returns the milliseconds of the age of an entry that expires.
     @inlinable
     func age(of index: UInt32) -> Int64 { Int(index) < ages.count ? ages[Int(index)] : usualAge }
@@ -109,8 +109,8 @@ extension MemoryCacheState {
     @inlinable
     func access<Content>(
         at index: UInt32, since origin: Int64, _ grain: Int64
-    ) -> Access? where Value == MemoryCopy<Content>, Key: Codable {
-        typealias State = CopiesState<Key, Content>
+    ) -> Access? where Value == CachedValue<Content>, Key: Codable {
+        typealias State = TierState<Key, Content>
         let (time, rest) = (table.log.time(of: index), rests[Int(index)])
         guard time & State.isNew != 0, let moment = State.moment(of: time, since: origin) else { return nil }
         let age = table.value(at: index).slides ? self.age(of: index) : .max

@@ -5,8 +5,8 @@ public import LarderStore
 ///
 /// The store calls it for rows that it removes, and for the accesses that it stamps.
 @usableFromInline
-final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: CacheMemory {
-    @usableFromInline typealias State = CopiesState<Key, Value>
+final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: CacheMemory {
+    @usableFromInline typealias State = TierState<Key, Value>
 
     /// Guards everything in memory.
     ///
@@ -36,7 +36,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
 
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
-    func offer(_ copy: WrittenCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: OfferTicket) -> Bool {
+    func offer(_ copy: NewCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: ReadTicket) -> Bool {
         var deferred = Deferred()
         let (isKept, evicted) = state.withLock { state in
             state.counts.diskHits += 1
@@ -57,7 +57,7 @@ final class MemoryCopies<Key: Codable & Hashable & Sendable, Value: Sendable>: C
     /// - Parameter load: The load whose result it is.
     @inlinable
     func wrote(
-        _ copies: [WrittenCopy<Key, Value>], _ outcome: Outcome, _ deferred: inout Deferred, by load: Int? = nil
+        _ copies: [NewCopy<Key, Value>], _ outcome: Outcome, _ deferred: inout Deferred, by load: Int? = nil
     ) {
         overtakeLoads(with: outcome, load)
         let evicted = state.withLock { state in
