@@ -16,14 +16,14 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     8           60            11           4              2
-        replace                 8           63             9           4              1
+        set                     6           60            11           4              2
+        replace                 6           63             9           4              1
         hit                     1            0             0           0              0
         miss                    7            2             0           1              0
-        get from the disk       9           13             0           1              0
-        load                   32          167            13           5              2
+        get from the disk       7           13             0           1              0
+        load                   30          167            13           5              2
         remove                  5           40            11           5              2
-        set and evict          21          190            22          10              4
+        set and evict          19          190            22          10              4
         set 100 KB             10           76            21           4              3
         get 100 KB              8           15             5           1              0
         remove 100 KB           6           54            16           5              3
@@ -32,17 +32,17 @@ struct CostTests {
     // Locks are counted in debug builds alone.
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     0           27            11           4              2
-        replace                 0           30             9           4              1
+        set                     0           26            11           4              2
+        replace                 0           28             9           4              1
         hit                     0            0             0           0              0
         miss                    0            2             0           1              0
         get from the disk       0            8             0           1              0
-        load                    0          110            13           5              2
-        remove                  0           25            11           5              2
+        load                    0          108            13           5              2
+        remove                  0           24            11           5              2
         set and evict           0           70            22          10              4
-        set 100 KB              0           43            21           4              3
+        set 100 KB              0           42            21           4              3
         get 100 KB              0           10             5           1              0
-        remove 100 KB           0           35            16           5              3
+        remove 100 KB           0           34            16           5              3
         """
     #endif
 
