@@ -27,7 +27,7 @@ extension MemoryCache: Sequence {
 
     /// Starts an iteration, least recently used first.
     ///
-    /// - Complexity: O(n) for the copy of the keys under the lock.
+    /// - Complexity: O(n) for the list of the keys.
     public func makeIterator() -> Iterator {
         Iterator(orderedKeys) { [self] key in
             let (hash, now) = (seed.hash(key), now())

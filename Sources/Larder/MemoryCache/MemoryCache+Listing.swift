@@ -3,41 +3,73 @@ internal import LarderLocks
 extension MemoryCache {
     /// The keys, in no guaranteed order; those of expired entries are left out.
     ///
-    /// - Complexity: O(n) under the lock.
+    /// - Complexity: O(n), with the lock held for 1,024 entries at a time.
     public var keys: [Key] { orderedKeys }
 
     /// The values, in no guaranteed order; expired ones are left out.
     ///
-    /// - Complexity: O(n) under the lock.
+    /// - Complexity: O(n), with the lock held for 1,024 entries at a time.
     public var values: [Value] { orderedValues }
 
     /// The keys, least recently used first; expired entries are left out.
     ///
-    /// - Complexity: O(n) under the lock.
+    /// - Complexity: O(n), with the lock held for 1,024 entries at a time.
     public var orderedKeys: [Key] { listed { state, index in state.table.key(at: index) } }
 
     /// The values, least recently used first; expired ones are left out.
     ///
-    /// - Complexity: O(n) under the lock.
+    /// - Complexity: O(n), with the lock held for 1,024 entries at a time.
     public var orderedValues: [Value] { listed { state, index in state.table.value(at: index) } }
 
     /// Returns all entries that have not expired, as they are at one moment.
     ///
     /// - Complexity: O(n) under the lock, except for the creation of the dictionary.
     public func snapshot() -> [Key: Value] {
-        Dictionary(
-            uniqueKeysWithValues: listed { state, index in (state.table.key(at: index), state.table.value(at: index)) })
+        let now = now()
+        let pairs = state.withLock { state in
+            var pairs: [(Key, Value)] = []
+            pairs.reserveCapacity(state.table.count)
+            for index in state.table.order where !state.isExpired(index, now: now) {
+                pairs.append((state.table.key(at: index), state.table.value(at: index)))
+            }
+            return pairs
+        }
+        return Dictionary(uniqueKeysWithValues: pairs)
     }
 
     /// Returns a part of each entry that has not expired, least recently used first.
-    func listed<Part>(_ part: (borrowing BoundedTable<Key, Value>, UInt32) -> sending Part) -> [Part] {
+    ///
+    /// The lock is held for a copy of the order, then for 1,024 entries at a time. An entry that takes the place of a
+    /// removed one in the meantime may be listed; none is listed twice.
+    func listed<Part: Sendable>(_ part: @Sendable (borrowing BoundedTable<Key, Value>, UInt32) -> Part) -> [Part] {
         let now = now()
-        return state.withLock { state in
-            var parts: [Part] = []
-            parts.reserveCapacity(state.table.count)
-            for index in state.table.order where !state.isExpired(index, now: now) { parts.append(part(state, index)) }
-            return parts
+        // Indices do not change as long as a sweep runs.
+        let (order, removals) = state.withLock { state in
+            state.sweeps += 1
+            return (state.table.order, state.table.removals)
         }
+        var parts: [(key: Key, part: Part)] = []
+        parts.reserveCapacity(order.count)
+        for start in stride(from: 0, to: order.count, by: Self.entriesPerSlice) {
+            let slice = order[start..<Swift.min(start + Self.entriesPerSlice, order.count)]
+            parts += state.withLock { state in
+                var found: [(key: Key, part: Part)] = []
+                for index in slice where index < state.table.indexLimit && state.table.isEntry(index) {
+                    if !state.isExpired(index, now: now) {
+                        found.append((state.table.key(at: index), part(state, index)))
+                    }
+                }
+                return found
+            }
+        }
+        let isChanged = state.withLock { state in
+            state.sweeps -= 1
+            state.giveBackRoom()
+            return state.table.removals != removals
+        }
+        guard isChanged else { return parts.map(\.part) }
+        var seen = Set<Key>(minimumCapacity: parts.count)
+        return parts.compactMap { seen.insert($0.key).inserted ? $0.part : nil }
     }
 
     /// Removes the entries that a closure chooses.

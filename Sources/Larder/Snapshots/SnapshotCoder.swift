@@ -5,7 +5,7 @@ internal import LarderStore
 ///
 /// A record is the length of its payload and a checksum, 8 bytes each, and the payload in CBOR. If a record is damaged,
 /// what follows it cannot be found.
-struct SnapshotCoder<Key: Codable, Value: Codable> {
+struct SnapshotCoder<Key: Codable & Sendable, Value: Codable & Sendable> {
     /// The contents of the first record.
     private struct Head: Codable {
         var format = 2

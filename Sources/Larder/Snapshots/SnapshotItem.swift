@@ -1,5 +1,5 @@
 /// An entry in a snapshot.
-struct SnapshotItem<Key, Value> {
+struct SnapshotItem<Key: Sendable, Value: Sendable>: Sendable {
     var key: Key
     var value: Value
     var cost: Int

@@ -264,6 +264,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Puts an empty table in place of this one, which is to be released outside the lock.
     mutating func removeAll() -> Table {
         var fresh = Table(seed: table.seed, hasTimes: table.log.times != nil)
+        fresh.removals = table.removals &+ 1
         swap(&fresh, &table)
         costs = []
         units = []

@@ -51,6 +51,7 @@ extension LRUTable {
         with key: Key, _ value: consuming Value, hash: UInt64
     ) -> (key: Key, value: Value) {
         let oldest = leastRecent
+        removals &+= 1
         index.leave(oldest, tag: tag(of: oldest))
         var oldKey = key
         swap(&nodes[Int(oldest)].key, &oldKey)
@@ -63,6 +64,7 @@ extension LRUTable {
     /// Removes an entry, and returns its node, to be released outside the lock.
     @inlinable
     package mutating func remove(_ removed: UInt32) -> Node {
+        removals &+= 1
         index.leave(removed, tag: tag(of: removed))
         log.remove(removed)
         count &-= 1

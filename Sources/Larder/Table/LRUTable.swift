@@ -47,6 +47,8 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
     @usableFromInline var highWater: UInt32
     @usableFromInline var freeHead: UInt32
     @usableFromInline package var count: Int
+    /// How many entries were removed or evicted: as long as it stands, each index is of the same entry.
+    @usableFromInline var removals = 0
     @usableFromInline package let seed: HashSeed
 
     /// The maximum number of entries, for which the positions in the log are less than `freeMark`.
