@@ -10,7 +10,8 @@ extension WriterState {
         guard !isCopyScheduled else { return false }
         guard uncopiedPages >= copyPages || database.counter?.pages ?? 0 > roomPages else { return false }
         isCopyScheduled = true
-        copyPages = uncopiedPages + copyInterval
+        // After a copy in vain the next one is not put off as long.
+        copyPages = uncopiedPages + (uncopiedPages < 2 * copyInterval ? copyInterval : 100)
         return true
     }
 
