@@ -1,5 +1,5 @@
 // What Swift cannot import by itself: from sqlite3.h variadic functions, function-like macros and reads of memory that
-// other processes write, from the system a call that the C library has no function for.
+// other processes write, and from the system calls with memory that is mapped twice.
 #ifndef LARDER_SQLITE_SHIM_H
 #define LARDER_SQLITE_SHIM_H
 
@@ -13,9 +13,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #elif defined(__linux__)
-#if __has_include(<linux/openat2.h>)
-#include <linux/openat2.h>
-#endif
 #include <sys/mman.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -130,34 +127,6 @@ static inline void larder_unlock_writing(sqlite3 *database) {
     file->pMethods->xShmUnmap(file, 0);
 }
 
-// Makes a file at least so long, of blocks that are its own: a hint of a size allocates them where a file grows in
-// chunks, which it does during this call only. SQLite writes a byte into each block behind the end that it finds, so
-// nobody else may be making the file longer at this moment.
-static inline int larder_reserve(sqlite3_file *file, sqlite3_int64 bytes) {
-    int chunk = 4096, none = 0;
-    if (file == 0) return SQLITE_NOTFOUND;
-    if (larder_file_size(file) >= bytes) return SQLITE_OK;
-    int code = file->pMethods->xFileControl(file, SQLITE_FCNTL_CHUNK_SIZE, &chunk);
-    if (code == SQLITE_OK) code = file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, &bytes);
-    file->pMethods->xFileControl(file, SQLITE_FCNTL_CHUNK_SIZE, &none);
-    return code != SQLITE_OK ? code : larder_file_size(file) >= bytes ? SQLITE_OK : SQLITE_IOERR_WRITE;
-}
-
-// The same for the main file, which only those make longer who copy the log: the lock that one of them holds (the second
-// of the log's index) is taken meanwhile.
-static inline int larder_reserve_main(sqlite3 *database, sqlite3_int64 bytes) {
-    enum { copying = 1 };
-    sqlite3_file *file = larder_main_file(database);
-    if (file == 0) return SQLITE_NOTFOUND;
-    if (larder_file_size(file) >= bytes) return SQLITE_OK;
-    if (file->pMethods->iVersion < 2 || file->pMethods->xShmLock == 0) return SQLITE_NOTFOUND;
-    int code = file->pMethods->xShmLock(file, copying, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
-    if (code != SQLITE_OK) return code;
-    code = larder_reserve(file, bytes);
-    file->pMethods->xShmLock(file, copying, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
-    return code;
-}
-
 // Takes the errno that `file`'s last failure left behind, so that a later failure does not find it again: a read behind
 // the end is short, which the VFS notes as no error of the system. 0 where there is none.
 static inline int larder_take_errno(sqlite3_file *file) {
@@ -231,20 +200,6 @@ static inline int64_t larder_file_system(const char *path) {
     return kind.f_flags & MNT_LOCAL ? 0 : 0x6969;
 #else
     return (uint32_t)kind.f_type;
-#endif
-}
-
-// Opens what `path` leads to in the folder `folder`, where no name on the way may be a symbolic link. -1 with ENOSYS, or
-// EPERM in some containers, where that takes more than one call.
-static inline int larder_open_within(int folder, const char *path, int flags) {
-#if defined(__APPLE__)
-    return openat(folder, path, flags | O_NOFOLLOW_ANY);
-#elif defined(SYS_openat2) && defined(RESOLVE_NO_SYMLINKS)
-    struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_NO_SYMLINKS};
-    return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
-#else
-    errno = ENOSYS;
-    return -1;
 #endif
 }
 

@@ -14,13 +14,6 @@ extension Connection {
         try execute("PRAGMA max_page_count = \(pages)")
     }
 
-    /// Allocates blocks of the main file for so many pages; false if the disk does not have them.
-    ///
-    /// A file may be longer than its database: the next complete checkpoint cuts it.
-    package func reserve(pages: Int) -> Bool {
-        larder_reserve_main(handle, Int64(pages) * Int64(Self.pageSize)) == SQLITE_OK
-    }
-
     /// The length of the main file.
     package var fileSize: Int64 { max(0, larder_file_size(larder_main_file(handle))) }
 

@@ -58,11 +58,9 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     private let generate: @Sendable (Key, Entry?) async throws -> Generated<Value>
     private let window = Window()
 
-    /// Whether the store knows how long expired entries stay.
+    /// When the store may be asked again how long expired entries stay; `.max` once it knows.
     private final class Window: Sendable {
-        let isKept = Atomic(false)
-        /// The moment from which the store may be asked again.
-        let retryAt = Atomic<Int64>(.min)
+        let askAt = Atomic<Int64>(.min)
     }
 
     init(
@@ -77,14 +75,17 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     ///
     /// While the manager is suspended it does not.
     private func keepExpired() {
-        if policy.longestStale == 0 || window.isKept.load(ordering: .relaxed) || cache.rows.store.isReadOnly { return }
+        if policy.longestStale == 0 || cache.rows.store.isReadOnly { return }
+        let askAt = window.askAt.load(ordering: .relaxed)
+        if askAt == .max { return }
         let now = cache.rows.now()
-        if now < window.retryAt.load(ordering: .relaxed) { return }
-        let isAsked = cache.rows.keepExpired(policy.longestStale) { [window] in
-            window.isKept.store(true, ordering: .relaxed)
-        }
+        if now < askAt { return }
         // The disk may be full.
-        if isAsked { window.retryAt.store(now.addingSaturated(60_000), ordering: .relaxed) }
+        window.askAt.store(now.addingSaturated(60_000), ordering: .relaxed)
+        let isAsked = cache.rows.keepExpired(policy.longestStale) { [window] in
+            window.askAt.store(.max, ordering: .relaxed)
+        }
+        if !isAsked { window.askAt.store(.min, ordering: .relaxed) }
     }
 
     func value(_ key: Key) async throws -> Value? {

@@ -139,7 +139,7 @@ public final class CacheManager: Sendable {
         let entering = BackgroundWatcher { [weak self] in
             self?.isInBackground.store(true, ordering: .relaxed)
             // On a thread of its own: the notification is on the main one, for which what runs may wait. It is called
-            // again when the time is over.
+            // again when the time has passed.
             ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") { _ in
                 self?.followBackground()
             }

@@ -40,7 +40,7 @@ extension MemoryCache {
     }
 }
 
-/// The objects that an update may hold last, and releases when it is over.
+/// The objects that an update may hold last, and releases at its end.
 private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
     var old: Value?
     /// The value as the body left it, which a later write or an error may have made void.

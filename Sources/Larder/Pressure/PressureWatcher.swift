@@ -33,9 +33,6 @@ package final class PressureWatcher: Sendable {
         self.makeSource = makeSource
     }
 
-    /// A Boolean value that indicates whether a source of the system is being watched.
-    package var isWatching: Bool { state.withLock { $0.source != nil } }
-
     /// Returns whether this object listens.
     package func isListening(_ responder: AnyObject?) -> Bool {
         guard let responder else { return false }

@@ -204,7 +204,7 @@ package final class WriterState {
         }
     }
 
-    /// Runs `begin` at the first call for an object in a body, and `end` when the body is over.
+    /// Runs `begin` at the first call for an object in a body, and `end` at the end of the body.
     package func duringBody(_ object: AnyObject, begin: () -> Void, end: @escaping () -> Void) {
         if endings.updateValue(end, forKey: ObjectIdentifier(object)) == nil { begin() }
     }

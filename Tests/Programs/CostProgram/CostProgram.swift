@@ -38,7 +38,7 @@ struct CostProgram {
         row("get from the disk") { _ = articles[$0] }
         try row("load") { _ = try articles.value(forKey: 1000 + $0) { _ in article } }
         try row("remove") { try articles.remove($0) }
-        // Nobody hears of what is evicted.
+        // No stream of events exists, and the log is the default.
         let recent: Cache<Int, Article> = try manager.cache(
             named: "recent", version: "1", maxAge: .days(7), options: CacheOptions(disk: DiskLimits(countLimit: 10)))
         row("set and evict", allocationStep: 10) { recent[$0] = article }
