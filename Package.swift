@@ -20,7 +20,9 @@ let package = Package(
         .target(
             name: "LarderMigrations",
             path: "Migrations",
-            resources: [.embedInCode("0001_initial.sql"), .embedInCode("0002_opener.sql")]),
+            resources: [
+                .embedInCode("0001_initial.sql"), .embedInCode("0002_opener.sql"), .embedInCode("0003_order.sql"),
+            ]),
         // The store without types: bytes in, bytes out.
         .target(name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"]),
         // A codec for any program; it knows nothing of the rest.

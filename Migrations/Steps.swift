@@ -21,5 +21,6 @@ package struct MigrationStep: Sendable {
     package static let all: [MigrationStep] = [
         MigrationStep(1, "0001_initial.sql", PackageResources._001_initial_sql),
         MigrationStep(2, "0002_opener.sql", PackageResources._002_opener_sql),
+        MigrationStep(3, "0003_order.sql", PackageResources._003_order_sql),
     ]
 }

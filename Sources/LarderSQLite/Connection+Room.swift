@@ -9,11 +9,6 @@ extension Connection {
         }
     }
 
-    /// Limits the number of pages of the database, which is never less than it has.
-    package mutating func setPageLimit(_ pages: Int32) throws(SQLiteError) {
-        try execute("PRAGMA max_page_count = \(pages)")
-    }
-
     /// The length of the main file.
     package var fileSize: Int64 { max(0, larder_file_size(larder_main_file(handle))) }
 

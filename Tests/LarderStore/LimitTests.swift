@@ -86,9 +86,11 @@ struct LimitTests {
         let b = try store.open(.rows)
         try store.setLimits(StoreLimits(size: 200))
         for key in Int64(1)...20 { try (key % 2 == 0 ? a : b).run(.put([entry(key)], if: .always)) }
+        clock.advance(1)
         b.noteAccess(to: try #require(try b.facts(.integer(1))), at: clock.now)
         try a.run(.put([entry(2)], if: .always))
         #expect(try keys(a).count == 10 && keys(b).count == 10)
+        clock.advance(1)
         for key in Int64(21)...40 {
             try (key % 2 == 0 ? a : b).run(.put([entry(key)], if: .always))
             #expect(try a.totals().size + b.totals().size <= 200)

@@ -6,6 +6,7 @@ import Testing
 
 /// Stores of earlier and of later steps of the schema.
 ///
+/// `Tests/Stores/2` is that of step 1, as the last library of step 2 has migrated it.
 /// `Tests/Stores/1` was written by the last library of step 1, with a count limit of 1,000 for "texts" and an opening of
 /// "numbers" under the version "old" before that under "new".
 struct MigrationTests {
@@ -20,9 +21,11 @@ struct MigrationTests {
     private static let numbers = CacheDeclaration(
         name: "numbers", version: "new", codec: "data", ageRule: .sinceAccess(7_200_000))
 
-    private func copyStore(to name: String = "store.sqlite", files: String = "store.files") throws {
+    private func copyStore(
+        _ step: Int = 1, to name: String = "store.sqlite", files: String = "store.files"
+    ) throws {
         let stores = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Stores/1")
+            .appendingPathComponent("Stores/\(step)")
         let manager = FileManager.default
         try manager.copyItem(at: stores.appendingPathComponent("store.sqlite"), to: place.folder(name))
         try manager.copyItem(at: stores.appendingPathComponent("store.files"), to: place.folder(files))
@@ -64,10 +67,11 @@ struct MigrationTests {
         return try other.text("PRAGMA user_version")
     }
 
-    @Test func `opening a store of an earlier step for writing keeps each entry, and everything of it`() throws {
-        try copyStore()
+    @Test(arguments: [1, 2])
+    func `opening a store of an earlier step for writing keeps each entry, and everything of it`(step: Int) throws {
+        try copyStore(step)
         let store = try open { $0.opener = ("a program", "9.9") }
-        #expect(try schemaNumber() == "2")
+        #expect(try schemaNumber() == "3")
         try expectAll(in: store)
         var other = try place.otherConnection()
         #expect(try other.text("SELECT size_limit FROM store") == "50000000")
@@ -126,7 +130,7 @@ struct MigrationTests {
             numbers.insert(try migration.schemaNumber() ?? "")
             try migration.expectAll(in: migration.open())
         }
-        #expect(numbers.isSubset(of: ["1", "2"]) && numbers.contains("2"), "seed \(random.seed)")
+        #expect(numbers.isSubset(of: ["1", "3"]) && numbers.contains("3"), "seed \(random.seed)")
     }
 
     private init(_ place: StorePlace) { self.place = place }
@@ -156,7 +160,7 @@ struct MigrationTests {
         let (reader, alone) = (SideThread { try rows.text(1) }, try rows.text(1))
         #expect(try reader.value() == alone)
         var other = try place.otherConnection()
-        try other.execute("BEGIN IMMEDIATE; \(newer.sql); PRAGMA user_version = 3; COMMIT")
+        try other.execute("BEGIN IMMEDIATE; \(newer.sql); PRAGMA user_version = 4; COMMIT")
         let dump = "SELECT group_concat(quote(id) || quote(key) || quote(payload)) FROM entry"
         let before = try other.text(dump)
         let calls: [() throws -> Void] = [
@@ -171,7 +175,7 @@ struct MigrationTests {
             #expect(error?.code == .newerSchema, "call \(index): \(String(describing: error))")
         }
         try store.close()
-        #expect(try other.text(dump) == before && other.text("PRAGMA user_version") == "3")
+        #expect(try other.text(dump) == before && other.text("PRAGMA user_version") == "4")
         #expect(try place.folder.names.filter { $0.contains("damaged") } == [])
         #expect(events.all.isEmpty)
         #expect(throws: StoreError.self) { try place.open() }

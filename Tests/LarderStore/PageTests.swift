@@ -57,7 +57,7 @@ struct PageTests {
                     EntryWrite(4, "", at: 20), EntryWrite(5, "55555", at: 40),
                 ], if: .always))
         var other = try place.otherConnection()
-        try other.execute("INSERT INTO used (id, place, accessed_at) SELECT id, 9, 35 FROM entry WHERE key = 2")
+        try other.execute("INSERT INTO used (id, accessed_at) SELECT id, 35 FROM entry WHERE key = 2")
         func list(_ order: RowOrder, isDescending: Bool = false) throws -> [Int64] {
             let list = try rows.list(order, KeyRange(isDescending: isDescending))
             let halves = [0..<2, 2..<list.count]

@@ -71,7 +71,7 @@ struct ReadersTests {
                 try otherRows.run(.clear)
                 try otherRows.put(1, "new")
             } catch { Issue.record(error) }
-            seen = try connection.row(.integer(1), in: generation, store.uses)?.payload
+            seen = try connection.row(.integer(1), in: generation, store.accesses)?.payload
         }
         // The read began before the clear.
         #expect(seen == Data("old".utf8))
@@ -212,14 +212,14 @@ struct ReadersTests {
         try writer.value()
     }
 
-    @Test func `a read writes nothing, also after another process has lifted the cap of a full disk`() throws {
+    @Test func `a read writes nothing, also after another process has written`() throws {
         let store = try place.open()
         let rows = try store.open(.a)
         try rows.put(1, "one")
         try FileManager.default.removeItem(at: place.folder("store.sqlite.ballast"))
         var other = try place.otherConnection()
-        for cap in [1, 0] {
-            try other.execute("UPDATE store SET is_capped = \(cap)")
+        for limit in [1, 2] {
+            try other.execute("UPDATE cache SET opened_at = \(limit)")
             let counter = CommitCounter(of: other)
             let before = counter?.stamp()
             for _ in 0..<20 { #expect(try rows.text(1) == "one") }

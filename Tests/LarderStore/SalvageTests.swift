@@ -84,9 +84,9 @@ struct SalvageTests {
         let live = "IN (SELECT id FROM cache WHERE state = 0)"
         let queries = [
             ("entry", "cache key revision written_at expires_at checksum file size meta", "cache \(live)"),
-            ("used", "place accessed_at", "(SELECT cache FROM entry WHERE entry.id = used.id) \(live)"),
+            ("used", "accessed_at", "(SELECT cache FROM entry WHERE entry.id = used.id) \(live)"),
             ("cache", "name version codec age_rule age count_limit size_limit state", "state = 0"),
-            ("store", "size_limit free_space_floor last_place", "true"),
+            ("store", "size_limit free_space_floor", "true"),
         ]
         var found: [[String]] = []
         for (table, columns, condition) in queries {

@@ -34,7 +34,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     deinit {
         PressureWatcher.shared.remove(ObjectIdentifier(self))
         rows.detach(copies)
-        rows.store.uses.note(servedByMemory: copies.takeAccesses(at: .min))
+        rows.store.accesses.note(servedByMemory: copies.takeAccesses(at: .min))
     }
 
     var types: (key: String, value: String) { ("\(Key.self)", "\(Value.self)") }

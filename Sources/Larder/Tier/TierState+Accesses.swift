@@ -52,15 +52,10 @@ extension TierState {
 
     /// Returns the accesses since the last call, the oldest first.
     mutating func takeAccesses(at now: Int64) -> [Access] {
-        var (found, isBeforeWrite) = ([Access](), false)
+        var found: [Access] = []
         var index = memory.table.mostRecent
         while index != 0, memory.table.log.time(of: index) & Self.isNew != 0 {
-            if var access = memory.access(at: index, since: origin, accessGrain) {
-                access.isBeforeWrite = isBeforeWrite
-                found.append(access)
-            } else {
-                isBeforeWrite = true
-            }
+            if let access = memory.access(at: index, since: origin, accessGrain) { found.append(access) }
             memory.table.log.setTime(memory.table.log.time(of: index) & ~Self.isNew, of: index)
             index = memory.table.older(than: index)
         }

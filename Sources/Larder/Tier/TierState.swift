@@ -274,10 +274,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
             memory.setAge(row.age, at: index)
         } willEvict: { memory, index in
             evicted += 1
-            if var access = memory.access(at: index, since: origin, accessGrain) {
-                access.isBeforeWrite = time == Self.writtenOnly
-                accesses.append(access)
-            }
+            if let access = memory.access(at: index, since: origin, accessGrain) { accesses.append(access) }
         }
         counts.memoryEvictions += evicted
         evictedAccesses += accesses

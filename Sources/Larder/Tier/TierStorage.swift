@@ -13,7 +13,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
     /// Nothing else is locked while it is held.
     @usableFromInline let state: Mutex<State>
     @usableFromInline let seed: HashSeed
-    @usableFromInline let uses: Uses
+    @usableFromInline let accesses: AccessBook
     private let name: String
     private let keyCodec = KeyCodec<Key>()
     @usableFromInline let changes = ChangeHub<Key, Value>()
@@ -24,7 +24,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
         accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
-        (self.seed, self.name, uses) = (seed, name, store.uses)
+        (self.seed, self.name, accesses) = (seed, name, store.accesses)
         loads = Loads(name, store.loadCount)
         state = Mutex(
             State(
@@ -43,7 +43,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
             let isKept = state.offer(copy, row, at: now, ticket, &deferred)
             return (isKept, state.takeEvictedAccesses())
         }
-        if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
+        if !evicted.isEmpty { accesses.note(servedByMemory: evicted) }
         return isKept
     }
 
@@ -68,7 +68,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
             state.counts.writes += outcome.rows.count
             return state.takeEvictedAccesses()
         }
-        if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
+        if !evicted.isEmpty { accesses.note(servedByMemory: evicted) }
         if !outcome.rows.isEmpty { observe { $0.noteUpdated(copies.map { $0.key }, &deferred) } }
     }
 
@@ -168,7 +168,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
     package func takeAccesses(at now: Int64) -> [Access] { state.withLock { $0.takeAccesses(at: now) } }
 
     /// Notes the accesses that memory has served, for reads that show when entries were accessed.
-    func noteAccesses() { uses.note(servedByMemory: takeAccesses(at: .min)) }
+    func noteAccesses() { accesses.note(servedByMemory: takeAccesses(at: .min)) }
 
     package func overtakeLoads(of keys: [StoredKey]?) { loads.overtake(keys) }
 
@@ -205,7 +205,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
                 defer { evicted = state.takeEvictedAccesses() }
                 return state.trim(atMost: 1024, isEviction: isEviction, &discards, while: isTooMuch)
             }
-            if !evicted.isEmpty { uses.note(servedByMemory: evicted) }
+            if !evicted.isEmpty { accesses.note(servedByMemory: evicted) }
         }
     }
 }

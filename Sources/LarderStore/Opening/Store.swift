@@ -46,7 +46,7 @@ package final class Store: Sendable {
     package let time: StoreTime
     let writer: Writer
     /// The accesses of this process that are not stamped yet.
-    package let uses: Uses
+    package let accesses: AccessBook
     let memories: Memories
     package var loadCount: LoadCount { memories.loadCount }
     /// The number of caches that the process has open.
@@ -63,7 +63,7 @@ package final class Store: Sendable {
         let state = WriterState(opening, busyTimeout: options.busyTimeout)
         self.path = path
         (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
-        (uses, memories) = (state.uses, state.memories)
+        (accesses, memories) = (state.accesses, state.memories)
         writer = Writer(state, options)
         upkeep = Upkeep(writer, time, isManual: !options.runsUpkeep)
         if isReadOnly { upkeep.stop() } else { writer.attach(upkeep, options) }

@@ -69,7 +69,7 @@ extension WriterState {
         connection = next.connection
         guardian = next.guardian
         rollBack()
-        (isCapped, unheld) = (false, [:])
+        (isFull, waits) = (false, LimitWaits())
         lookAtRoom()
         resetLog()
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }

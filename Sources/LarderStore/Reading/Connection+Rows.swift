@@ -5,20 +5,22 @@ extension Connection {
     /// Returns the row of a key; nil if there is none.
     ///
     /// The payload of a value file is missing.
-    package mutating func row(_ key: StoredKey, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> StoredRow? {
+    package mutating func row(_ key: StoredKey, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError)
+        -> StoredRow?
+    {
         let found = try with(.readRow) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             try row.bind(key, at: 2)
             return try row.step() ? row.storedRow(key, in: cache) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, uses)
+        try addAccess(to: &found.facts, accesses)
         return found
     }
 
     /// Returns the facts of a row, which no checksum protects, and its checksum.
     mutating func find(
-        _ key: StoredKey, in cache: Generation, _ uses: Uses
+        _ key: StoredKey, in cache: Generation, _ accesses: AccessBook
     ) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
         let found = try with(.findRow) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -26,16 +28,16 @@ extension Connection {
             return try row.step() ? (facts: row.facts(key, by: cache.rule), checksum: row.int64(7)) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, uses)
+        try addAccess(to: &found.facts, accesses)
         return found
     }
 
     /// Looks up the last access of an entry that slides, or of any.
     mutating func addAccess(
-        to facts: inout RowFacts, _ uses: Uses, always: Bool = false
+        to facts: inout RowFacts, _ accesses: AccessBook, always: Bool = false
     ) throws(SQLiteError) {
         guard always || facts.slidingAge != nil else { return }
-        let (stamped, noted) = (try number(.lastAccess, facts.id), uses.lastAccess(facts.id, facts.revision))
+        let (stamped, noted) = (try number(.lastAccess, facts.id), accesses.lastAccess(facts.id, facts.revision))
         facts.note(accessAt: max(stamped ?? .min, noted ?? .min))
     }
 
@@ -143,17 +145,16 @@ extension Connection {
         for row in rows { try run(.sealGeneration, row.generation.id, row.generation.checksum(state: row.state)) }
     }
 
-    /// Returns the limits of the store, the last place in the order of use, and whether a full disk has capped the file.
-    mutating func storeLimits() throws(SQLiteError) -> (StoreLimits, lastPlace: Int64, isCapped: Bool) {
+    /// Returns the limits of the store.
+    mutating func storeLimits() throws(SQLiteError) -> StoreLimits {
         try with(.storeLimits) { row throws(SQLiteError) in
-            guard try row.step() else { return (StoreLimits(), 0, false) }
-            let limits = StoreLimits(size: row.number(0)?.asLimit, freeSpace: row.number(1)?.asLimit)
-            return (limits, row.int64(2), row.int64(3) != 0)
+            guard try row.step() else { return StoreLimits() }
+            return StoreLimits(size: row.number(0)?.asLimit, freeSpace: row.number(1)?.asLimit)
         }
     }
 
     /// Counts the rows of a cache and their bytes, expired ones included.
-    mutating func count(of cache: Generation, _ uses: Uses) throws(SQLiteError) -> RowCount {
+    mutating func count(of cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> RowCount {
         var count = RowCount()
         try with(.countPlainRows) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -165,15 +166,14 @@ extension Connection {
         }
         for var facts in try list(.otherRows, cache.id, row: { $0.facts(.integer(0), by: cache.rule) }) {
             count.totals += Totals(count: 1, size: facts.size)
-            try addAccess(to: &facts, uses)
+            try addAccess(to: &facts, accesses)
             count.note(end: facts.end)
-            if facts.slidingAge != nil { count.hasSliding = true }
         }
         return count
     }
 
     /// Counts the entries of a cache that have not expired.
-    mutating func count(at now: Int64, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> Int64 {
+    mutating func count(at now: Int64, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> Int64 {
         var (count, sliding) = (Int64(0), [RowFacts]())
         try with(.agesOfRows) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -183,7 +183,7 @@ extension Connection {
             }
         }
         for var facts in sliding {
-            try addAccess(to: &facts, uses)
+            try addAccess(to: &facts, accesses)
             if facts.end >= now { count += 1 }
         }
         return count

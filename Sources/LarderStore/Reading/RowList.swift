@@ -17,11 +17,11 @@ package struct RowList: Sendable {
 extension Connection {
     /// Lists the rows of a cache by a value, and rows with the same one by their ids.
     mutating func list(
-        _ order: RowOrder, _ range: KeyRange, in cache: Generation, _ uses: Uses
+        _ order: RowOrder, _ range: KeyRange, in cache: Generation, _ accesses: AccessBook
     ) throws(SQLiteError) -> RowList {
         var found: [(value: Int64, id: Int64, keyHash: Int)] = []
-        // Accesses that are not stamped.
-        let noted = order == .accessed ? uses.moments : [:]
+        // Accesses that are not stored.
+        let noted = order == .accessed ? accesses.moments : [:]
         try with(SQL.lists[order.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             var (last, disorder): (StoredKey?, Int) = (nil, 0)
@@ -36,7 +36,7 @@ extension Connection {
                 if order == .size, row.type(of: 3) != .null {
                     value += Int64(RowMeta(packed: row.data(3))?.extendedData?.count ?? 0)
                 }
-                if let moment = noted[row.int64(0)] { value = max(value, moment) }
+                if let moment = noted[row.int64(0)] { value = max(value, Access.order(at: moment)) }
                 found.append((value, row.int64(0), key.hashValue))
             }
         }
@@ -50,12 +50,12 @@ extension Connection {
 
     /// Returns the rows at places of a list that are still there, and the place at which the next page begins.
     mutating func rows(
-        _ list: RowList, _ places: Range<Int>, in cache: Generation, _ uses: Uses
+        _ list: RowList, _ places: Range<Int>, in cache: Generation, _ accesses: AccessBook
     ) throws(SQLiteError) -> (rows: [StoredRow], end: Int) {
         var (rows, bytes): ([StoredRow], Int64) = ([], 0)
         for place in places {
             if bytes >= pageBytes { return (rows, place) }
-            guard let row = try listedRow(list.places[place].id, in: cache, uses),
+            guard let row = try listedRow(list.places[place].id, in: cache, accesses),
                 row.facts.key.hashValue == list.places[place].keyHash
             else { continue }
             bytes += row.facts.payloadSize
@@ -65,14 +65,15 @@ extension Connection {
     }
 
     /// Returns a row of a cache by its id, with its last access; nil if it is not there.
-    mutating func listedRow(_ id: Int64, in cache: Generation, _ uses: Uses) throws(SQLiteError) -> StoredRow? {
+    mutating func listedRow(_ id: Int64, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> StoredRow?
+    {
         let found = try with(.listedRow) { row throws(SQLiteError) in
             try row.bind(id, at: 1)
             try row.bind(cache.id, at: 2)
             return try row.step() ? row.storedRow(row.key(9), in: cache) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, uses, always: true)
+        try addAccess(to: &found.facts, accesses, always: true)
         return found
     }
 }

@@ -14,7 +14,7 @@ extension CacheRows {
         let known = try counted()
         if now <= known.firstEnd { return known.totals.count }
         return try reading(0, .many) { connection, cache throws(SQLiteError) in
-            try connection.count(at: now, in: cache, store.uses)
+            try connection.count(at: now, in: cache, store.accesses)
         }
     }
 
@@ -37,7 +37,7 @@ extension CacheRows {
     private func counted() throws(StoreError) -> RowCount {
         if let known = try known() { return known }
         return try reading(RowCount(), .many) { connection, cache throws(SQLiteError) in
-            try connection.count(of: cache, store.uses)
+            try connection.count(of: cache, store.accesses)
         }
     }
 

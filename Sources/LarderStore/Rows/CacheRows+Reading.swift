@@ -10,7 +10,9 @@ extension CacheRows {
         var last: Int64?
         while true {
             var found: StoredRow?
-            try read { connection, cache throws(SQLiteError) in found = try connection.row(key, in: cache, store.uses) }
+            try read { connection, cache throws(SQLiteError) in
+                found = try connection.row(key, in: cache, store.accesses)
+            }
             guard let found else { return nil }
             if let row = try complete(found) { return row }
             // The file of an older row may be overwritten.
@@ -33,7 +35,7 @@ extension CacheRows {
     package func inspect(_ key: StoredKey) throws(StoreError) -> Inspection {
         var (found, retired, live) = (StoredRow?.none, String?.none, String?.none)
         let isCurrent = try readQuietly(.page) { connection, cache throws(SQLiteError) in
-            found = try connection.row(key, in: cache, store.uses)
+            found = try connection.row(key, in: cache, store.accesses)
             if found == nil { retired = try connection.retiredVersion(of: key, besides: cache.cache) }
         }
         guard isCurrent else {
@@ -52,8 +54,8 @@ extension CacheRows {
     /// - Parameter withAccess: A Boolean value that indicates whether the last access is looked up also if no end depends on it.
     package func facts(_ key: StoredKey, withAccess: Bool = false) throws(StoreError) -> RowFacts? {
         try reading(nil) { connection, cache throws(SQLiteError) in
-            guard var facts = try connection.find(key, in: cache, store.uses)?.facts else { return nil }
-            if withAccess { try connection.addAccess(to: &facts, store.uses, always: true) }
+            guard var facts = try connection.find(key, in: cache, store.accesses)?.facts else { return nil }
+            if withAccess { try connection.addAccess(to: &facts, store.accesses, always: true) }
             return facts
         }
     }
@@ -63,7 +65,7 @@ extension CacheRows {
         try rowsOfOneMoment(tagged: tag) { connection, cache throws(SQLiteError) in
             var found: [StoredRow] = []
             for id in try connection.list(.taggedRows, text: tag, cache.id, row: { $0.int64(0) }) {
-                if let row = try connection.listedRow(id, in: cache, store.uses) { found.append(row) }
+                if let row = try connection.listedRow(id, in: cache, store.accesses) { found.append(row) }
             }
             return found
         }
@@ -74,7 +76,7 @@ extension CacheRows {
         try rowsOfOneMoment(keys.count > Self.pageLimit ? .many : .page) { connection, cache throws(SQLiteError) in
             var found: [StoredRow] = []
             for key in keys {
-                if let row = try connection.row(key, in: cache, store.uses) { found.append(row) }
+                if let row = try connection.row(key, in: cache, store.accesses) { found.append(row) }
             }
             return found
         }
@@ -92,7 +94,7 @@ extension CacheRows {
                     return 0
                 }
             } while last != nil
-            for index in found.indices { try connection.addAccess(to: &found[index].facts, store.uses) }
+            for index in found.indices { try connection.addAccess(to: &found[index].facts, store.accesses) }
             return found
         }
     }
@@ -217,7 +219,7 @@ extension CacheRows {
                 return 0
             }
             for index in page.rows.indices {
-                try connection.addAccess(to: &page.rows[index], store.uses, always: withAccess)
+                try connection.addAccess(to: &page.rows[index], store.accesses, always: withAccess)
             }
         }
         return page
@@ -237,7 +239,7 @@ extension CacheRows {
                 return rows[rows.count - 1].facts.payloadSize
             }
             for index in rows.indices where withAccess || rows[index].facts.slidingAge != nil {
-                try connection.addAccess(to: &rows[index].facts, store.uses, always: withAccess)
+                try connection.addAccess(to: &rows[index].facts, store.accesses, always: withAccess)
             }
             page.rows = rows
         }
@@ -248,7 +250,7 @@ extension CacheRows {
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, _ range: KeyRange = KeyRange()) throws(StoreError) -> RowList {
         try reading(RowList(), .many) { connection, cache throws(SQLiteError) in
-            try connection.list(order, range, in: cache, store.uses)
+            try connection.list(order, range, in: cache, store.accesses)
         }
     }
 
@@ -257,7 +259,7 @@ extension CacheRows {
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
     package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> (rows: [StoredRow], end: Int) {
         let page = try reading((rows: [], end: list.count), .page) { connection, cache throws(SQLiteError) in
-            try connection.rows(list, places, in: cache, store.uses)
+            try connection.rows(list, places, in: cache, store.accesses)
         }
         return (try complete(page.rows), page.end)
     }

@@ -129,7 +129,7 @@ package final class CacheRows: Sendable {
     package func noteAccess(id: Int64, revision: Int64, slidingAge: Int64?, at moment: Int64) {
         let grain = min(accessGrain, (slidingAge ?? .max) / 16)
         let access = Access(id: id, revision: revision, moment: moment, grain: grain)
-        if store.uses.note(access) { store.upkeep.ask(at: moment, from: moment) }
+        if store.accesses.note(access) { store.upkeep.ask(at: moment, from: moment) }
         if slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 

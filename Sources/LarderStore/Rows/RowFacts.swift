@@ -75,8 +75,6 @@ struct RowCount: Sendable {
     var totals = Totals()
     /// A moment before which no row expires.
     var firstEnd = Int64.max
-    /// A Boolean value that indicates whether an entry may have a sliding age of its own.
-    var hasSliding = false
 
     mutating func note(end: Int64) { firstEnd = min(firstEnd, end) }
 }

@@ -28,7 +28,7 @@ extension SQL {
         SQL("SELECT id, key, written_at FROM entry WHERE cache = ?1 ORDER BY key"),
         SQL(
             """
-            SELECT entry.id, key, max(written_at, coalesce(accessed_at, written_at))
+            SELECT entry.id, key, \(lastUse)
             FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 ORDER BY key
             """),
         SQL("SELECT id, key, coalesce(size, length(payload)), meta FROM entry WHERE cache = ?1 ORDER BY key"),
@@ -118,21 +118,18 @@ extension SQL {
     static let valueFiles = SQL("SELECT file FROM entry WHERE file IS NOT NULL")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     static let insertStore = SQL("INSERT INTO store (id) VALUES (1)")
-    static let storeLimits = SQL("SELECT size_limit, free_space_floor, last_place, is_capped FROM store")
+    static let storeLimits = SQL("SELECT size_limit, free_space_floor FROM store")
     static let sizeOfFiles = SQL(
         "SELECT sum(min(max(size, 0), 1 << 40)) FROM entry WHERE cache = ?1 AND file IS NOT NULL")
-    static let setCapped = SQL("UPDATE store SET is_capped = ?1")
     static let setStoreLimits = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2")
 
-    /// The stored access has to be older than ?5, the write too if it is no replacement (?6).
-    static let stampUse = SQL(
+    /// A row that was written or accessed later than ?4 stays as it is.
+    static let storeAccess = SQL(
         """
-        INSERT INTO used (id, place, accessed_at)
-        SELECT id, ?3, ?4 FROM entry WHERE id = ?1 AND revision = ?2 AND (?6 OR written_at <= ?5)
-        ON CONFLICT (id) DO UPDATE SET place = max(place, excluded.place), accessed_at = max(accessed_at, ?4)
-        WHERE (place < excluded.place OR accessed_at < ?4) AND accessed_at <= ?5
+        INSERT INTO used (id, accessed_at)
+        SELECT id, ?3 FROM entry WHERE id = ?1 AND revision = ?2 AND written_at <= ?4
+        ON CONFLICT (id) DO UPDATE SET accessed_at = ?3 WHERE accessed_at <= ?4 AND accessed_at < ?3
         """)
-    static let raisePlace = SQL("UPDATE store SET last_place = ?1 WHERE last_place < ?1")
     static let addActivity = SQL(
         """
         INSERT INTO activity (cache, day, counter, value) VALUES (?1, ?2, ?3, ?4)
@@ -148,20 +145,21 @@ extension SQL {
         WHERE program <> ?1 OR library <> ?2 OR opened_at NOT BETWEEN ?3 - 60000 AND ?3
         """)
 
-    // The order of use: ids and places, ?1 of them. The first bit of `meta` is the pin.
+    /// The order of use, in which an access comes behind the writes of its millisecond, as ``Access/order(at:)`` says.
+    private static let lastUse = "max(written_at * 2, coalesce(accessed_at * 2 + 1, written_at * 2))"
+    // The first ?1 rows in that order, of the cache ?2 or of all. The first bit of `meta` is the pin.
     private static let isFree = "(meta IS NULL OR unicode(CAST(substr(meta, 1, 1) AS TEXT)) & 1 = 0)"
-    private static let isUnused = "NOT EXISTS (SELECT 1 FROM used WHERE used.id = entry.id)"
-    private static let isLive = "cache IN (SELECT id FROM cache WHERE state = 0)"
-    static let oldestUnused = SQL(
+    static let leastRecentlyUsed = SQL(
         """
-        SELECT id, id << 24 FROM entry NOT INDEXED
-        WHERE \(isLive) AND (?2 IS NULL OR cache = ?2) AND \(isUnused) AND \(isFree) ORDER BY id LIMIT ?1
+        SELECT entry.id, revision, \(lastUse)
+        FROM entry NOT INDEXED LEFT JOIN used ON used.id = entry.id
+        WHERE (cache = ?2 OR ?2 IS NULL AND cache IN (SELECT id FROM cache WHERE state = 0)) AND \(isFree)
+        ORDER BY 3, 1 LIMIT ?1
         """)
-    static let oldestUsed = SQL("SELECT id, place FROM used WHERE place > ?2 ORDER BY place LIMIT ?1")
-    static let oldestByKey = SQL(
+    static let leastRecentlyUsedByKey = SQL(
         """
-        SELECT entry.id, coalesce(place, entry.id << 24) FROM entry LEFT JOIN used ON used.id = entry.id
-        WHERE cache = ?2 AND \(isFree) ORDER BY 2 LIMIT ?1
+        SELECT entry.id, revision, \(lastUse) FROM entry LEFT JOIN used ON used.id = entry.id
+        WHERE cache = ?2 AND \(isFree) ORDER BY 3, 1 LIMIT ?1
         """)
 
     static let verifiedRows = SQL(
@@ -199,12 +197,9 @@ extension SQL {
     static let indexedEntries = ["", " DESC"].map {
         SQL("SELECT id, cache, key FROM entry INDEXED BY entry_key ORDER BY cache\($0), key\($0)")
     }
-    static let salvagedUses = SQL("SELECT id, place, accessed_at FROM used WHERE id >= ?1 ORDER BY id")
+    static let salvagedUses = SQL("SELECT id, accessed_at FROM used WHERE id >= ?1 ORDER BY id")
     static let insertUse = SQL(
-        """
-        INSERT INTO used (id, place, accessed_at) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM entry WHERE id = ?1)
-        """)
-    static let salvagedStore = SQL("SELECT size_limit, free_space_floor, last_place FROM store")
-    static let restoreStore = SQL("UPDATE store SET size_limit = ?1, free_space_floor = ?2, last_place = ?3")
+        "INSERT INTO used (id, accessed_at) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM entry WHERE id = ?1)")
+    static let salvagedStore = SQL("SELECT size_limit, free_space_floor FROM store")
     static let salvagedActivity = SQL("SELECT cache, day, counter, value FROM activity")
 }

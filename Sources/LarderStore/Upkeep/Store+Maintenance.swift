@@ -19,11 +19,11 @@ package struct CacheFacts: Sendable {
 }
 
 extension Connection {
-    fileprivate mutating func caches(at now: Int64, _ uses: Uses) throws(SQLiteError) -> [CacheFacts] {
+    fileprivate mutating func caches(at now: Int64, _ accesses: AccessBook) throws(SQLiteError) -> [CacheFacts] {
         var caches: [CacheFacts] = []
         for cache in try liveGenerations().values.sorted(by: { $0.cache.name < $1.cache.name }) {
-            let totals = try count(of: cache, uses)
-            let count = now <= totals.firstEnd ? totals.totals.count : try count(at: now, in: cache, uses)
+            let totals = try count(of: cache, accesses)
+            let count = now <= totals.firstEnd ? totals.totals.count : try count(at: now, in: cache, accesses)
             caches.append(
                 CacheFacts(
                     declaration: cache.cache, count: count, size: totals.totals.size,
@@ -50,13 +50,13 @@ extension Store {
         }
     }
 
-    /// Stamps the accesses, as far as the grain asks for it.
+    /// Stores the accesses, as far as the grain asks for it.
     package func flush() throws(StoreError) {
         if isReadOnly { throw .readOnly }
         let now = time.now()
         try writer.runBatch { state in
             state.now = now
-            try state.stampAccesses(isExact: false)
+            try state.storeAccesses()
         }
     }
 
@@ -69,13 +69,13 @@ extension Store {
         if isClosed { throw .closed }
         return try writer.retrying { database throws(StoreError) in
             guard let file = database.file else {
-                return try writer.read { try $0.connection.caches(at: now, uses) }
+                return try writer.read { try $0.connection.caches(at: now, accesses) }
             }
             // Not over the writer, which a long body may hold.
             return try StoreError.translating {
                 try writer.withOwnConnection {
                     var connection = try file.file.openReader(of: file)
-                    return try connection.caches(at: now, uses)
+                    return try connection.caches(at: now, accesses)
                 }
             }
         }

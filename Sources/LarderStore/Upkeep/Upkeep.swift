@@ -1,7 +1,7 @@
 internal import LarderLocks
 internal import LarderSQLite
 
-/// Does the chores of a store on a timer: stamps of accesses, expired rows, limits, retired rows, orphaned files, the log.
+/// Does the chores of a store on a timer: accesses, expired rows, limits, retired rows, orphaned files, the log.
 ///
 /// It has one timer, and none while nothing can be due. It runs on the timer's thread, in transactions of at most 500 rows.
 final class Upkeep: Sendable {
@@ -121,7 +121,7 @@ final class Upkeep: Sendable {
     func doChores(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
         let now = time.now()
         var report = MaintenanceReport()
-        try stampAccesses()
+        try storeAccesses()
         try writeActivity(now, isWhole: isWhole)
         report.expired = try sweepRows(now, isWhole: isWhole)
         report.reclaimed = try reclaim()
@@ -178,12 +178,13 @@ final class Upkeep: Sendable {
         }
     }
 
-    private func stampAccesses() throws(StoreError) {
+    private func storeAccesses() throws(StoreError) {
         let now = time.now()
-        let accesses = try writer.read {
-            $0.now = now; return $0.takeAccesses(isExact: false)
+        let accesses = try writer.read { state in
+            state.now = now
+            return state.takeAccesses()
         }
-        for batch in accesses.batches() { try writer.runBatch { try $0.stamp(batch, isExact: false) } }
+        for batch in accesses.batches() { try writer.runBatch { for access in batch { try $0.store(access) } } }
     }
 
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
@@ -203,7 +204,7 @@ final class Upkeep: Sendable {
         var (count, earliest) = (0, state.withLock { $0.nextSweep })
         if first < now, isWhole || now >= earliest {
             var sweep = Sweep(now: now)
-            try writer.runBatch { if $0.slides { try $0.stampAccesses(isExact: true) } }
+            try writer.read { $0.noteMemory() }
             while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
             try writer.read { $0.endSweep(sweep) }
             earliest = now.addingSaturated(20 * min(max(0, time.now().subtractingSaturated(now)), 1 << 40))

@@ -1,57 +1,4 @@
-internal import Foundation
 internal import LarderSQLite
-
-/// A removal of least recently used rows in batches, between which other requests may run.
-struct Eviction {
-    typealias Victim = (id: Int64, place: Int64)
-
-    /// The cache whose rows are removed; nil for those of all.
-    let cache: Generation?
-    /// What there is too little of; nil for rows or bytes over a limit.
-    let shortage: RemovedRow.Shortage?
-    /// What is left to remove.
-    fileprivate(set) var rest: Totals
-    /// The totals to reach; nil if it ends with a number of rows or bytes.
-    fileprivate var goal: Totals?
-    /// The rows that were chosen and are still to be removed.
-    fileprivate var victims: ArraySlice<Victim> = []
-    /// A Boolean value that indicates whether no other row can be chosen.
-    fileprivate var areLast = false
-    /// The epoch in which the rows were chosen.
-    fileprivate var chosenIn: UInt32 = 0
-    /// Whether enough was removed; nil while more can be.
-    fileprivate(set) var isHeld: Bool?
-
-    /// - Parameter totals: The totals of which the excess is a part, if they are to be reached, though other requests remove
-    ///   rows too.
-    init(
-        _ excess: Totals, of totals: Totals? = nil, from cache: Generation?, for shortage: RemovedRow.Shortage? = nil
-    ) {
-        (rest, self.cache, self.shortage) = (excess, cache, shortage)
-        goal = totals.map {
-            Totals(
-                count: excess.count > 0 ? $0.count - excess.count : .max,
-                size: excess.size > 0 ? $0.size - excess.size : .max)
-        }
-    }
-
-    fileprivate var isDone: Bool { rest.count <= 0 && rest.size <= 0 }
-
-    /// Notes that a row was removed, or counts as removed and stays.
-    fileprivate mutating func note(_ row: RowFacts, stays: Bool) {
-        rest += Totals(count: -1, size: -row.size)
-        guard stays, let goal else { return }
-        self.goal = Totals(count: goal.count.addingSaturated(1), size: goal.size.addingSaturated(row.size))
-    }
-
-    /// Takes over what other requests have removed or added in the meantime.
-    fileprivate mutating func look(at totals: Totals) {
-        guard let goal else { return }
-        rest = Totals(
-            count: max(0, totals.count.subtractingSaturated(goal.count)),
-            size: max(0, totals.size.subtractingSaturated(goal.size)))
-    }
-}
 
 /// Limits: expired rows go first, then the least recently used.
 extension WriterState {
@@ -67,9 +14,8 @@ extension WriterState {
     }
 
     /// Refuses an entry that is larger than a whole size limit.
-    func checkSize(_ payloadSize: Int64, _ extendedData: Data?, in cache: Generation) throws(StoreError) {
+    func checkSize(_ size: Int64, in cache: Generation) throws(StoreError) {
         guard hasLimits else { return }
-        let size = payloadSize + Int64(extendedData?.count ?? 0)
         if let limit = cache.limits.size, size > limit { throw .exceeds(limit, of: "its cache", size: size) }
         if let limit = storeLimits.size, size > limit { throw .exceeds(limit, of: "the store", size: size) }
     }
@@ -95,55 +41,45 @@ extension WriterState {
     }
 
     /// Forgets what limits wait for, and which row was written last.
-    func forgetWaits() {
-        (unheld, evictions, nextRecount, nextSweep, nextSpaceCheck) = ([:], [:], .min, .min, .min)
-        lastWrittenID = nil
-    }
-
-    /// Returns whether a moment is less than `wait` ahead.
-    ///
-    /// A moment further ahead means that the clock was set back.
-    private func isAhead(_ moment: Int64, _ wait: Int64) -> Bool { now < moment && now.addingSaturated(wait) >= moment }
+    func forgetWaits() { (waits, evictions, lastWrittenID) = (LimitWaits(), [:], nil) }
 
     /// Removes a batch of rows in a transaction of its own if a limit does not hold, and returns whether one still does not.
     func holdLimits(waiting: Int64) throws -> Bool {
         guard hasLimits else { return false }
-        let mayCount = !isAhead(nextRecount, 1000)
+        let maySearch = waits.maySearch(at: now)
         var isOver = false
         for generation in generations.values where generation.limits != Limits() && !isOver {
-            isOver = try hold(generation.limits, of: generation, mayCount, waiting)
+            isOver = try hold(generation.limits, of: generation, maySearch, waiting)
         }
         if !isOver && storeLimits.size != nil {
-            isOver = try hold(Limits(size: storeLimits.size), of: nil, mayCount, waiting)
+            isOver = try hold(Limits(size: storeLimits.size), of: nil, maySearch, waiting)
         }
         return try isOver || holdFreeSpace(waiting)
     }
 
     /// Holds the limits of a cache, or of all, by a batch, and returns whether the eviction goes on.
     ///
-    /// After commits of another store rows are counted at most once a second, or else by upkeep. If pins leave too few rows to
-    /// remove, the next search comes when the totals have grown by a twentieth, or a pin has gone.
-    private func hold(_ limits: Limits, of cache: Generation?, _ mayCount: Bool, _ waiting: Int64) throws -> Bool {
+    /// Rows are counted after commits of another store, and searched in vain, at most once a second.
+    private func hold(_ limits: Limits, of cache: Generation?, _ maySearch: Bool, _ waiting: Int64) throws -> Bool {
         let id = cache?.id ?? 0
         if evictions[id] == nil {
             if !areCounted(cache) {
-                nextRecount = now.addingSaturated(1000)
-                guard mayCount else { upkeep?.ask(at: nextRecount, from: now); return false }
+                guard maySearch else { upkeep?.ask(at: waits.nextSearch, from: now); return false }
+                waits.putOff(from: now)
             }
             let totals = try totals(of: cache)
-            guard limits.excess(of: totals) != Totals() else { return false }
-            if let last = unheld[id], totals.count <= last.count + last.count / 20,
-                totals.size <= last.size + last.size / 20
-            {
-                return false
-            }
-            try removeExpired(of: cache.map { [$0] } ?? Array(generations.values), waiting)
+            guard limits.excess(of: totals) != Totals(), maySearch || !waits.unmet.contains(id) else { return false }
+            try removeExpired(of: cache.map { [$0] } ?? Array(generations.values), waiting, maySearch: maySearch)
             let rest = try self.totals(of: cache)
             evictions[id] = Eviction(limits.excess(of: rest), of: rest, from: cache)
         }
         guard let isHeld = try goOn(id, waiting) else { return true }
-        if !isHeld && unheld[id] == nil { events.append(.limitUnmet(cache: cache?.cache.name)) }
-        unheld[id] = isHeld ? nil : try totals(of: cache)
+        if isHeld {
+            waits.unmet.remove(id)
+        } else {
+            waits.putOff(from: now)
+            if waits.unmet.insert(id).inserted { events.append(.limitUnmet(cache: cache?.cache.name)) }
+        }
         return false
     }
 
@@ -172,7 +108,7 @@ extension WriterState {
         try lookUpGenerations()
         guard let cache = generation(of: declaration) else { throw StoreError.superseded }
         guard limits.excess(of: try totals(of: cache)) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
-        (lastWrittenID, nextSweep) = (nil, .min)
+        lastWrittenID = nil
         let expired = try removeExpired(of: [cache], busyTimeout)
         let totals = try totals(of: cache)
         return (expired, Eviction(limits.excess(of: totals, isExact: true), of: totals, from: cache))
@@ -183,7 +119,7 @@ extension WriterState {
     ///
     /// If another process keeps the room, the next look is a minute later.
     private func holdFreeSpace(_ waiting: Int64) throws -> Bool {
-        guard let floor = storeLimits.freeSpace, let files, !isAhead(nextSpaceCheck, 60_000) else { return false }
+        guard let floor = storeLimits.freeSpace, let files, waits.mayLookAtSpace(at: now) else { return false }
         let pageSize: Int64 = 4096
         if evictions[Self.ofFreeSpace] == nil {
             let free = try files.freeSpace()
@@ -199,24 +135,24 @@ extension WriterState {
         files.emptyPool()
         let missing = floor.subtractingSaturated(spaceBefore)
         try giveBackPages(missing / pageSize + 1)
-        if try files.freeSpace() - spaceBefore < missing / 2 { nextSpaceCheck = now.addingSaturated(60_000) }
+        if try files.freeSpace() - spaceBefore < missing / 2 { waits.putOffSpace(from: now) }
         return false
     }
 
     /// The key of the eviction that frees space of the disk.
     private static let ofFreeSpace: Int64 = -1
 
-    /// Removes expired rows among the first 100,000, at most once a second if there are none, and returns their number.
+    /// Removes expired rows among the first 100,000, and returns their number.
     @discardableResult
-    func removeExpired(of caches: [Generation], _ waiting: Int64) throws -> Int {
-        guard !isAhead(nextSweep, 1000),
+    func removeExpired(of caches: [Generation], _ waiting: Int64, maySearch: Bool = true) throws -> Int {
+        guard maySearch,
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
         else { return 0 }
         var (sweep, count) = (Sweep(now: now), 0)
         for _ in 0..<10 where sweep.next != nil {
             count += try transaction(until: Deadline(in: waiting)) { try $0.sweepBatch(&sweep) }
         }
-        if count == 0 { nextSweep = now.addingSaturated(1000) }
+        if count == 0 { waits.putOff(from: now) }
         return count
     }
 
@@ -227,8 +163,8 @@ extension WriterState {
         if let cache = eviction.cache, generations[cache.cache.exactName]?.id != cache.id {
             return eviction.isHeld = true
         }
-        if areCounted(eviction.cache) || !isAhead(nextRecount, 1000) {
-            if !areCounted(eviction.cache) { nextRecount = now.addingSaturated(1000) }
+        if areCounted(eviction.cache) || waits.maySearch(at: now) {
+            if !areCounted(eviction.cache) { waits.putOff(from: now) }
             eviction.look(at: try totals(of: eviction.cache))
         }
         if eviction.isDone { return eviction.isHeld = true }
@@ -242,7 +178,7 @@ extension WriterState {
             if isNewChoice {
                 if eviction.areLast && eviction.chosenIn == epoch { return eviction.isHeld = false }
                 let limit = eviction.rest.size > 0 ? 10_000 : min(10_000, Int(clamping: eviction.rest.count))
-                eviction.victims = try leastRecentlyUsed(of: eviction.cache, atMost: limit)[...]
+                eviction.victims = try leastRecentlyUsed(of: eviction.cache, atMost: limit, kept)[...]
                 (eviction.chosenIn, eviction.areLast) = (epoch, eviction.victims.count < limit)
             }
             for victim in eviction.victims.prefix(Self.batchLimit) where !eviction.isDone {
@@ -250,7 +186,9 @@ extension WriterState {
                     eviction.cache.map({ $0.id == generation }) ?? true, !facts.meta.isPinned
                 else { continue }
                 // It was written or read since it was chosen.
-                if uses.place(of: victim.id) ?? .min > victim.place {
+                if facts.revision != victim.revision
+                    || accesses.lastAccess(victim.id, victim.revision).map(Access.order) ?? .min > victim.lastUse
+                {
                     eviction.areLast = false
                     continue
                 }
@@ -266,41 +204,22 @@ extension WriterState {
         eviction.victims = eviction.victims.dropFirst(Self.batchLimit)
     }
 
-    /// Returns unpinned rows in the order of use.
-    private func leastRecentlyUsed(of cache: Generation?, atMost count: Int) throws(SQLiteError) -> [Eviction.Victim] {
-        typealias Place = Eviction.Victim
-        // Accesses that are not stamped count too.
-        let noted = uses.places
-        let limit = count + noted.count
-        func first(_ places: [Place]) -> [Place] {
-            let places = places.map { Place(id: $0.id, place: max($0.place, noted[$0.id] ?? .min)) }
-            return Array(places.sorted { $0.place < $1.place }.prefix(count))
-        }
-        func places(_ sql: SQL, _ limit: Int, _ parameter: Int64?) throws(SQLiteError) -> [Place] {
-            try connection.list(sql, Int64(limit), parameter) { Place(id: $0.int64(0), place: $0.int64(1)) }
-        }
+    /// Returns unpinned rows in the order of use, with a row that is to be kept at the end.
+    private func leastRecentlyUsed(
+        of cache: Generation?, atMost count: Int, _ kept: Int64?
+    ) throws(SQLiteError) -> [Eviction.Victim] {
+        // Accesses that are not stored yet count too, and can move as many rows back.
+        let noted = accesses.moments
         let all = counts.values.reduce(0) { $0 + $1.totals.count }
         // A cache that has few of the rows is looked through by its keys, other rows in the order of ids.
-        if let cache, counts[cache.id]?.totals.count ?? 0 < max(2000, all / 8) {
-            return first(try places(.oldestByKey, limit, cache.id))
+        let isSmall = cache.map { counts[$0.id]?.totals.count ?? 0 < all / 8 } ?? false
+        let sql = isSmall ? SQL.leastRecentlyUsedByKey : .leastRecentlyUsed
+        var rows = try connection.list(sql, Int64(count + noted.count + 1), cache?.id) { row -> Eviction.Victim in
+            let id = row.int64(0)
+            let lastUse = max(row.int64(2), noted[id].map(Access.order) ?? .min)
+            return (id, row.int64(1), id == kept ? .max : lastUse)
         }
-        let unused = try places(.oldestUnused, limit, cache?.id)
-        // A used row that is newer than all of these is not chosen.
-        let end = unused.count < limit ? Int64.max : unused.last?.place ?? .max
-        let live = Set(generations.values.map(\.id))
-        var (used, last, page): ([Place], Int64, Int) = ([], .min, 2000)
-        while used.count < limit {
-            let next = try places(.oldestUsed, page, last)
-            for place in next where place.place < end && used.count < limit {
-                guard let (facts, generation) = try connection.facts(place.id), !facts.meta.isPinned,
-                    cache?.id ?? generation == generation, live.contains(generation)
-                else { continue }
-                used.append(place)
-            }
-            guard let place = next.last?.place, place > last, place < end else { break }
-            // Each page looks at all used rows.
-            (last, page) = (place, min(page * 8, 1_000_000))
-        }
-        return first(unused + used)
+        rows.sort { ($0.lastUse, $0.id) < ($1.lastUse, $1.id) }
+        return Array(rows.prefix(count))
     }
 }

@@ -41,7 +41,7 @@ extension WriterState {
             }
         }
         for (var facts, cache) in sliding {
-            try connection.addAccess(to: &facts, uses)
+            try connection.addAccess(to: &facts, accesses)
             if cache.removal(at: facts.end) < sweep.now { expired.append(facts.id) }
         }
         return expired
@@ -62,19 +62,12 @@ extension WriterState {
         return next == .max ? nil : next
     }
 
-    /// A Boolean value that indicates whether accesses move ends of rows.
-    var slides: Bool {
-        generations.values.contains {
-            if case .sinceAccess = $0.rule { true } else { counts[$0.id]?.hasSliding ?? true }
-        }
-    }
-
     /// Gives empty pages back to the disk.
     ///
     /// The watch takes the commits for those of another store.
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
-        // A capped file could not grow to its size again.
-        if isCapped { return }
+        // The file could not grow to its size again.
+        if isFull { return }
         var (rest, free) = (count, try connection.freePages())
         while rest > 0 && free > 0 {
             try connection.vacuum(pages: 1000)

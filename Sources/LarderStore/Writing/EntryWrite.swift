@@ -34,6 +34,9 @@ package struct EntryWrite: Sendable {
         (self.label, payloadSize) = (label, payload.count)
     }
 
+    /// The bytes that count against limits: payload and extended data.
+    var size: Int64 { Int64(payloadSize + (meta.extendedData?.count ?? 0)) }
+
     mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
         let keyLabel =
             switch key {

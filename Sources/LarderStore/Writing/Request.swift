@@ -25,12 +25,20 @@ final class Request: @unchecked Sendable {
 
     var isFull: Bool { if case .failure(let error) = result { error.isFullDisk } else { false } }
 
-    var adds: Bool { if case .rows(.put, _, _) = work { true } else { false } }
+    var adds: Bool {
+        switch work {
+        case .rows(.put, _, _), .rows(.change, _, _): true
+        default: false
+        }
+    }
 
     /// A Boolean value that indicates whether it may count the rows of a cache.
     var isLong: Bool { if case .rows(.clear, _, _) = work { true } else { false } }
 
-    var evictedCache: CacheDeclaration? { if case .rows(_, let cache, evicts: true) = work { cache } else { nil } }
+    /// The cache whose rows may go if the disk is full.
+    var evictedCache: CacheDeclaration? {
+        if case .rows(_, let cache, evicts: true) = work, adds { cache } else { nil }
+    }
 
     /// Does the work in the open transaction.
     ///

@@ -251,21 +251,15 @@ final class Writer: Sendable {
         state.askForUpkeep()
     }
 
-    /// Runs a request again on a full disk after more and more rows were evicted, or after a log that is too long was copied.
+    /// Runs a request once more on a full disk, after room was made.
     private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
-        var failure = failure
-        let steps: [Int64?] = failure.isFullDisk ? [0, 16, 64, 256] : [nil]
-        for count in steps where failure.code == .storageFull {
-            do {
-                if count == nil { state.copyLog() }
-                if let count { try state.makeRoom(Totals(count: count), from: request.evictedCache) }
-                try state.begin(until: request.deadline)
-                return try attempt([request], state)
-            } catch {
-                failure = state.fail(error)
-            }
+        do {
+            try state.makeRoom(after: failure, from: request.evictedCache)
+            try state.begin(until: request.deadline)
+            try attempt([request], state)
+        } catch {
+            request.fail(state.fail(error))
         }
-        request.fail(failure)
     }
 
     /// Asks the serial queue to copy the log if it is long.

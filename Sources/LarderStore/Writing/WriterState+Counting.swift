@@ -13,7 +13,7 @@ extension WriterState {
     /// Returns what is known of a generation, and counts its rows if nothing is.
     func count(of cache: Generation) throws(SQLiteError) -> RowCount {
         if let known = counts[cache.id] { return known }
-        let counted = try connection.count(of: cache, uses)
+        let counted = try connection.count(of: cache, accesses)
         counts[cache.id] = counted
         return counted
     }

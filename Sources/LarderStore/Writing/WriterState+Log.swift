@@ -57,7 +57,7 @@ extension WriterState {
         return connection.logPages < 10
     }
 
-    /// Stamps the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
+    /// Stores the accesses, writes the activity, and leaves no frame in the log if no other connection has the file open.
     func close(at now: Int64) {
         flush(at: now)
         database.end()
@@ -68,7 +68,7 @@ extension WriterState {
     func flush(at now: Int64) {
         do {
             try transaction(until: Deadline(in: 0)) { state in
-                try state.stampAccesses(isExact: false)
+                try state.storeAccesses()
                 try state.addActivity(state.takeActivity(), at: now)
             }
         } catch {}

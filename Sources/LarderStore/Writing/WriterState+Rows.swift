@@ -42,17 +42,15 @@ extension WriterState {
         outcome.generation = generation.id
         switch operation {
         case .put(let entries, let condition):
-            for entry in entries { try checkSize(Int64(entry.payloadSize), entry.meta.extendedData, in: generation) }
+            for entry in entries { try checkSize(entry.size, in: generation) }
             guard try holds(condition, entries, in: generation) else { return outcome }
-            let size = entries.reduce(0) { $0 + Int64($1.payload.count) }
-            if isCapped && size > Ballast.maxSize { throw StoreError.full }
             outcome.rows.reserveCapacity(entries.count)
             for entry in entries { try put(entry, in: generation, &outcome) }
         case .remove(let keys, let condition):
             if condition?() == false { return outcome }
             for key in keys { try remove(key, in: generation, &outcome) }
         case .take(let key):
-            let row = try connection.row(key, in: generation, uses)
+            let row = try connection.row(key, in: generation, accesses)
             try remove(key, in: generation, &outcome)
             var isSound = row?.isSound ?? true
             if let file = row?.facts.file {
@@ -91,7 +89,7 @@ extension WriterState {
     }
 
     private func row(_ key: StoredKey, in generation: Generation) throws -> StoredRow? {
-        guard let found = try connection.row(key, in: generation, uses) else { return nil }
+        guard let found = try connection.row(key, in: generation, accesses) else { return nil }
         if let files { return try files.complete(found) }
         return found.isSound && found.facts.file == nil ? found : nil
     }
@@ -104,13 +102,13 @@ extension WriterState {
         case .check(let isMet): return isMet()
         case .absent:
             for entry in entries {
-                if let old = try connection.find(entry.key, in: cache, uses), old.facts.end >= entry.writtenAt {
+                if let old = try connection.find(entry.key, in: cache, accesses), old.facts.end >= entry.writtenAt {
                     return false
                 }
             }
             return true
         case .unchanged(let id, let revision):
-            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache, uses) else {
+            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache, accesses) else {
                 return false
             }
             return old.facts.id == id && old.facts.revision == revision
@@ -126,7 +124,7 @@ extension WriterState {
             try database.requirePlace()
             if try files?.contains(file) != true { throw StoreError.fileDeleted }
         }
-        let old = try connection.find(entry.key, in: cache, uses)?.facts
+        let old = try connection.find(entry.key, in: cache, accesses)?.facts
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let packed = meta.packed
@@ -134,7 +132,8 @@ extension WriterState {
         let columns = RowChecksum.ofColumns(
             cache: cache.id, key: entry.key, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt, meta: packed)
         let checksum = columns ^ entry.payloadChecksum
-        let id = old?.id ?? uses.nextID(at: entry.writtenAt)
+        if old == nil { lastID += 1 }
+        let id = old?.id ?? lastID
         try connection.with(old == nil ? .insertRow : .updateRow) { row throws(SQLiteError) in
             try row.bind(revision, at: 1)
             try row.bind(entry.writtenAt, at: 2)
@@ -159,11 +158,10 @@ extension WriterState {
             try result.get()
         }
         try insertTags(meta.tags, in: cache.id, id: id, revision)
-        if let old { try noteReplacement(of: old, by: revision, entry, in: cache.id) }
+        if let old { try noteReplacement(of: old, entry, in: cache.id) }
         lastWrittenID = id
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
-        let size = Int64(entry.payloadSize + (meta.extendedData?.count ?? 0))
-        outcome.difference += Totals(count: old == nil ? 1 : 0, size: size - (old?.size ?? 0))
+        outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
         let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
         let row = RowStamp(
             id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
@@ -171,7 +169,7 @@ extension WriterState {
     }
 
     private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
-        guard let old = try connection.find(key, in: cache, uses)?.facts else { return }
+        guard let old = try connection.find(key, in: cache, accesses)?.facts else { return }
         try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
         outcome.rows.append(.init(key: key, row: nil))
@@ -217,26 +215,14 @@ extension WriterState {
         try connection.run(.deleteUse, facts.id)
         try deleteTags(facts.meta.tags, in: generation, id: facts.id)
         if let file = facts.file { displacedFiles.append(file) }
-        if facts.meta.isPinned { unheld = [:] }
+        if facts.meta.isPinned { waits = LimitWaits() }
     }
 
     /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
-    private func noteReplacement(of old: RowFacts, by revision: Int64, _ entry: EntryWrite, in cache: Int64)
-        throws(SQLiteError)
-    {
+    private func noteReplacement(of old: RowFacts, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError) {
         if let file = old.file { displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
-        if old.meta.isPinned { unheld = [:] }
-        noteUse(old.id, revision, at: entry.writtenAt)
-    }
-
-    /// Notes that a row was written again, which is a use and keeps its id.
-    ///
-    /// Without limits only a trim asks for it, so upkeep does not stamp it.
-    private func noteUse(_ id: Int64, _ revision: Int64, at moment: Int64) {
-        var access = Access(id: id, revision: revision, moment: moment, grain: .max)
-        access.isReplacement = true
-        writtenUses.append(access)
+        if old.meta.isPinned { waits = LimitWaits() }
     }
 
     /// Notes when a row ends that was just written or touched.
@@ -244,7 +230,6 @@ extension WriterState {
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
         counts[cache.id]?.note(end: end)
-        if meta.slidingAge != nil { counts[cache.id]?.hasSliding = true }
         if end != .max { upkeep?.ask(forRemovalAt: cache.removal(at: end), from: now) }
     }
 
@@ -252,7 +237,7 @@ extension WriterState {
         _ key: StoredKey, _ change: AttributeChange, at moment: Int64, in cache: Generation,
         _ outcome: inout Outcome
     ) throws {
-        guard let (old, checksum) = try connection.find(key, in: cache, uses) else { return }
+        guard let (old, checksum) = try connection.find(key, in: cache, accesses) else { return }
         if case .renew(let row, _) = change {
             if old.id != row.id || old.revision != row.revision { return }
         } else if old.end < moment {
@@ -262,7 +247,8 @@ extension WriterState {
         var (meta, writtenAt, expiresAt) = (old.meta, old.writtenAt, old.expiresAt)
         switch change {
         case .extendedData(let data):
-            if data?.count ?? 0 > meta.extendedData?.count ?? 0 { try checkSize(old.payloadSize, data, in: cache) }
+            let size = Int64(data?.count ?? 0)
+            if size > meta.extendedData?.count ?? 0 { try checkSize(old.payloadSize + size, in: cache) }
             meta.extendedData = data
         case .pin(let isPinned): meta.isPinned = isPinned
         case .touch(let moment, let age):
@@ -293,11 +279,13 @@ extension WriterState {
             try row.bind(old.id, at: 6)
         }
         try insertTags(meta.tags, in: cache.id, id: old.id, revision)
-        movedUses.append((old.id, old.revision, revision))
-        if case .pin = change {} else { noteUse(old.id, revision, at: writtenAt) }
+        // An access that is not stored yet names the old revision.
+        if let accessedAt = accesses.lastAccess(old.id, old.revision) {
+            try store(Access(id: old.id, revision: revision, moment: accessedAt, grain: 0))
+        }
         lastWrittenID = old.id
         // A row that was pinned may be what a limit waits for.
-        if old.meta.isPinned { unheld = [:] }
+        if old.meta.isPinned { waits = LimitWaits() }
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)

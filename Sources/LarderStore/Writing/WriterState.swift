@@ -40,7 +40,7 @@ package final class WriterState {
     // MARK: Upkeep
 
     let busyTimeout: Int64
-    let uses = Uses()
+    let accesses = AccessBook()
     let memories = Memories()
     var upkeep: Upkeep?
     var upkeepInterval: Int64?
@@ -52,11 +52,11 @@ package final class WriterState {
     private(set) var hasLimits = false
     /// The evictions that have begun, by the ids of generations; 0 for that of the store.
     var evictions: [Int64: Eviction] = [:]
-    /// The totals that limits could not reduce for pinned rows, by the ids of generations; 0 for those of the store.
-    var unheld: [Int64: Totals] = [:]
-    var (nextRecount, nextSweep, nextSpaceCheck) = (Int64.min, Int64.min, Int64.min)
+    var waits = LimitWaits()
     /// The free bytes of the disk when the running eviction for its floor began.
     var spaceBefore: Int64 = 0
+    /// The highest id that was seen in the file or given to a row: none is given twice while the store is open.
+    var lastID: Int64 = 0
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
     /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
@@ -65,15 +65,12 @@ package final class WriterState {
     private var endings: [ObjectIdentifier: () -> Void] = [:]
     private var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     var evictedCount = 0
-    /// The uses that the writes of the open transaction are, and the revisions that it changes without a use.
-    var writtenUses: [Access] = []
-    var movedUses: [(id: Int64, old: Int64, new: Int64)] = []
 
     /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
     var switchesGeneration = false
 
-    /// A Boolean value that indicates whether a full disk keeps the main file from growing.
-    var isCapped = false
+    /// True once the ballast was given up: no transaction adds pages.
+    var isFull = false
     var isShortOfRoom = false
 
     /// The number of pages of the log that are not in the main file yet, in whatever process they were written.
@@ -125,7 +122,6 @@ package final class WriterState {
             pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
             switchesGeneration = false
             (displacedFiles, writtenFiles, removedRows, applies, pendingEvents) = ([], [], [:], [], [])
-            (writtenUses, movedUses) = ([], [])
             try lookUpGenerations()
         } catch {
             _ = fail(error)
@@ -170,7 +166,6 @@ package final class WriterState {
             for memory in memories { memory.rowsAreRemoved() }
             aftermath.removals.append(.init(cache: cache, rows: rows, memories: memories))
         }
-        noteUses()
         events += pendingEvents
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
@@ -191,6 +186,7 @@ package final class WriterState {
                 aftermath.released.append(deferred)
             }
             endBody()
+            if isShortOfRoom && uncopiedPages >= copyInterval { copyLog() }
             return result
         } catch {
             endBody()
@@ -266,7 +262,7 @@ package final class WriterState {
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
-        (epoch, reclaimCursor, nextRecount, evictions) = (0, (0, .min), .min, [:])
+        (epoch, reclaimCursor, evictions) = (0, (0, .min), [:])
     }
 
     // MARK: Reading
@@ -291,13 +287,10 @@ package final class WriterState {
         try database.requirePlace()
         counts = [:]
         generations = try connection.liveGenerations()
-        let (limits, lastPlace, isCapped) = try connection.storeLimits()
-        storeLimits = limits
-        // Another process may have capped the file, or lifted the cap.
-        try cap(isCapped)
+        storeLimits = try connection.storeLimits()
         noteLimits()
-        // A damaged place leaves room for later ones.
-        uses.raise(to: min(max(lastPlace, (try connection.number(.highestID) ?? 0) << Uses.placeBits), .max / 2))
+        // A damaged id leaves room for later ones.
+        lastID = max(lastID, min(try connection.number(.highestID) ?? 0, 1 << 38))
         epoch = now
     }
 

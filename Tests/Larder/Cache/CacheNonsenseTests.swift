@@ -14,8 +14,8 @@ struct CacheNonsenseTests {
         "UPDATE entry SET revision = 9223372036854775807 WHERE key = 2",
         "UPDATE entry SET revision = -9223372036854775808 WHERE key = 2",
         """
-        INSERT OR REPLACE INTO used (id, place, accessed_at)
-            SELECT id, 9223372036854775807, 9223372036854775807 FROM entry WHERE key = 2
+        INSERT OR REPLACE INTO used (id, accessed_at)
+            SELECT id, 9223372036854775807 FROM entry WHERE key = 2
         """,
     ]
 

@@ -31,6 +31,7 @@ struct FileTests {
         place.time.set(place.time.now + 9)
         #expect(try cache.fileURL(forKey: 2) != nil)
         #expect(try cache.fileURL(forKey: 3) == nil)
+        place.time.advance(by: .milliseconds(1))
         #expect(try cache.fileURL(forKey: 1) != nil)
         try cache.trim(toCount: 1)
         #expect(Array(cache.keys) == [1])

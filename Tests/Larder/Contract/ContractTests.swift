@@ -122,6 +122,7 @@ struct ContractTests {
             #expect(try cache.removeValue(forKey: "b") == large)
             cache["b"] = large
             #expect(try (cache.fileURL(forKey: "b") != nil) == contract.isFile(large: true))
+            time.advance(by: .milliseconds(1))
             #expect(cache["a"] == small)
             #expect(try cache.trim(toSize: 1000) == 1)
             #expect(cache.map(\.key) == ["a"])

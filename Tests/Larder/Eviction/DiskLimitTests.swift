@@ -67,11 +67,14 @@ struct DiskLimitTests {
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(disk: DiskLimits(countLimit: 2)))
         for key in 0..<3 { try cache.setValue(key, forKey: key, pinned: true) }
         for key in 3..<6 {
+            // Where pins hold all others, the next search comes a second later.
+            time.advance(by: .seconds(1))
             cache[key] = key
             #expect(Array(cache.keys) == [0, 1, 2, key])
         }
         try cache.disk.setLimits(DiskLimits(countLimit: 0))
         #expect(Array(cache.keys) == [0, 1, 2])
+        time.advance(by: .seconds(1))
         cache[9] = 9
         #expect(Array(cache.keys) == [0, 1, 2])
     }
@@ -156,6 +159,8 @@ struct DiskLimitTests {
         #expect(failures.value == 0 && cache.statistics.failures == 0)
         cache.memory.countLimit = 3
         try cache.disk.setLimits(DiskLimits(countLimit: 5))
+        // The last limits hold, and what is written a millisecond later goes last.
+        time.advance(by: .milliseconds(1))
         for key in 0..<20 { cache[key] = key }
         #expect(cache.memory.count == 3)
         #expect(Array(cache.keys) == [15, 16, 17, 18, 19])

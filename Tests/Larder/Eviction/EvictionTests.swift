@@ -80,6 +80,7 @@ struct EvictionTests {
         cache.resetStatistics()
         // The first one to go is the one that was written first, whether or not it has expired.
         #expect(cache[2] == 2)
+        place.time.advance(by: .milliseconds(1))
         cache[4] = 4
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
         place.time.set(place.time.now + 100)
@@ -126,7 +127,10 @@ struct EvictionTests {
         home.change { $0 = cache }
         defer { home.change { $0 = nil } }
         for key in order.sorted() { cache[key] = Data(count: 200) }
-        for key in order { #expect(cache.memory.contains(key) && cache[key]?.count == 200) }
+        for key in order {
+            place.time.advance(by: .milliseconds(1))
+            #expect(cache.memory.contains(key) && cache[key]?.count == 200)
+        }
         switch reason {
         case .trim: #expect(try await cache.trim(toSize: 0) == 5)
         case .limit, .limitOfAll: cache[9] = Data(count: 1000)

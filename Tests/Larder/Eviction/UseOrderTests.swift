@@ -39,8 +39,8 @@ struct UseOrderTests {
         let manager = try place.manager()
         let cache = try cache(manager, "a", .unlimited, CacheOptions(disk: DiskLimits(sizeLimit: 1000)))
         for key in 0..<10 { cache[key] = Self.value }
+        place.time.advance(by: .milliseconds(1))
         try cache.setExtendedData(Data(count: 200), forKey: 0)
-        try manager.maintain()
         #expect(cache[0] != nil && cache[9] != nil && cache[1] == nil)
         #expect(try cache.extendedData(forKey: 0)?.count == 200)
     }

@@ -90,6 +90,8 @@ struct AccessGrainTests {
         for key in 100..<150 { cache[key] = Self.value }
         try manager.maintain()
         #expect(Array(cache.keys) == Array(0..<50) + Array(100..<150))
+        place.time.advance(by: .milliseconds(1))
+        for key in 100..<150 { cache[key] = Self.value }
         for key in 0..<25 { #expect(cache[key] != nil) }
         #expect(try cache.trim(toCount: 75) == 25)
         #expect(Array(cache.keys) == Array(0..<25) + Array(100..<150))

@@ -67,7 +67,9 @@ struct MemoryAccessTests {
     ) throws {
         for memory in Memory.allCases {
             let cache = try filledCache(age)
+            place.time.advance(by: .milliseconds(1))
             try use.make(in: cache)
+            place.time.advance(by: .milliseconds(1))
             memory.make(in: cache)
             cache[4] = 4
             #expect(cache.map(\.key) == [1, 3, 4], "\(memory)")
@@ -114,6 +116,7 @@ struct MemoryAccessTests {
     func `a trim of a cache without limits follows the order of use too`(use: Use) throws {
         let cache = try cache(countLimit: nil)
         for key in 1...3 { cache[key] = key }
+        place.time.advance(by: .milliseconds(1))
         try use.make(in: cache)
         #expect(try cache.trim(toCount: 2) == 1)
         #expect(cache.map(\.key) == [1, 3])
@@ -124,10 +127,13 @@ struct MemoryAccessTests {
         let cache = try cache(countLimit: nil)
         for key in 1...6 { cache[key] = key }
         // From memory, from the disk, and from memory again.
-        for key in [5, 2] { _ = cache[key] }
+        func use(_ key: Int) {
+            place.time.advance(by: .milliseconds(1))
+            _ = cache[key]
+        }
+        for key in [5, 2] { use(key) }
         cache.memory.removeAll()
-        for key in [4, 1, 5] { _ = cache[key] }
-        _ = cache[4]
+        for key in [4, 1, 5, 4] { use(key) }
         // The least recently used go first: 3 and 6 were only written.
         for (count, rest) in [(5, [1, 2, 4, 5, 6]), (4, [1, 2, 4, 5]), (3, [1, 4, 5]), (2, [4, 5]), (1, [4])] {
             #expect(try cache.trim(toCount: count) == 1)

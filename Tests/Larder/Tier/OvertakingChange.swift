@@ -48,6 +48,7 @@ enum OvertakingChange: CaseIterable {
         case .trim: try cache.trim(toCount: 0)
         case .limit:
             try cache.disk.setLimits(DiskLimits(countLimit: 2))
+            time.advance(by: .milliseconds(1))
             for key in 8...9 { try cache.setValue(key, forKey: key) }
         case .maintenance:
             time.set(time.now + 3601)

@@ -1,0 +1,78 @@
+internal import LarderLocks
+
+/// An access to an entry.
+@usableFromInline
+package struct Access: Sendable {
+    let id: Int64
+    let revision: Int64
+    /// Milliseconds since 1970.
+    fileprivate(set) var moment: Int64
+    /// The milliseconds by which the stored access may lag.
+    fileprivate(set) var grain: Int64
+    fileprivate var isTaken = false
+
+    @usableFromInline
+    package init(id: Int64, revision: Int64, moment: Int64, grain: Int64) {
+        (self.id, self.revision, self.moment, self.grain) = (id, revision, moment, grain)
+    }
+
+    /// Returns the place of an access in the order of use, in which a write has twice its moment.
+    static func order(at moment: Int64) -> Int64 { moment.addingSaturated(moment).addingSaturated(1) }
+}
+
+/// The last access of this process to each row, which is stored later.
+///
+/// Reads write nothing. Those that were taken to be stored stay until they are too many: the grain may have left them out,
+/// and the order of use has them.
+@usableFromInline
+package final class AccessBook: Sendable {
+    /// The number of new accesses after which it is time to store them.
+    private static let batchSize = 4096
+
+    private let accesses = Mutex<[Int64: Access]>([:])
+
+    /// Notes accesses that memory has served.
+    @usableFromInline
+    package func note(servedByMemory served: [Access]) {
+        accesses.withLock { accesses in
+            for access in served { _ = Self.note(access, in: &accesses) }
+        }
+    }
+
+    /// Notes an access, and returns whether it is time to store them.
+    func note(_ access: Access) -> Bool { accesses.withLock { Self.note(access, in: &$0) } }
+
+    private static func note(_ access: Access, in accesses: inout [Int64: Access]) -> Bool {
+        var access = access
+        if let old = accesses[access.id] {
+            if old.revision == access.revision {
+                (access.moment, access.grain) = (max(access.moment, old.moment), min(access.grain, old.grain))
+            } else if old.moment > access.moment {
+                return false
+            }
+        }
+        guard accesses.updateValue(access, forKey: access.id) == nil, accesses.count % batchSize == 0 else {
+            return false
+        }
+        if accesses.count >= 4 * batchSize { accesses = accesses.filter { !$0.value.isTaken } }
+        // Nobody takes them.
+        if accesses.count >= 64 * batchSize { accesses = [:] }
+        return true
+    }
+
+    /// Returns the accesses since the last call.
+    func take() -> [Access] {
+        accesses.withLock { accesses in
+            let found = accesses.values.filter { !$0.isTaken }
+            for access in found { accesses[access.id]?.isTaken = true }
+            return found
+        }
+    }
+
+    /// The moments of the accesses, by the ids of rows.
+    var moments: [Int64: Int64] { accesses.withLock { $0.mapValues(\.moment) } }
+
+    func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
+        accesses.withLock { $0[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+    }
+}

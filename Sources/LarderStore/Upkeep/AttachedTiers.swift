@@ -1,0 +1,51 @@
+internal import LarderLocks
+
+/// The caches that a process has open, with the memories in front of them.
+final class Memories: Sendable {
+    private struct AnyCacheCore {
+        var memories: [any CacheMemory] = []
+        var handleCount = 0
+
+        var isOpen: Bool { handleCount > 0 || !memories.isEmpty }
+    }
+
+    private let byCache = Mutex<[CacheIdentity: AnyCacheCore]>([:])
+    let loadCount = LoadCount()
+
+    func attach(_ memory: any CacheMemory, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
+
+    func detach(_ memory: any CacheMemory, from cache: CacheIdentity) {
+        change(cache) { $0.memories.removeAll { $0 === memory } }
+    }
+
+    /// Notes that there is a handle more, or one less.
+    func countHandle(of cache: CacheIdentity, _ difference: Int) { change(cache) { $0.handleCount += difference } }
+
+    private func change(_ cache: CacheIdentity, _ body: (inout AnyCacheCore) -> Void) {
+        // Released outside the lock.
+        let old = byCache.withLock { caches in
+            let old = caches[cache]
+            var open = old ?? AnyCacheCore()
+            body(&open)
+            caches[cache] = open.isOpen ? open : nil
+            return old
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    subscript(cache: CacheIdentity) -> [any CacheMemory] { byCache.withLock { $0[cache]?.memories ?? [] } }
+    var all: [CacheIdentity: [any CacheMemory]] { byCache.withLock { $0.mapValues(\.memories) } }
+    /// The names of the caches that are open.
+    var names: Set<ExactName> { byCache.withLock { Set($0.keys.map(\.name)) } }
+    /// The number of caches that are open.
+    var count: Int { byCache.withLock { $0.count } }
+}
+
+/// The number of memory tiers of a store that a write may concern: loads run, or keys are known to be absent.
+package final class LoadCount: Sendable {
+    private let number = Atomic(0)
+
+    package var isZero: Bool { number.load(ordering: .sequentiallyConsistent) == 0 }
+
+    package func change(by difference: Int) { number.add(difference, ordering: .sequentiallyConsistent) }
+}

@@ -1,0 +1,31 @@
+/// The memory tier of a cache, as the store calls it.
+package protocol CacheMemory: AnyObject, Sendable {
+    /// Called under the writer's lock after a commit that removed rows, before reads agree with it: until
+    /// ``rowsWereRemoved(_:)``, whose keys are decoded outside the lock, no copy is served that was not compared with its row.
+    ///
+    /// It takes a leaf lock alone.
+    func rowsAreRemoved()
+    /// Called after the commit that removed rows, outside all locks but for that of a running body.
+    func rowsWereRemoved(_ rows: [RemovedRow])
+    /// Returns the accesses since the last call, the oldest first.
+    ///
+    /// It is called under the writer's lock, so it takes a leaf lock alone and calls nothing of the store.
+    ///
+    /// - Parameter now: The moment of later accesses that read no clock.
+    func takeAccesses(at now: Int64) -> [Access]
+    /// Called after the file was opened again, outside all locks but for that of a running body.
+    func storeWasReplaced()
+    /// Returns what the counters have gained since the last call, by their numbers.
+    func takeActivity() -> [Int64: Int64]
+    /// Called under the writer's lock for a write or a removal of keys: loads that run for them are not to store their
+    /// results.
+    ///
+    /// It takes a leaf lock alone.
+    ///
+    /// - Parameter keys: The keys; nil for all.
+    func overtakeLoads(of keys: [StoredKey]?)
+    /// Called under the writer's lock when entries with a tag are removed: loads that run are not to store results with it.
+    ///
+    /// It takes a leaf lock alone.
+    func overtakeLoads(tagged tag: String)
+}
