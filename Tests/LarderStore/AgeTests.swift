@@ -99,7 +99,7 @@ struct AgeTests {
         let store = try isInMemory ? Store.inMemory(options) : Store.open(place.path, options)
         let (rows, memory) = (try store.open(declaration(entry.rule)), MemoryProbe())
         rows.attach(memory)
-        try rows.run(.put([entry.write(), lasting(2)], if: .always))
+        try rows.run(.put([entry.write(), lasting(2)]))
         try expectEnd(entry.end, rows, others: 1)
         if entry.end == .max {
             clock.advance(31_536_000_000)
@@ -114,7 +114,7 @@ struct AgeTests {
     @Test(arguments: [AgeRule.sinceWrite(0), .sinceWrite(-1), .sinceAccess(0)])
     func `an entry whose age is 0 or less has expired at once`(rule: AgeRule) throws {
         let (store, rows) = try open(rule)
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
         #expect(try #require(try rows.facts(.integer(1))).end < clock.now && rows.count(at: clock.now) == 0)
         #expect(try store.maintain().expired == 1 && rows.totals().count == 0)
     }
@@ -122,7 +122,7 @@ struct AgeTests {
     @Test func `a later open with another age rule holds for the older handles of all stores`() throws {
         let (store, rows) = try open(.unlimited)
         let otherRows = try place.open().open(declaration(.unlimited))
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
         let rules: [(AgeRule, Int64)] = [
             (.sinceWrite(50_000), 1_050_000), (.until(1_002_000), 1_002_000), (.unlimited, .max),
             (.sinceAccess(9000), 1_009_000), (.sinceWrite(1000), 1_001_000),
@@ -136,7 +136,7 @@ struct AgeTests {
 
     @Test func `an entry with a later moment of its write is served until it has expired`() throws {
         let (store, rows) = try open(.sinceWrite(5000))
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now + 100_000)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now + 100_000)]))
         #expect(try rows.count(at: clock.now) == 1)
         try expectEnd(1_105_000, rows)
         try expectRemoval(after: 1_105_000, store, rows)
@@ -149,7 +149,7 @@ struct AgeTests {
     ])
     func `a touch gives an entry another end`(entry: AgedEntry) throws {
         let (store, rows) = try open(entry.rule)
-        try rows.run(.put([entry.write()], if: .always))
+        try rows.run(.put([entry.write()]))
         try rows.run(.change(.integer(1), .touch(at: clock.now, ownAge: .until(entry.end))))
         try expectEnd(entry.end, rows)
         try expectRemoval(after: entry.end, store, rows)
@@ -165,36 +165,25 @@ struct AgeTests {
         let first = meta.setOwnAge(own, writtenAt: 1_000_000)
         try rows.run(
             .put(
-                [EntryWrite(key: .integer(1), payload: Data(), writtenAt: 1_000_000, expiresAt: first, meta: meta)],
-                if: .always))
+                [EntryWrite(key: .integer(1), payload: Data(), writtenAt: 1_000_000, expiresAt: first, meta: meta)]))
         try rows.run(.change(.integer(1), .touch(at: 1_001_000, ownAge: nil)))
         #expect(try rows.facts(.integer(1))?.end == end)
-    }
-
-    @Test(arguments: aged)
-    func `a put of an absent entry succeeds over an expired one, and not at its end`(entry: AgedEntry) throws {
-        let (_, rows) = try open(entry.rule)
-        try rows.run(.put([entry.write()], if: .always))
-        #expect(try rows.run(.put([EntryWrite(1, "new", at: entry.end)], if: .absent)).rows.isEmpty)
-        #expect(try rows.text(1) == "x")
-        #expect(try rows.run(.put([EntryWrite(1, "new", at: entry.end + 1)], if: .absent)).rows.count == 1)
-        #expect(try rows.text(1) == "new" && rows.totals() == Totals(count: 1, size: 3))
     }
 
     @Test func `expired entries stay for the longest time that was asked for, also after reopening`() throws {
         let (first, rows) = try open(.sinceWrite(5000))
         for wish in [10_000, 3000, -1] as [Int64] { rows.keepExpired(wish) }
-        try first.perform { _ in }
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try rows.run(.remove([]))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
         try expectEnd(1_005_000, rows)
         clock.advance(15_000)
         #expect(try first.maintain().expired == 0 && rows.totals().count == 1 && rows.text(1) == "x")
         try first.close()
         let (store, reopened) = try open(.sinceWrite(5000))
         try expectRemoval(after: 1_015_000, store, reopened)
-        try reopened.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try reopened.run(.put([EntryWrite(1, "x", at: clock.now)]))
         try store.open(declaration(.sinceWrite(5000))).keepExpired(20_000)
-        try store.perform { _ in }
+        try reopened.run(.remove([]))
         try expectRemoval(after: 1_015_001 + 25_000, store, reopened)
     }
 
@@ -216,7 +205,7 @@ struct AgeTests {
     ) throws {
         let ((store, rows), other) = (try open(entry.rule), try place.open())
         let otherRows = try other.open(declaration(entry.rule))
-        try rows.run(.put([entry.write()], if: .always))
+        try rows.run(.put([entry.write()]))
         clock.advance(100_000)
         try noteAccess(rows)
         try expectEnd(1_260_000, rows)
@@ -232,7 +221,7 @@ struct AgeTests {
     @Test(arguments: [false, true])
     func `the accesses of each store, and of each session, move the end`(isReopened: Bool) throws {
         let (first, rows) = try open(Self.sliding)
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
         var stores = [first, try place.open(clock)]
         for round in 0..<4 {
             if isReopened {
@@ -256,7 +245,7 @@ struct AgeTests {
         #expect(clock.pending == [])
         let ends = [clock.now + age, clock.now + 200_000 + age * 2]
         let second = EntryWrite(key: .integer(2), payload: Data(), writtenAt: clock.now, expiresAt: ends[1])
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now), second, lasting(3)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now), second, lasting(3)]))
         for (index, end) in ends.enumerated() {
             let pass = try #require(clock.pending.first)
             #expect(clock.pending.count == 1 && (end + 1000...end + 60_000).contains(pass), "\(end) \(pass)")
@@ -278,7 +267,7 @@ struct AgeTests {
         ], [[], ["tag"]])
     func `an idle store waits for the first end, or has no timer`(entry: AgedEntry, tags: [String]) throws {
         let first = try place.open()
-        try first.open(declaration(entry.rule)).run(.put([entry.write(tags: tags)], if: .always))
+        try first.open(declaration(entry.rule)).run(.put([entry.write(tags: tags)]))
         try first.close()
         let (store, rows) = try open(entry.rule)
         try rows.setLimits(Limits(count: 2))
@@ -303,7 +292,7 @@ struct AgeTests {
             return {}
         }
         let store = try Store.open(place.path, options)
-        try store.open(declaration(.sinceWrite(1))).run(.put([EntryWrite(1, "x", at: 900_000)], if: .always))
+        try store.open(declaration(.sinceWrite(1))).run(.put([EntryWrite(1, "x", at: 900_000)]))
         try store.close()
         #expect(!calls.value.isEmpty)
         for call in calls.value { call() }

@@ -32,9 +32,9 @@ struct CacheRowsTests {
         try withStores { store in
             let rows = try store.open(.a)
             for other in [StoredKey.text("1"), .integer(1), .blob(Data("1".utf8))] {
-                try rows.run(.put([EntryWrite(key: other, payload: Data([9]), writtenAt: 0)], if: .always))
+                try rows.run(.put([EntryWrite(key: other, payload: Data([9]), writtenAt: 0)]))
             }
-            try rows.run(.put([EntryWrite(key: key, payload: Data([1, 2]), writtenAt: 0)], if: .always))
+            try rows.run(.put([EntryWrite(key: key, payload: Data([1, 2]), writtenAt: 0)]))
             #expect(try rows.row(key)?.payload == Data([1, 2]))
             #expect(try rows.totals() == Totals(count: 4, size: 5))
         }
@@ -44,7 +44,7 @@ struct CacheRowsTests {
         try withStores { store in
             let rows = try store.open(.a)
             let outcome = try rows.run(
-                .put([EntryWrite(1, "a"), EntryWrite(2, "b"), EntryWrite(1, "c")], if: .always))
+                .put([EntryWrite(1, "a"), EntryWrite(2, "b"), EntryWrite(1, "c")]))
             #expect(outcome.rows.map(\.key) == [.integer(1), .integer(2), .integer(1)])
             #expect(try rows.text(1) == "c" && rows.text(2) == "b")
             #expect(try rows.totals() == Totals(count: 2, size: 2))
@@ -55,15 +55,10 @@ struct CacheRowsTests {
         try withStores { store in
             let rows = try store.open(.a)
             try rows.put(1, "one")
-            let row = try #require(try rows.row(.integer(1))).facts
-            let two = [EntryWrite(1, "two")]
-            #expect(try rows.run(.put(two, if: .absent)).rows.isEmpty)
-            #expect(try rows.run(.put(two, if: .check { false })).rows.isEmpty)
-            #expect(try rows.run(.put(two, if: .unchanged(id: row.id, revision: row.revision &+ 1))).rows.isEmpty)
+            #expect(try rows.run(.put([EntryWrite(1, "two")], if: { false })).rows.isEmpty)
             #expect(try rows.text(1) == "one")
-            #expect(try rows.run(.put(two, if: .unchanged(id: row.id, revision: row.revision))).rows.count == 1)
-            #expect(try rows.run(.put([EntryWrite(1, "three")], if: .check { true })).rows.count == 1)
-            #expect(try rows.run(.put([EntryWrite(2, "new")], if: .absent)).rows.count == 1)
+            #expect(try rows.run(.put([EntryWrite(1, "three")], if: { true })).rows.count == 1)
+            try rows.put(2, "new")
             #expect(try rows.text(1) == "three" && rows.text(2) == "new")
         }
     }
@@ -76,7 +71,7 @@ struct CacheRowsTests {
             meta.extendedData = Data([1, 2, 3])
             meta.tags = ["x", "y"]
             meta.slidingAge = 5
-            try rows.run(.put([EntryWrite(1, "one", meta: meta)], if: .always))
+            try rows.run(.put([EntryWrite(1, "one", meta: meta)]))
             let first = try #require(try rows.row(.integer(1))).facts
             #expect(first.meta == meta && first.writtenAt == 1000 && first.expiresAt == nil)
             #expect(try rows.totals() == Totals(count: 1, size: 6))
@@ -100,11 +95,11 @@ struct CacheRowsTests {
             var meta = RowMeta()
             meta.isPinned = true
             meta.extendedData = Data([1])
-            try rows.run(.put([EntryWrite(1, "one", meta: meta)], if: .always))
-            try rows.run(.put([EntryWrite(1, "two", keepsPin: true)], if: .always))
+            try rows.run(.put([EntryWrite(1, "one", meta: meta)]))
+            try rows.run(.put([EntryWrite(1, "two", keepsPin: true)]))
             let facts = try #require(try rows.row(.integer(1))).facts
             #expect(facts.meta.isPinned && facts.meta.extendedData == nil)
-            try rows.run(.put([EntryWrite(1, "three")], if: .always))
+            try rows.run(.put([EntryWrite(1, "three")]))
             #expect(try rows.row(.integer(1))?.facts.meta.isPinned == false)
         }
     }
@@ -119,7 +114,7 @@ struct CacheRowsTests {
             #expect(try rows.text(1) == "new")
             let deleted = Locked<[Int]>([])
             for _ in 0..<4 {
-                try store.perform { state in
+                try store.transaction { state in
                     let count = try state.reclaim(atMost: 6).deleted
                     deleted.change { $0.append(count) }
                 }
@@ -136,12 +131,12 @@ struct CacheRowsTests {
             try store.open(CacheDeclaration(name: name, version: "\(version)", codec: "data", ageRule: .unlimited))
         }
         let kept = try rows("kept", 1)
-        for name in ["b", "a"] { try rows(name, 1).run(.put((0..<20).map { EntryWrite(Int64($0), "x") }, if: .always)) }
-        try kept.run(.put((0..<20).map { EntryWrite(Int64($0), "kept") }, if: .always))
+        for name in ["b", "a"] { try rows(name, 1).run(.put((0..<20).map { EntryWrite(Int64($0), "x") })) }
+        try kept.run(.put((0..<20).map { EntryWrite(Int64($0), "kept") }))
         _ = try rows("b", 2)
-        try store.perform { _ = try $0.reclaim(atMost: 15) }
+        try store.transaction { _ = try $0.reclaim(atMost: 15) }
         _ = try rows("a", 2)
-        for _ in 0..<8 { try store.perform { _ = try $0.reclaim(atMost: 15) } }
+        for _ in 0..<8 { try store.transaction { _ = try $0.reclaim(atMost: 15) } }
         var other = try place.otherConnection()
         #expect(try other.texts("SELECT DISTINCT name FROM cache ORDER BY name") == ["a", "b", "kept"])
         #expect(try other.text("SELECT count(*) FROM cache") == "3")
@@ -156,8 +151,8 @@ struct CacheRowsTests {
         var meta = RowMeta()
         meta.tags = ["x", "y"]
         let writes: [RowOperation] = [
-            .put([EntryWrite(1, "one", meta: meta)], if: .always), .change(.integer(1), .pin(true)),
-            .change(.integer(1), .touch(at: 5, ownAge: nil)), .put([EntryWrite(1, "two", meta: meta)], if: .always),
+            .put([EntryWrite(1, "one", meta: meta)]), .change(.integer(1), .pin(true)),
+            .change(.integer(1), .touch(at: 5, ownAge: nil)), .put([EntryWrite(1, "two", meta: meta)]),
         ]
         var other = try place.otherConnection()
         for write in writes {

@@ -156,7 +156,7 @@ private struct Damage: Sendable, CustomStringConvertible {
         let rows = try DamagedStore.open(store)[0]
         for entry in DamagedStore.entries {
             guard let payload = Damage.later(entry) else { continue }
-            try rows.run(.put([EntryWrite(key: entry.key, payload: payload, writtenAt: 2000)], if: .always))
+            try rows.run(.put([EntryWrite(key: entry.key, payload: payload, writtenAt: 2000)]))
         }
         var files = try place.folder.contents()
         for ending in ["-shm", ".ballast"] { files.removeValue(forKey: "store.sqlite" + ending) }
@@ -281,7 +281,7 @@ private final class Use {
     /// Puts an entry, and reads it.
     private func put(_ payload: Data, _ key: StoredKey, _ rows: CacheRows) {
         let entry = EntryWrite(key: key, payload: payload, writtenAt: 2000)
-        guard attempt("put", { try rows.run(.put([entry], if: .always)) }) != nil else { return }
+        guard attempt("put", { try rows.run(.put([entry])) }) != nil else { return }
         payloads[rows.declaration.name, default: [:]][key] = [payload]
         let row = attempt("read back") { try rows.row(key) } ?? nil
         if row?.payload != payload { problems.append("the entry that was written is not there") }

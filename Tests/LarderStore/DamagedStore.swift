@@ -68,15 +68,15 @@ struct DamagedStore: Sendable {
         for declaration in [CacheDeclaration.named("b", version: "0"), .a] {
             let rows = try store.open(declaration)
             let retired = Self.entries.filter { $0.cache == declaration.name && $0.number < 20 }.map(\.retired)
-            try rows.run(.put(retired, if: .always))
+            try rows.run(.put(retired))
             if declaration == .a { try rows.run(.clear) }
         }
         let caches = try Self.open(store)
         // These leave empty pages.
         let removed = Int64(1)...30
         for rows in caches {
-            try rows.run(.put(Self.entries(of: rows).map(\.write), if: .always))
-            if rows === caches[0] { try rows.run(.put(removed.map { EntryWrite($0, big("gone")) }, if: .always)) }
+            try rows.run(.put(Self.entries(of: rows).map(\.write)))
+            if rows === caches[0] { try rows.run(.put(removed.map { EntryWrite($0, big("gone")) })) }
         }
         try caches[0].run(.remove(removed.map(StoredKey.integer)))
         try caches[0].setLimits(Limits(count: 5000, size: 50_000_000))

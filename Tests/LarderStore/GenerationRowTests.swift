@@ -19,12 +19,12 @@ struct GenerationRowTests {
             for key in 0..<4 {
                 var meta = RowMeta()
                 meta.tags = ["t"]
-                try rows.run(.put([EntryWrite(Int64(key), name, meta: meta)], if: .always))
+                try rows.run(.put([EntryWrite(Int64(key), name, meta: meta)]))
             }
         }
         let last = try store.open(declaration("gamma"))
         try last.run(.clear)
-        try last.run(.put((0..<4).map { EntryWrite(Int64($0), "gamma") }, if: .always))
+        try last.run(.put((0..<4).map { EntryWrite(Int64($0), "gamma") }))
     }
 
     /// Returns what is wrong with a store in which a bit was changed.
@@ -187,7 +187,7 @@ struct GenerationRowTests {
         let store = try place.open()
         let (rows, cleared) = (try store.open(.a), try store.open(Self.declaration("cleared")))
         try rows.put(1, "one")
-        try cleared.run(.put((0..<20).map { EntryWrite($0, "x") }, if: .always))
+        try cleared.run(.put((0..<20).map { EntryWrite($0, "x") }))
         var other = try place.otherConnection()
         try other.execute("UPDATE entry SET id = \(id) WHERE cache = (SELECT id FROM cache WHERE name = 'a')")
         try cleared.run(.clear)
@@ -200,7 +200,7 @@ struct GenerationRowTests {
     @Test func `a limit below zero is no limit`() throws {
         let place = try StorePlace()
         let store = try place.open()
-        try store.open(.a).run(.put((0..<20).map { EntryWrite($0, "x") }, if: .always))
+        try store.open(.a).run(.put((0..<20).map { EntryWrite($0, "x") }))
         try store.close()
         var other = try place.otherConnection()
         try other.execute(

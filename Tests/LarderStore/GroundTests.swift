@@ -16,7 +16,7 @@ struct GroundTests {
             meta.cost = step & 4 != 0 ? .max : nil
             meta.extendedData = step & 8 != 0 ? Data([0, 1, 255]) : nil
             meta.tags = step & 16 != 0 ? ["", "a", "é"] : []
-            try rows.run(.put([EntryWrite(1, "x", meta: meta)], if: .always))
+            try rows.run(.put([EntryWrite(1, "x", meta: meta)]))
             #expect(try rows.row(.integer(1))?.facts.meta == meta)
         }
     }
@@ -48,7 +48,7 @@ struct GroundTests {
                     EntryWrite(key: .integer(2), payload: Data(), writtenAt: 0, expiresAt: .max),
                     EntryWrite(key: .integer(3), payload: Data(), writtenAt: 0, meta: sliding),
                     EntryWrite(key: .integer(4), payload: Data(), writtenAt: 0),
-                ], if: .always))
+                ]))
         func isExpired(_ key: Int64, _ now: Int64) throws -> Bool {
             try #require(try rows.row(.integer(key))).facts.end < now
         }

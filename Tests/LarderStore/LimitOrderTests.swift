@@ -23,7 +23,7 @@ struct LimitOrderTests {
     ) throws -> (store: Store, rows: CacheRows, memory: MemoryProbe) {
         let store = try place.open(clock)
         if neighbours > 0 {
-            try store.open(.rows).run(.put((0..<neighbours).map { EntryWrite($0, "x") }, if: .always))
+            try store.open(.rows).run(.put((0..<neighbours).map { EntryWrite($0, "x") }))
         }
         let (rows, memory) = (try store.open(.a, accessGrain: grain ?? 3_600_000), MemoryProbe())
         rows.attach(memory)
@@ -34,7 +34,7 @@ struct LimitOrderTests {
     private func put(_ keys: ClosedRange<Int64>, _ rows: CacheRows) throws {
         for key in keys {
             clock.advance(1)
-            try rows.run(.put([EntryWrite(key, "x", at: clock.now)], if: .always))
+            try rows.run(.put([EntryWrite(key, "x", at: clock.now)]))
         }
     }
 
@@ -204,7 +204,7 @@ struct LimitOrderTests {
 
     @Test func `100,000 accesses within the grain write nothing`() throws {
         let (store, rows, _) = try open(limit: nil, grain: 60_000)
-        try rows.run(.put((1...2000).map { EntryWrite($0, "x", at: 0) }, if: .always))
+        try rows.run(.put((1...2000).map { EntryWrite($0, "x", at: 0) }))
         let all = try rows.facts(limit: 2000).rows
         var other = try place.otherConnection()
         func pass(_ other: inout Connection) throws -> [String?] {
@@ -236,7 +236,7 @@ struct LimitOrderTests {
         func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
         func overtakeLoads(tagged tag: String) {}
-        func storeWasReplaced() {}
+        func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             if calls.increment() == 1 { interrupt() }
             return []
@@ -290,7 +290,7 @@ final class MemoryProbe: CacheMemory {
     func rowsWereRemoved(_ removed: [RemovedRow]) { rows.change { $0 += removed } }
 
     func overtakeLoads(tagged tag: String) {}
-    func storeWasReplaced() {}
+    func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] {
         accesses.change { accesses -> [Access] in
             defer { accesses = [] }

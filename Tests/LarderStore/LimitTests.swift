@@ -25,7 +25,7 @@ struct LimitTests {
 
     /// Writes on a thread of its own, so that an eviction without an end fails the test.
     private func put(_ entries: [EntryWrite], _ rows: CacheRows) throws {
-        try SideThread { _ = try rows.run(.put(entries, if: .always)) }.value()
+        try SideThread { _ = try rows.run(.put(entries)) }.value()
     }
 
     private func setFloor(_ bytes: Int64?, _ store: Store) throws {
@@ -51,7 +51,7 @@ struct LimitTests {
         let rows = try store.open(.a)
         func putHere(_ key: Int64) throws { try rows.put(key, "x") }
         func putInBody(_ key: Int64) throws {
-            try store.transaction { _ = try $0.perform(.put([EntryWrite(key, "x")], if: .always), on: rows) }
+            try store.transaction { _ = try $0.perform(.put([EntryWrite(key, "x")]), on: rows) }
         }
         try rows.setLimits(Limits(count: 20))
         for key in Int64(1)...90 {
@@ -62,7 +62,7 @@ struct LimitTests {
             }
             #expect(try rows.totals().count <= 20 && rows.text(key) == "x", "\(key)")
         }
-        try await rows.run(.put((101...300).map { EntryWrite($0, "x") }, if: .always))
+        try await rows.run(.put((101...300).map { EntryWrite($0, "x") }))
         #expect(try keys(rows) == Array(281...300))
     }
 
@@ -70,7 +70,7 @@ struct LimitTests {
         let (store, rows) = try open()
         try rows.setLimits(Limits(size: 1000))
         for key in Int64(1)...60 {
-            try rows.run(.put([entry(key, Int(key * 37 % 150))], if: .always))
+            try rows.run(.put([entry(key, Int(key * 37 % 150))]))
             #expect(try rows.totals().size <= 1000 && rows.row(.integer(key))?.payload.count == Int(key * 37 % 150))
             try rows.run(.change(.integer(key), .extendedData(Data(count: Int(key * 41 % 90)))))
             #expect(try rows.totals().size <= 1000)
@@ -85,14 +85,14 @@ struct LimitTests {
         let (store, a) = try open()
         let b = try store.open(.rows)
         try store.setLimits(StoreLimits(size: 200))
-        for key in Int64(1)...20 { try (key % 2 == 0 ? a : b).run(.put([entry(key)], if: .always)) }
+        for key in Int64(1)...20 { try (key % 2 == 0 ? a : b).run(.put([entry(key)])) }
         clock.advance(1)
         b.noteAccess(to: try #require(try b.facts(.integer(1))), at: clock.now)
-        try a.run(.put([entry(2)], if: .always))
+        try a.run(.put([entry(2)]))
         #expect(try keys(a).count == 10 && keys(b).count == 10)
         clock.advance(1)
         for key in Int64(21)...40 {
-            try (key % 2 == 0 ? a : b).run(.put([entry(key)], if: .always))
+            try (key % 2 == 0 ? a : b).run(.put([entry(key)]))
             #expect(try a.totals().size + b.totals().size <= 200)
             if key == 38 { #expect(try keys(a).first == 2 && keys(b).first == 1) }
         }
@@ -101,27 +101,27 @@ struct LimitTests {
 
     @Test func `at least the excess is evicted, and at most a twentieth of the limit more`() throws {
         let (_, rows) = try open()
-        try rows.run(.put((1...1000).map { entry($0) }, if: .always))
+        try rows.run(.put((1...1000).map { entry($0) }))
         try rows.setLimits(Limits(count: 600))
         #expect(try rows.totals().count == 600)
         for key in Int64(1001)...1100 {
-            try rows.run(.put([entry(key)], if: .always))
+            try rows.run(.put([entry(key)]))
             #expect(try (570...600).contains(rows.totals().count))
         }
         try rows.setLimits(Limits(size: 4000))
         #expect(try (3800...4000).contains(rows.totals().size))
         for key in Int64(1101)...1200 {
-            try rows.run(.put([entry(key)], if: .always))
+            try rows.run(.put([entry(key)]))
             #expect(try (3800...4000).contains(rows.totals().size))
         }
     }
 
     @Test func `an entry above the whole size limit is refused, changes nothing and leaves no file`() async throws {
         let (store, rows) = try open()
-        try await rows.run(.put([entry(1, 200)], if: .always))
+        try await rows.run(.put([entry(1, 200)]))
         let old = try #require(try rows.facts(.integer(1)))
         func expectRefusal(of size: Int) async throws {
-            let operation = RowOperation.put([entry(2, 150), entry(1, size)], if: .always)
+            let operation = RowOperation.put([entry(2, 150), entry(1, size)])
             expectTooLarge { try rows.run(operation) }
             expectTooLarge { try store.transaction { _ = try $0.perform(operation, on: rows) } }
             let error = await #expect(throws: StoreError.self) { try await rows.run(operation) }
@@ -138,8 +138,8 @@ struct LimitTests {
         var meta = RowMeta()
         meta.extendedData = Data(count: 401)
         let extended = EntryWrite(key: .integer(1), payload: Data(count: 100), writtenAt: clock.now, meta: meta)
-        expectTooLarge { try rows.run(.put([extended], if: .always)) }
-        try await rows.run(.put([entry(3, 500)], if: .always))
+        expectTooLarge { try rows.run(.put([extended])) }
+        try await rows.run(.put([entry(3, 500)]))
         #expect(try keys(rows) == [3])
         try store.close()
         #expect(try place.fileNames() == place.namedFiles() && place.fileNames().count == 1)
@@ -187,7 +187,7 @@ struct LimitTests {
         let ((_, rows), memory) = (try open(), MemoryProbe())
         rows.attach(memory)
         try rows.setLimits(limits)
-        try rows.run(.put((1...10).map { entry($0) } + (11...20).map { entry($0, end: 1_005_000) }, if: .always))
+        try rows.run(.put((1...10).map { entry($0) } + (11...20).map { entry($0, end: 1_005_000) }))
         clock.advance(5001)
         for key in Int64(21)...30 { try put([entry(key)], rows) }
         #expect(try keys(rows) == Array(1...10) + Array(21...30))
@@ -201,7 +201,7 @@ struct LimitTests {
     @Test func `limits hold after a clear, after reopening and in another store`() throws {
         func fill(_ rows: CacheRows, from first: Int64, upTo limit: Int64 = 10) throws {
             for key in first..<first + 30 {
-                try rows.run(.put([entry(key)], if: .always))
+                try rows.run(.put([entry(key)]))
                 #expect(try rows.totals().count <= limit)
             }
         }
@@ -232,7 +232,7 @@ struct LimitTests {
         try put((1...10).map { entry($0) }, rows)
         let last = entry(11)
         try SideThread {
-            _ = try rows.run(.put([last], if: .always)) { _, _ in
+            _ = try rows.run(.put([last])) { _, _ in
                 do { try otherRows.put(1, "x") } catch { Issue.record(error) }
             }
         }.value()
@@ -268,7 +268,7 @@ struct LimitTests {
         try rows.setLimits(Limits(count: 7))
         var revisions: [StoredKey: Int64] = [:]
         for key in Int64(1)...50 {
-            let written = try rows.run(.put([entry(key, 150)], if: .always)).rows
+            let written = try rows.run(.put([entry(key, 150)])).rows
             for row in written { revisions[row.key] = row.row?.revision }
         }
         #expect(try keys(rows) == Array(44...50))

@@ -79,7 +79,7 @@ struct MigrationTests {
         #expect(
             try other.text("SELECT program || ' ' || library || ' ' || opened_at FROM opener")
                 == "a program 9.9 \(Self.moment)")
-        try store.open(Self.texts).run(.put([EntryWrite(1, "new", at: Self.moment)], if: .always))
+        try store.open(Self.texts).run(.put([EntryWrite(1, "new", at: Self.moment)]))
         try store.maintain()
         try store.close()
         #expect(try open().open(Self.texts).text(1) == "new")
@@ -156,7 +156,7 @@ struct MigrationTests {
             options.newerSchemaReports(to: events)
         }
         let rows = try store.open(.a, inlineLimit: 100)
-        try rows.run(.put([EntryWrite(1, "one"), EntryWrite(2, String(repeating: "x", count: 1000))], if: .always))
+        try rows.run(.put([EntryWrite(1, "one"), EntryWrite(2, String(repeating: "x", count: 1000))]))
         let (reader, alone) = (SideThread { try rows.text(1) }, try rows.text(1))
         #expect(try reader.value() == alone)
         var other = try place.otherConnection()

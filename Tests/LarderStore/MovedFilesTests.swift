@@ -34,7 +34,7 @@ struct MovedFilesTests {
         case .renaming: try manager.moveItem(at: folder("home"), to: folder(name))
         case .replacement, .mainReplacement:
             let other = try open("other")
-            try other.open(.a).run(.put([EntryWrite(1, "another"), EntryWrite(2, "more")], if: .always))
+            try other.open(.a).run(.put([EntryWrite(1, "another"), EntryWrite(2, "more")]))
             try other.close()
             try manager.createDirectory(at: folder(name), withIntermediateDirectories: false)
             let endings = move == .replacement ? Self.endings : [""]
@@ -63,7 +63,7 @@ struct MovedFilesTests {
         let (rows, limited) = (try store.open(.a), try store.open(.named("limited", .sinceWrite(5000))))
         try limited.setLimits(Limits(count: 2))
         limited.keepExpired(700)
-        try store.perform { _ in }
+        try limited.run(.remove([]))
         try store.setLimits(StoreLimits(size: 1_000_000))
         try rows.put(1, "one")
         try self.move(move)
@@ -72,7 +72,7 @@ struct MovedFilesTests {
         let (other, total): (String?, Int64) =
             [.replacement, .mainReplacement].contains(move) ? ("another", 3) : (nil, 1)
         #expect(try rows.text(3) == "three" && rows.text(1) == other && rows.totals().count == total)
-        try limited.run(.put((1...9).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
+        try limited.run(.put((1...9).map { EntryWrite($0, "x", at: clock.now) }))
         #expect(try limited.totals().count == 2 && store.verify().problems == [])
         var connection = try Connection.open(
             .file(URL(fileURLWithPath: path).real.path), .init(role: .writer, busyMilliseconds: 10_000))
@@ -128,11 +128,11 @@ struct MovedFilesTests {
         let rows = try store.open(.a)
         expectMoved {
             try store.transaction { state in
-                _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
+                _ = try state.perform(.put([EntryWrite(1, "one")]), on: rows)
                 try move(.renaming)
             }
         }
-        try store.transaction { _ = try $0.perform(.put([EntryWrite(2, "two")], if: .always), on: rows) }
+        try store.transaction { _ = try $0.perform(.put([EntryWrite(2, "two")]), on: rows) }
         #expect(try rows.text(1) == nil && rows.text(2) == "two")
     }
 
@@ -148,7 +148,7 @@ struct MovedFilesTests {
             #expect(try rows.text(1) == nil && rows.text(2) == text)
         }
         try move(.renaming)
-        let put = RowOperation.put([EntryWrite(3, "three")], if: .always)
+        let put = RowOperation.put([EntryWrite(3, "three")])
         let body: @Sendable (WriterState) throws -> Void = { _ = try $0.perform(put, on: rows) }
         let error = await #expect(throws: StoreError.self) { try await store.transaction(body) }
         #expect(error?.code == .storageUnavailable)
@@ -162,11 +162,11 @@ struct MovedFilesTests {
     func `the moved file has all that was acknowledged, and no value file is deleted`(move: Move) throws {
         let store = try open()
         let rows = try store.open(.a, inlineLimit: 100)
-        try rows.run(.put((1...9).map { EntryWrite($0, $0 > 7 ? big("\($0)") : "\($0)") }, if: .always))
+        try rows.run(.put((1...9).map { EntryWrite($0, $0 > 7 ? big("\($0)") : "\($0)") }))
         let names = try files("home")
         try self.move(move)
         expectMoved { try rows.run(.remove([.integer(1), .integer(9)])) }
-        for change in [RowOperation.remove([.integer(8)]), .put([EntryWrite(8, "x")], if: .always), .clear] {
+        for change in [RowOperation.remove([.integer(8)]), .put([EntryWrite(8, "x")]), .clear] {
             try rows.run(change)
         }
         try store.maintain()
@@ -194,7 +194,7 @@ struct MovedFilesTests {
     @Test func `upkeep fails once after a move, and deletes no file`() throws {
         let store = try open()
         let rows = try store.open(.named("expiring", .sinceWrite(1000)), inlineLimit: 100)
-        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }, if: .always))
+        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }))
         let names = try files("home")
         try move(.replacement)
         expectMoved { try store.maintain() }

@@ -27,7 +27,7 @@ struct OvertakingTests {
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
         func overtakeLoads(tagged tag: String) {}
-        func storeWasReplaced() {}
+        func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func takeActivity() -> [Int64: Int64] { [:] }
 
@@ -57,15 +57,15 @@ struct OvertakingTests {
 
     @Test func `while a load runs memory learns of keys in the transaction that writes or removes them`() throws {
         let (store, rows, memory) = try open()
-        try rows.run(.put([EntryWrite(1, "one")], if: .always))
+        try rows.run(.put([EntryWrite(1, "one")]))
         #expect(memory.keys() == [], "no load runs")
         store.loadCount.change(by: 1)
-        try rows.run(.put([EntryWrite(1, "one"), EntryWrite(2, "two")], if: .always))
+        try rows.run(.put([EntryWrite(1, "one"), EntryWrite(2, "two")]))
         #expect(memory.keys() == ["1,2 1"])
         try rows.run(.remove([.integer(1)]))
         try rows.run(.take(.integer(3)))
         try rows.run(.change(.integer(2), .pin(true)))
-        try store.transaction { state in _ = try state.perform(.put([EntryWrite(4, "four")], if: .always), on: rows) }
+        try store.transaction { state in _ = try state.perform(.put([EntryWrite(4, "four")]), on: rows) }
         try rows.run(.clear)
         #expect(memory.keys(from: 1) == ["1 2", "3 1", "2 1", "4 1", "all 2"])
         store.loadCount.change(by: -1)
@@ -81,7 +81,7 @@ struct OvertakingTests {
             if number < 3 { meta.tags = ["t"] }
             return EntryWrite(key: .integer(number), payload: Data("value".utf8), writtenAt: 1000, meta: meta)
         }
-        try rows.run(.put(tagged, if: .always))
+        try rows.run(.put(tagged))
         store.loadCount.change(by: 1)
         defer { store.loadCount.change(by: -1) }
         #expect(try rows.removeAll(tagged: "t") == 2)
@@ -99,11 +99,11 @@ struct OvertakingTests {
 
     @Test func `requests that store what a load has made overtake nothing by themselves`() throws {
         let (store, rows, memory) = try open()
-        try rows.run(.put([EntryWrite(1, "one")], if: .always))
+        try rows.run(.put([EntryWrite(1, "one")]))
         store.loadCount.change(by: 1)
         defer { store.loadCount.change(by: -1) }
-        #expect(try rows.run(.put([EntryWrite(2, "two")], if: .check { false })).rows.isEmpty)
-        #expect(try rows.run(.put([EntryWrite(2, "two")], if: .check { true })).rows.count == 1)
+        #expect(try rows.run(.put([EntryWrite(2, "two")], if: { false })).rows.isEmpty)
+        #expect(try rows.run(.put([EntryWrite(2, "two")], if: { true })).rows.count == 1)
         #expect(try rows.run(.remove([.integer(1)], if: { false })).rows.isEmpty)
         #expect(try rows.text(1) == "one" && rows.text(2) == "two")
         let facts = try #require(try rows.facts(.integer(1)))

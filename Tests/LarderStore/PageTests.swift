@@ -29,7 +29,7 @@ struct PageTests {
             let rows = try store.open(.a)
             #expect(try keys(rows, KeyRange(), limit: limit) == [])
             for key in sorted.shuffled() {
-                try rows.run(.put([EntryWrite(key: key, payload: Data([1]), writtenAt: 0)], if: .always))
+                try rows.run(.put([EntryWrite(key: key, payload: Data([1]), writtenAt: 0)]))
             }
             #expect(try keys(rows, KeyRange(), limit: limit) == sorted)
             #expect(try keys(rows, KeyRange(isDescending: true), limit: limit) == sorted.reversed())
@@ -55,7 +55,7 @@ struct PageTests {
                 [
                     EntryWrite(1, "four", at: 30), EntryWrite(2, "1", at: 10, meta: meta), EntryWrite(3, "22", at: 20),
                     EntryWrite(4, "", at: 20), EntryWrite(5, "55555", at: 40),
-                ], if: .always))
+                ]))
         var other = try place.otherConnection()
         try other.execute("INSERT INTO used (id, accessed_at) SELECT id, 35 FROM entry WHERE key = 2")
         func list(_ order: RowOrder, isDescending: Bool = false) throws -> [Int64] {
@@ -89,7 +89,7 @@ struct PageTests {
         let place = try StorePlace()
         let store = try place.open()
         let rows = try store.open(.a)
-        try rows.run(.put((0..<1000).map { EntryWrite(Int64($0), "\($0)") }, if: .always))
+        try rows.run(.put((0..<1000).map { EntryWrite(Int64($0), "\($0)") }))
         let (isDone, loops) = (Locked(false), Counter())
         let writer = SideThread {
             var random = SystemRandomNumberGenerator()
@@ -97,7 +97,7 @@ struct PageTests {
                 loops.increment()
                 let odd = (0..<50).map { _ in Int64.random(in: 0..<500, using: &random) * 2 + 1 }
                 try rows.run(.remove(odd.map(StoredKey.integer)))
-                try rows.run(.put(odd.prefix(25).map { EntryWrite($0, "new") }, if: .always))
+                try rows.run(.put(odd.prefix(25).map { EntryWrite($0, "new") }))
             }
         }
         try Waiting.until { loops.value > 1 }
@@ -121,7 +121,7 @@ struct PageTests {
     @Test func `entries that are added after the start of an iteration are left out, so it ends`() throws {
         try withStores { store in
             let rows = try store.open(.a)
-            try rows.run(.put((0..<4).map { EntryWrite(Int64($0 * 10), "old") }, if: .always))
+            try rows.run(.put((0..<4).map { EntryWrite(Int64($0 * 10), "old") }))
             var (keys, facts, entries): (PagePosition?, PagePosition?, PagePosition?) = (nil, nil, nil)
             var found: [[StoredKey]] = [[], [], []]
             for number in Int64(0)... {
@@ -135,7 +135,7 @@ struct PageTests {
                 found[2] += page.2.rows.map(\.facts.key)
                 (keys, facts, entries) = (page.0.next, page.1.next, page.2.next)
                 guard keys != nil else { break }
-                try rows.run(.put([EntryWrite(11 + number, "new"), EntryWrite(31 + number, "new")], if: .always))
+                try rows.run(.put([EntryWrite(11 + number, "new"), EntryWrite(31 + number, "new")]))
             }
             #expect(found == Array(repeating: [0, 10, 20, 30].map(StoredKey.integer), count: 3))
         }
@@ -145,7 +145,7 @@ struct PageTests {
         let place = try StorePlace()
         let rows = try place.open().open(.a, inlineLimit: inlineLimit)
         let text = String(repeating: "x", count: 290_000)
-        for key in 0..<10 { try rows.run(.put([EntryWrite(Int64(key), text)], if: .always)) }
+        for key in 0..<10 { try rows.run(.put([EntryWrite(Int64(key), text)])) }
         let page = try rows.rows(limit: 256)
         #expect(page.rows.map(\.facts.key) == (0..<4).map { StoredKey.integer($0) })
         #expect(try rows.rows(after: page.next, limit: 256).rows.first?.facts.key == .integer(4))

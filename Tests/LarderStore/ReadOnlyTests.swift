@@ -22,7 +22,7 @@ struct ReadOnlyTests {
     /// Leaves a closed store with a small and a large entry, and with one that has expired and one that is retired.
     private func fill() throws {
         let store = try place.open()
-        try store.open(.a, inlineLimit: 100).run(.put([EntryWrite(1, "one"), EntryWrite(2, big("2"))], if: .always))
+        try store.open(.a, inlineLimit: 100).run(.put([EntryWrite(1, "one"), EntryWrite(2, big("2"))]))
         try store.open(.named("expiring", .sinceWrite(1000))).put(1, "expired")
         let cleared = try store.open(.named("cleared"))
         try cleared.put(1, "retired")
@@ -173,7 +173,7 @@ struct ReadOnlyTests {
     }
 
     private func write(_ writing: Writing, _ rows: CacheRows, _ store: Store) throws {
-        func put(_ text: String) -> RowOperation { .put([EntryWrite(1, text)], if: .always) }
+        func put(_ text: String) -> RowOperation { .put([EntryWrite(1, text)]) }
         switch writing {
         case .put: try rows.run(put("x"))
         case .largePut: try rows.run(put(big("x")))

@@ -44,15 +44,15 @@ struct ReadersTests {
         var epoch = store.watch.epoch()
         try rows.put(1, "y")
         try rows.run(.remove([.integer(77)]))
-        #expect(throws: StoreError.self) { try store.perform { _ in throw CancellationError() } }
+        #expect(throws: CancellationError.self) { try store.transaction { _ in throw CancellationError() } }
         #expect(store.watch.epoch() == epoch)
-        for change in [RowOperation.put([EntryWrite(2, "x")], if: .always), .remove([.integer(2)]), .clear] {
+        for change in [RowOperation.put([EntryWrite(2, "x")]), .remove([.integer(2)]), .clear] {
             try otherRows.run(change)
             #expect(store.watch.epoch() != epoch)
             epoch = store.watch.epoch()
             // Nothing is committed, so the next change of the other store must not count as ours.
             try rows.run(.remove([.integer(77)]))
-            #expect(throws: StoreError.self) { try store.perform { _ in throw CancellationError() } }
+            #expect(throws: CancellationError.self) { try store.transaction { _ in throw CancellationError() } }
             #expect(store.watch.epoch() == epoch)
         }
         try rows.run(.clear)
@@ -83,7 +83,7 @@ struct ReadersTests {
         let (store, other) = (try place.open(), try place.open())
         let (rows, otherRows) = (try store.open(.a), try other.open(.a))
         let epochs = Locked<[UInt32]>([])
-        try rows.run(.put([EntryWrite(1, "ours")], if: .always)) { outcome, _ in
+        try rows.run(.put([EntryWrite(1, "ours")])) { outcome, _ in
             do { try otherRows.put(1, "theirs") } catch { Issue.record(error) }
             epochs.change { $0 = [outcome.epoch, store.watch.epoch()] }
         }
@@ -111,7 +111,7 @@ struct ReadersTests {
         let rows = try store.open(.a)
         try rows.put(1, "before")
         try store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "after")], if: .always), on: rows)
+            _ = try state.perform(.put([EntryWrite(1, "after")]), on: rows)
             #expect(try rows.text(1) == "before" && rows.totals() == Totals(count: 1, size: 6))
             #expect(try SideThread { try rows.text(1) }.value() == "before")
         }
@@ -122,7 +122,7 @@ struct ReadersTests {
     @Test func `reads write no byte`() throws {
         let store = try place.open()
         let rows = try store.open(.a)
-        try rows.run(.put((0..<1000).map { EntryWrite($0, "x") }, if: .always))
+        try rows.run(.put((0..<1000).map { EntryWrite($0, "x") }))
         // A copy of the log that the put has scheduled finds nothing to do.
         try store.maintain()
         func state() throws -> [String] {
@@ -187,13 +187,13 @@ struct ReadersTests {
             return EntryWrite(key, text, meta: meta)
         }
         let keys = Int64(0)..<200
-        try rows.run(.put(keys.map { entry($0, 0) }, if: .always))
+        try rows.run(.put(keys.map { entry($0, 0) }))
         let isDone = Locked(false)
         let writer = SideThread {
             var round = 0
             while !isDone.value {
                 round += 1
-                try rows.run(.put([entry(.random(in: keys), round % 26)], if: .always))
+                try rows.run(.put([entry(.random(in: keys), round % 26)]))
             }
         }
         let reader = SideThread {
@@ -252,7 +252,7 @@ struct ReadersTests {
         var longest = 0
         // All rows have 6,000 pages.
         for round in 0..<120 {
-            try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }, if: .always))
+            try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }))
             longest = try max(longest, logSize())
         }
         isDone.change { $0 = true }
@@ -293,7 +293,7 @@ struct ReadersTests {
         _ = try other.text("SELECT count(*) FROM entry")
         let counter = CommitCounter(of: other)
         for count in [3000, 3200, 3400] {
-            try rows.run(.put((0..<count).map { EntryWrite(Int64($0), text) }, if: .always))
+            try rows.run(.put((0..<count).map { EntryWrite(Int64($0), text) }))
             try Waiting.until { counter?.uncopiedFrames == 0 }
         }
     }

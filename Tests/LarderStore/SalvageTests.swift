@@ -52,7 +52,7 @@ struct SalvageTests {
         #expect(failed <= 1)
         if isMetByWrite {
             let rows = try cache(of: entry, caches)
-            let failed = try failures { try rows.run(.put([entry.write], if: .always)) }
+            let failed = try failures { try rows.run(.put([entry.write])) }
             #expect(failed <= 1)
             missing.remove(entry)
         }
@@ -146,7 +146,7 @@ struct SalvageTests {
         try #require(!hidden.isEmpty && events.all.isEmpty)
         for entry in hidden {
             let write = EntryWrite(key: entry.key, payload: Data("later".utf8), writtenAt: 2000)
-            try cache(of: entry, caches).run(.put([write], if: .always))
+            try cache(of: entry, caches).run(.put([write]))
         }
         #expect(try store.verify(repairing: true).salvage != nil)
         for entry in hidden {
@@ -192,7 +192,7 @@ struct SalvageTests {
 
     /// Puts an entry that is on the damaged page and five others, and returns how often one of the puts failed at most.
     private func put(_ hit: DamagedStore.Entry, _ number: Int, _ caches: [CacheRows]) throws -> Int {
-        var most = try failures { try cache(of: hit, caches).run(.put([hit.write], if: .always)) }
+        var most = try failures { try cache(of: hit, caches).run(.put([hit.write])) }
         for step in 1...5 {
             let failed = try failures { try caches[0].put(Int64(number * 10 + step), "\(number)") }
             most = max(most, failed)

@@ -59,7 +59,7 @@ struct SharedFilesTests {
         func put(_ round: Int) throws {
             let payload = value(UInt8(truncatingIfNeeded: round))
             let entries = [1, 2].map { EntryWrite(key: .integer($0), payload: payload, writtenAt: 0) }
-            try rows.run(.put(entries, if: .always))
+            try rows.run(.put(entries))
         }
         let reads: [@Sendable () throws -> [StoredRow]] = [
             { try [rows.row(.integer(1)), rows.row(.integer(2))].compactMap { $0 } },
@@ -136,7 +136,7 @@ struct SharedFilesTests {
         for round in 0..<10 {
             let (begun, end) = (Locked(false), DispatchSemaphore(value: 0))
             let holding = SideThread {
-                try rows.run(.put([EntryWrite(0, "x")], if: .always)) { _, _ in
+                try rows.run(.put([EntryWrite(0, "x")])) { _, _ in
                     begun.change { $0 = true }
                     end.wait()
                 }
@@ -235,7 +235,7 @@ struct SharedFilesTests {
         let store = try place.open(clock)
         let (rows, kept) = (try store.open(.a, inlineLimit: 100), try store.open(.named("kept"), inlineLimit: 100))
         let other = try neighbour == .absent ? kept : place.open(clock).open(.named("kept"), inlineLimit: 100)
-        try kept.run(.put([EntryWrite(1, "small"), EntryWrite(2, big("k"))], if: .always))
+        try kept.run(.put([EntryWrite(1, "small"), EntryWrite(2, big("k"))]))
         let (isDone, reads) = (Locked(neighbour != .reading), Counter())
         defer { isDone.change { $0 = true } }
         for _ in 0..<20 { _ = try other.text(1) }
@@ -248,7 +248,7 @@ struct SharedFilesTests {
         }
         try Waiting.until { isDone.value || reads.value > 0 || reader.result != nil }
         for round in 0..<4 {
-            let operation = RowOperation.put([entry(1, .inline, times: 1), entry(2, .large, times: 20)], if: .always)
+            let operation = RowOperation.put([entry(1, .inline, times: 1), entry(2, .large, times: 20)])
             try rows.run(operation)
             for mark in Mark.allCases where round == 0 { #expect(try isFound([mark]), "\(mark)") }
             // Older bytes are in the main file, in files that wait to be overwritten and in rows of tags.
@@ -274,7 +274,7 @@ struct SharedFilesTests {
                         .random(in: 0..<300, using: &random), .inline, times: .random(in: 1...20, using: &random),
                         isMarked: cache === rows)
                 }
-                try cache.run(.put(entries, if: .always))
+                try cache.run(.put(entries))
             }
             let keys = (0..<10).map { _ in Mark.key.text + "\(Int.random(in: 0..<300, using: &random))" }
             try rows.run(.remove(keys.map(StoredKey.text)))
@@ -289,7 +289,7 @@ struct SharedFilesTests {
         let store = try Store.open(place.path)
         let rows = try store.open(.a, inlineLimit: 100)
         for round in 0..<12 {
-            try rows.run(.put((0..<20).map { EntryWrite($0, big("\($0)")) }, if: .always))
+            try rows.run(.put((0..<20).map { EntryWrite($0, big("\($0)")) }))
             try rows.erase()
             #expect(try place.fileNames() == [], "round \(round)")
         }

@@ -44,13 +44,13 @@ struct StoreModelTests {
                 meta.isPinned = Int.random(in: 0..<4, using: &random) == 0
                 if Bool.random(using: &random) { meta.extendedData = Data(count: .random(in: 0...5, using: &random)) }
                 let keepsPin = Bool.random(using: &random)
-                try cache.run(.put([EntryWrite(key, text, meta: meta, keepsPin: keepsPin)], if: .always))
+                try cache.run(.put([EntryWrite(key, text, meta: meta, keepsPin: keepsPin)]))
                 model[key] = Entry(
                     text: text, isPinned: keepsPin ? model[key]?.isPinned ?? false : meta.isPinned,
                     extended: meta.extendedData)
             case 40..<50:
                 let keys = (0..<8).map { _ in Int64.random(in: 0..<40, using: &random) }
-                try cache.run(.put(keys.map { EntryWrite($0, "many \(step)") }, if: .always))
+                try cache.run(.put(keys.map { EntryWrite($0, "many \(step)") }))
                 for key in keys { model[key] = Entry(text: "many \(step)") }
             case 50..<65:
                 try cache.run(.remove([key, key &+ 1].map(StoredKey.integer)))
@@ -75,7 +75,7 @@ struct StoreModelTests {
                 try open(name)
                 model = [:]
             case 95:
-                try store.perform { _ = try $0.reclaim(atMost: 7) }
+                try store.transaction { _ = try $0.reclaim(atMost: 7) }
             case 96 where step % 5 == 0:
                 try store.close()
                 store = try place.open()

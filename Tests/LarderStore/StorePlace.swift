@@ -57,8 +57,8 @@ extension EntryWrite {
 }
 
 extension CacheRows {
-    func put(_ key: Int64, _ text: String) throws { try run(.put([EntryWrite(key, text)], if: .always)) }
-    func put(_ key: Int64, _ text: String) async throws { try await run(.put([EntryWrite(key, text)], if: .always)) }
+    func put(_ key: Int64, _ text: String) throws { try run(.put([EntryWrite(key, text)])) }
+    func put(_ key: Int64, _ text: String) async throws { try await run(.put([EntryWrite(key, text)])) }
     func text(_ key: Int64) throws -> String? {
         try row(.integer(key)).map { String(decoding: $0.payload, as: UTF8.self) }
     }

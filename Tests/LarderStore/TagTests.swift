@@ -12,7 +12,7 @@ struct TagTests {
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
         func overtakeLoads(tagged tag: String) {}
-        func storeWasReplaced() {}
+        func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
@@ -51,7 +51,7 @@ struct TagTests {
 
     @Test func `the entries of a cache that have a tag are removed, with their value files`() throws {
         let (store, a, b) = try open()
-        for rows in [a, b] { try rows.run(.put(Self.entries, if: .always)) }
+        for rows in [a, b] { try rows.run(.put(Self.entries)) }
         #expect(try a.removeAll(tagged: "x") == 2)
         #expect(try a.text(1) == nil && a.text(2) == nil && a.text(3) == "three" && a.text(4) == big("four"))
         #expect(try a.totals() == Totals(count: 2, size: 805))
@@ -65,7 +65,7 @@ struct TagTests {
     @Test(arguments: [false, true])
     func `a tag is removed from all caches, and each memory learns of its entries`(isReopened: Bool) throws {
         var (store, a, b) = try open()
-        for rows in [a, b] { try rows.run(.put(Self.entries, if: .always)) }
+        for rows in [a, b] { try rows.run(.put(Self.entries)) }
         if isReopened {
             try store.close()
             (store, a, b) = try open()
@@ -108,7 +108,7 @@ struct TagTests {
         try Waiting.until { reads.value > 0 || reader.result != nil }
         for _ in 0..<100 {
             try store.transaction { state in
-                for rows in caches { _ = try state.perform(.put(entries, if: .always), on: rows) }
+                for rows in caches { _ = try state.perform(.put(entries), on: rows) }
             }
             let removed = try overAll ? store.removeAll(tagged: "t") : a.removeAll(tagged: "t")
             #expect(removed == (overAll ? 100 : 50))
@@ -123,8 +123,8 @@ struct TagTests {
         try withStores { store in
             let rows = try store.open(.a)
             for tags in [[], ["y"]] {
-                try rows.run(.put([EntryWrite(1, "old", tags: ["x"])], if: .always))
-                try rows.run(.put([EntryWrite(1, "new", tags: tags)], if: .always))
+                try rows.run(.put([EntryWrite(1, "old", tags: ["x"])]))
+                try rows.run(.put([EntryWrite(1, "new", tags: tags)]))
                 #expect(try rows.removeAll(tagged: "x") == 0 && store.removeAll(tagged: "x") == 0)
                 #expect(try rows.text(1) == "new" && rows.totals() == Totals(count: 1, size: 3))
             }
@@ -135,13 +135,13 @@ struct TagTests {
     @Test func `an entry is not removed by the tag of an entry that was removed before it`() throws {
         let (store, a, b) = try open()
         for (rows, key) in [(a, Int64(1)), (a, 2), (b, 1)] {
-            try a.run(.put([EntryWrite(1, "old", tags: ["x"])], if: .always))
+            try a.run(.put([EntryWrite(1, "old", tags: ["x"])]))
             let id = try #require(try a.facts(.integer(1))).id
             try a.run(.remove([.integer(1)]))
             try rows.put(key, "new")
             #expect(try store.removeAll(tagged: "x") == 0 && rows.removeAll(tagged: "x") == 0)
             #expect(try rows.text(key) == "new" && rows.facts(.integer(key))?.id != id)
-            try rows.run(.put([EntryWrite(key, "newer", tags: ["x"])], if: .always))
+            try rows.run(.put([EntryWrite(key, "newer", tags: ["x"])]))
             #expect(try store.removeAll(tagged: "x") == 1 && rows.text(key) == nil)
         }
     }
@@ -150,7 +150,7 @@ struct TagTests {
         try withStores { store in
             let rows = try store.open(.a)
             for change in [AttributeChange.pin(true), .extendedData(Data([1])), .touch(at: 5, ownAge: nil)] {
-                try rows.run(.put([EntryWrite(1, "one", tags: ["x", "y"])], if: .always))
+                try rows.run(.put([EntryWrite(1, "one", tags: ["x", "y"])]))
                 try rows.run(.change(.integer(1), change))
                 #expect(try rows.facts(.integer(1))?.meta.tags == ["x", "y"])
                 #expect(try rows.removeAll(tagged: "y") == 1 && rows.totals() == Totals())
@@ -160,9 +160,9 @@ struct TagTests {
 
     @Test func `rows of another version are not removed`() throws {
         let (store, old, _) = try open()
-        try old.run(.put([EntryWrite(1, "old", tags: ["x"])], if: .always))
+        try old.run(.put([EntryWrite(1, "old", tags: ["x"])]))
         let new = try store.open(.named("a", version: "2"))
-        try new.run(.put([EntryWrite(2, "new", tags: ["x"])], if: .always))
+        try new.run(.put([EntryWrite(2, "new", tags: ["x"])]))
         #expect(try store.removeAll(tagged: "x") == 1 && new.totals() == Totals() && count("entry") == 1)
         let error = #expect(throws: StoreError.self) { try old.removeAll(tagged: "x") }
         #expect(error?.code == .superseded)
@@ -172,10 +172,10 @@ struct TagTests {
 
     @Test func `the rows of tags go with their entries or their cache, and no others`() throws {
         let (store, a, b) = try open()
-        try b.run(.put([EntryWrite(1, "b", tags: ["x"])], if: .always))
-        try a.run(.put((0..<100).map { EntryWrite($0, "a", tags: ["x", "\($0)"]) }, if: .always))
+        try b.run(.put([EntryWrite(1, "b", tags: ["x"])]))
+        try a.run(.put((0..<100).map { EntryWrite($0, "a", tags: ["x", "\($0)"]) }))
         try a.run(.remove((0..<50).map { StoredKey.integer($0) }))
-        try a.run(.put((50..<60).map { EntryWrite($0, "a") }, if: .always))
+        try a.run(.put((50..<60).map { EntryWrite($0, "a") }))
         for key in Int64(60)..<70 { try a.run(.change(.integer(key), .pin(true))) }
         #expect(try count("tag") == 81)
         #expect(try a.removeAll(tagged: "65") == 1 && a.removeAll(tagged: "x") == 39)
@@ -186,7 +186,7 @@ struct TagTests {
 
     @Test func `passes delete the rows of tags of 600 entries that a clear has removed`() throws {
         let (store, a, b) = try open()
-        for rows in [a, b] { try rows.run(.put((0..<600).map { EntryWrite($0, "a", tags: ["x"]) }, if: .always)) }
+        for rows in [a, b] { try rows.run(.put((0..<600).map { EntryWrite($0, "a", tags: ["x"]) })) }
         try a.run(.clear)
         for _ in 0..<2 { try runPass(store) }
         #expect(try count("entry") == 600 && count("tag") == 600 && store.removeAll(tagged: "x") == 600)
@@ -197,12 +197,12 @@ struct TagTests {
         var other = try place.otherConnection()
         try other.execute("ALTER TABLE tag RENAME TO gone")
         let changes: [RowOperation] = [
-            .put([EntryWrite(1, "one"), EntryWrite(2, big("two"))], if: .always),
-            .put([EntryWrite(1, "more")], if: .always), .change(.integer(1), .pin(true)),
+            .put([EntryWrite(1, "one"), EntryWrite(2, big("two"))]),
+            .put([EntryWrite(1, "more")]), .change(.integer(1), .pin(true)),
             .change(.integer(1), .touch(at: 5, ownAge: nil)), .remove([.integer(1)]), .take(.integer(2)), .clear,
         ]
         for change in changes { for rows in [a, b] { try rows.run(change) } }
-        #expect(throws: StoreError.self) { try a.run(.put([EntryWrite(1, "one", tags: ["x"])], if: .always)) }
+        #expect(throws: StoreError.self) { try a.run(.put([EntryWrite(1, "one", tags: ["x"])])) }
         #expect(try count("gone") == 0)
     }
 
@@ -212,10 +212,10 @@ struct TagTests {
         try withStores { store in
             let rows = try store.open(.a)
             for (key, tag) in tags.enumerated() {
-                try rows.run(.put([EntryWrite(Int64(key), "x", tags: [tag])], if: .always))
+                try rows.run(.put([EntryWrite(Int64(key), "x", tags: [tag])]))
                 #expect(try rows.facts(.integer(Int64(key)))?.meta.tags == [tag])
             }
-            try rows.run(.put([EntryWrite(100, "all", tags: tags + tags)], if: .always))
+            try rows.run(.put([EntryWrite(100, "all", tags: tags + tags)]))
             for (key, tag) in tags.enumerated() {
                 #expect(try rows.removeAll(tagged: tag) == (key == 0 ? 2 : 1), "\(tag)")
                 #expect(try rows.row(.integer(Int64(key))) == nil && rows.row(.integer(100)) == nil, "\(tag)")
@@ -234,7 +234,7 @@ struct TagTests {
             switch Int.random(in: 0..<20, using: &random) {
             case 0..<10:
                 let tags = ["x", "y", "z"].filter { _ in Bool.random(using: &random) }
-                try rows.run(.put([EntryWrite(number, step % 3 == 0 ? big("v") : "v", tags: tags)], if: .always))
+                try rows.run(.put([EntryWrite(number, step % 3 == 0 ? big("v") : "v", tags: tags)]))
                 models[index][key] = tags
             case 10, 11:
                 try rows.run(.remove([key]))

@@ -21,7 +21,7 @@ struct UpkeepTests {
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
 
         func overtakeLoads(tagged tag: String) {}
-        func storeWasReplaced() {}
+        func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             onTaking()
             return accesses.change { all in
@@ -62,7 +62,7 @@ struct UpkeepTests {
     /// Opens a cache with 1200 entries, which have expired.
     private func openExpired(_ store: Store) throws -> CacheRows {
         let rows = try store.open(Self.expiring)
-        try rows.run(.put((0..<1200).map { EntryWrite($0, "x") }, if: .always))
+        try rows.run(.put((0..<1200).map { EntryWrite($0, "x") }))
         return rows
     }
 
@@ -75,7 +75,7 @@ struct UpkeepTests {
         var store = try place.open(clock)
         for name in ["a", "kept"] {
             let entries = (0..<1200).map { EntryWrite($0, $0 % 40 == 0 ? big("x") : "y") }
-            try store.open(.named(name), inlineLimit: 100).run(.put(entries, if: .always))
+            try store.open(.named(name), inlineLimit: 100).run(.put(entries))
         }
         if way == .version { _ = try store.open(.named("a", version: "2")) } else { try store.open(.a).run(.clear) }
         if way == .reopening {
@@ -94,7 +94,7 @@ struct UpkeepTests {
         let store = try place.open(clock)
         _ = try openExpired(store)
         let (limited, cleared) = (try store.open(.named("limited")), try store.open(.named("cleared")))
-        for rows in [limited, cleared] { try rows.run(.put((0..<1200).map { EntryWrite($0, "x") }, if: .always)) }
+        for rows in [limited, cleared] { try rows.run(.put((0..<1200).map { EntryWrite($0, "x") })) }
         try cleared.run(.clear)
         var other = try place.otherConnection()
         try other.execute("UPDATE cache SET count_limit = 100, checksum = 0 WHERE name = 'limited'")
@@ -156,20 +156,20 @@ struct UpkeepTests {
     @Test func `an eviction writes no access of another entry`() throws {
         let store = try place.open(clock)
         let (limited, read) = (try store.open(.named("limited")), try store.open(.named("read")))
-        try read.run(.put((0..<100).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
+        try read.run(.put((0..<100).map { EntryWrite($0, "x", at: clock.now) }))
         try limited.setLimits(Limits(count: 10))
-        try limited.run(.put((0..<10).map { EntryWrite($0, "x", at: clock.now) }, if: .always))
+        try limited.run(.put((0..<10).map { EntryWrite($0, "x", at: clock.now) }))
         for key in 0..<100 {
             read.noteAccess(to: try #require(try read.facts(.integer(Int64(key)))), at: clock.now + 5)
         }
-        for key in 10..<40 { try limited.run(.put([EntryWrite(Int64(key), "x", at: clock.now)], if: .always)) }
+        for key in 10..<40 { try limited.run(.put([EntryWrite(Int64(key), "x", at: clock.now)])) }
         #expect(try limited.totals().count == 10 && numbers("count(*) FROM used") == [0])
     }
 
     @Test func `a limit of the store removes no more than it has to, though others write between its slices`() throws {
         let store = try place.open(clock)
         let rows = try store.open(.a)
-        try rows.run(.put((0..<3000).map { EntryWrite($0, "0123456789") }, if: .always))
+        try rows.run(.put((0..<3000).map { EntryWrite($0, "0123456789") }))
         let memory = FakeMemory(onRemoval: {
             do {
                 var other = try place.otherConnection()
@@ -248,7 +248,7 @@ struct UpkeepTests {
         let (store, memory) = (try place.open(clock), FakeMemory())
         let rows = try store.open(.a, accessGrain: 5000)
         rows.attach(memory)
-        try rows.run(.put([EntryWrite(1, "x"), EntryWrite(2, "y")], if: .always))
+        try rows.run(.put([EntryWrite(1, "x"), EntryWrite(2, "y")]))
         let stamps = "accessed_at FROM used ORDER BY id"
         try noteAccess(rows)
         #expect(try numbers(stamps) == [])
@@ -268,7 +268,7 @@ struct UpkeepTests {
 
     @Test func `an access to an entry that slides is stamped after a sixteenth of its age`() throws {
         let rows = try place.open(clock).open(.named("sliding", .sinceAccess(16_000)))
-        try rows.run(.put([EntryWrite(1, "x", at: clock.now)], if: .always))
+        try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
         clock.advance(5000)
         try noteAccess(rows)
         clock.advance(999)

@@ -43,7 +43,7 @@ struct ValueFilesTests {
             (memory, 9000, false),
         ] {
             let payload = Data(repeating: 7, count: size)
-            try cache.run(.put([EntryWrite(key: .integer(1), payload: payload, writtenAt: 0)], if: .always))
+            try cache.run(.put([EntryWrite(key: .integer(1), payload: payload, writtenAt: 0)]))
             let row = try #require(try cache.row(.integer(1)))
             #expect(row.payload == payload && row.facts.payloadSize == Int64(size))
             #expect((row.facts.file != nil) == isFile, "\(size)")
@@ -54,10 +54,10 @@ struct ValueFilesTests {
     }
 
     @Test func `after each kind of change the folder has exactly the files that rows name`() throws {
-        func put(_ key: Int64, _ text: String) -> RowOperation { .put([EntryWrite(key, text)], if: .always) }
+        func put(_ key: Int64, _ text: String) -> RowOperation { .put([EntryWrite(key, text)]) }
         let three = [EntryWrite(1, big("a")), EntryWrite(2, big("b")), EntryWrite(1, big("c"))]
         let changes: [(RowOperation, Int, String?)] = [
-            (.put(three, if: .always), 2, big("c")), (put(1, big("d")), 2, big("d")), (put(1, "small"), 1, "small"),
+            (.put(three), 2, big("c")), (put(1, big("d")), 2, big("d")), (put(1, "small"), 1, "small"),
             (put(1, big("e")), 2, big("e")), (.change(.integer(1), .extendedData(Data([1]))), 2, big("e")),
             (.change(.integer(1), .touch(at: 5, ownAge: nil)), 2, big("e")), (.take(.integer(1)), 1, nil),
             (put(1, big("f")), 2, big("f")), (.remove([.integer(2), .integer(3)]), 1, big("f")),
@@ -83,7 +83,7 @@ struct ValueFilesTests {
         func name(_ key: StoredKey, _ label: String? = nil) throws -> String {
             let entry = EntryWrite(
                 key: key, payload: Data(count: 101), writtenAt: 0, label: label)
-            try rows.run(.put([entry], if: .always))
+            try rows.run(.put([entry]))
             #expect(try rows.row(key)?.payload == Data(count: 101))
             return try #require(try rows.facts(key)?.file)
         }
@@ -148,7 +148,7 @@ struct ValueFilesTests {
         try rows.put(0, String(repeating: "x", count: (16 << 20) + 1))
         try rows.run(.remove([.integer(0)]))
         #expect(try place.fileNames() == [])
-        try rows.run(.put((1...40).map { EntryWrite($0, big("a")) }, if: .always))
+        try rows.run(.put((1...40).map { EntryWrite($0, big("a")) }))
         try rows.run(.remove((1...40).map { StoredKey.integer($0) }))
         #expect(try place.fileNames().count == 32)
         try store.close()
@@ -160,9 +160,7 @@ struct ValueFilesTests {
     @Test func `a put that writes no row leaves no file`() throws {
         let (store, rows) = try open(busyTimeout: 20)
         try rows.put(1, big("a"))
-        for condition in [PutCondition.absent, .check { false }, .unchanged(id: 0, revision: 0)] {
-            #expect(try rows.run(.put([EntryWrite(1, big("b"))], if: condition)).rows.isEmpty)
-        }
+        #expect(try rows.run(.put([EntryWrite(1, big("b"))], if: { false })).rows.isEmpty)
         expect(.reentrant) { try store.transaction { _ in try rows.put(2, big("c")) } }
         var other = try place.otherConnection()
         try other.execute("BEGIN IMMEDIATE")
@@ -182,13 +180,13 @@ struct ValueFilesTests {
         try rows.put(1, big("a"))
         #expect(throws: Injected.self) {
             try store.transaction { state in
-                _ = try state.perform(.put([EntryWrite(1, big("b")), EntryWrite(2, big("c"))], if: .always), on: rows)
+                _ = try state.perform(.put([EntryWrite(1, big("b")), EntryWrite(2, big("c"))]), on: rows)
                 #expect(try state.row(.integer(1), of: .a)?.payload == Data(big("b").utf8))
                 throw Injected()
             }
         }
         #expect(try rows.text(1) == big("a") && rows.text(2) == nil)
-        try store.transaction { _ = try $0.perform(.put([EntryWrite(1, big("b"))], if: .absent), on: rows) }
+        try store.transaction { _ = try $0.perform(.put([EntryWrite(1, big("b"))], if: { false }), on: rows) }
         #expect(try rows.text(1) == big("a"))
         try store.close()
         try expectNamedFiles(1)
@@ -217,7 +215,7 @@ struct ValueFilesTests {
     @Test(arguments: Damage.allCases)
     func `a damaged file is a miss in every read, and other entries are served`(damage: Damage) throws {
         let (store, rows) = try open()
-        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }, if: .always))
+        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }))
         let (name, copy) = (try rows.file(2), place.folder("copy"))
         let file = place.file(name)
         switch damage {
@@ -268,7 +266,7 @@ struct ValueFilesTests {
         var other = try place.otherConnection()
         let (outside, bytes) = (place.folder("x"), Data(big("a").utf8))
         try bytes.write(to: outside)
-        let changes = [RowOperation.remove([.integer(1)]), .put([EntryWrite(1, "b")], if: .always), .take(.integer(1))]
+        let changes = [RowOperation.remove([.integer(1)]), .put([EntryWrite(1, "b")]), .take(.integer(1))]
         for change in changes {
             for name in ["../x", outside.path] {
                 try rows.put(1, big("a"))
@@ -282,13 +280,13 @@ struct ValueFilesTests {
 
     @Test func `after the database was moved and another file is in its place no file is deleted`() throws {
         let (store, rows) = try open()
-        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }, if: .always))
+        try rows.run(.put((1...3).map { EntryWrite($0, big("\($0)")) }))
         let names = try place.fileNames()
         for suffix in ["", "-wal", "-shm"] {
             try FileManager.default.moveItem(atPath: place.path + suffix, toPath: place.folder("moved" + suffix).path)
         }
         try FileSystem.makeFile(place.path)
-        for change in [RowOperation.remove([.integer(1)]), .put([EntryWrite(2, big("b"))], if: .always), .clear] {
+        for change in [RowOperation.remove([.integer(1)]), .put([EntryWrite(2, big("b"))]), .clear] {
             // The store may refuse the change.
             do { try rows.run(change) } catch {}
         }

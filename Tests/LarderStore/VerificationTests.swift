@@ -41,7 +41,7 @@ struct VerificationTests {
         try withStores { store in
             let rows = try store.open(.a, inlineLimit: 100)
             let entries = (Int64(1)...50).map { EntryWrite($0, $0 % 5 == 0 ? big("\($0)") : "\($0)") }
-            try rows.run(.put(entries, if: .always))
+            try rows.run(.put(entries))
             try rows.run(.remove([.integer(1), .integer(5)]))
             for isRepairing in [false, true, false] {
                 let report = try store.verify(repairing: isRepairing)
@@ -266,7 +266,7 @@ struct VerificationTests {
         try store.transaction { state in
             #expect(try rows.text(1) == nil)
             try Waiting.until { store.waitingCount == 1 }
-            _ = try state.perform(.put([EntryWrite(1, "new")], if: .always), on: rows)
+            _ = try state.perform(.put([EntryWrite(1, "new")]), on: rows)
         }
         try rows.finishRemovals()
         #expect(try rows.text(1) == "new" && events.damagedKeys == [.integer(1)])

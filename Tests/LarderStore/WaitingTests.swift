@@ -25,7 +25,7 @@ struct WaitingTests {
             let writer = SideThread {
                 // The log becomes longer than the length at which it is copied.
                 for round in 0..<40 {
-                    try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }, if: .always))
+                    try rows.run(.put((0..<100).map { EntryWrite(Int64(round * 100 + $0), text) }))
                 }
             }
             do { isWritten = try writer.value() == () } catch { isWritten = false }
@@ -54,7 +54,7 @@ struct WaitingTests {
         }
         let rows = try store.open(.a)
         opened.change { $0 = rows }
-        try rows.run(.put((0..<5000).map { EntryWrite($0, "x") }, if: .always))
+        try rows.run(.put((0..<5000).map { EntryWrite($0, "x") }))
         try rows.setLimits(Limits(count: 100))
         let seen = try #require(first.value)
         #expect(seen.didWrite && seen.count > 4000)
@@ -65,7 +65,7 @@ struct WaitingTests {
     func `two evictions at once remove no more than one of them has to`(isTrim: Bool) throws {
         let store = try place.open()
         let rows = try store.open(.a)
-        try rows.run(.put((0..<6000).map { EntryWrite($0, "x") }, if: .always))
+        try rows.run(.put((0..<6000).map { EntryWrite($0, "x") }))
         let threads = (1...3).map { count in
             SideThread {
                 if isTrim {
@@ -91,7 +91,7 @@ struct WaitingTests {
         }
         let rows = try store.open(.a)
         opened.change { $0 = rows }
-        try rows.run(.put((0..<3000).map { EntryWrite($0, "x") }, if: .always))
+        try rows.run(.put((0..<3000).map { EntryWrite($0, "x") }))
         #expect(try rows.trim(to: Limits(count: 500)) == 2500)
         #expect(try rows.text(700) == "again" && rows.totals().count == 500)
     }
@@ -153,10 +153,10 @@ struct WaitingTests {
         let epochs = Told<UInt32>()
         for number in 0..<2 {
             try rows.run(
-                .put([EntryWrite(1, "\(number)")], if: .always), apply: { _, _ in epochs.add(store.watch.knownEpoch) })
+                .put([EntryWrite(1, "\(number)")]), apply: { _, _ in epochs.add(store.watch.knownEpoch) })
         }
         try store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "2")], if: .always), on: rows) { _, _ in
+            _ = try state.perform(.put([EntryWrite(1, "2")]), on: rows) { _, _ in
                 epochs.add(store.watch.knownEpoch)
             }
         }
@@ -183,7 +183,7 @@ struct WaitingTests {
             return true
         }
         let error = #expect(throws: StoreError.self) {
-            try rows.run(.put([EntryWrite(1, "two")], if: .check(move)))
+            try rows.run(.put([EntryWrite(1, "two")], if: move))
         }
         #expect(error?.code == .storageUnavailable && calls.value == 1)
         try FileManager.default.removeItem(at: home)

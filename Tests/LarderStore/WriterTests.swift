@@ -95,12 +95,12 @@ struct WriterTests {
         let rows = try store.open(.a)
         let applied = Locked<[Int]>([])
         let body = try SlowBody(store)
-        async let first = rows.run(.put([EntryWrite(1, "one")], if: .always)) { _, _ in applied.change { $0.append(1) }
+        async let first = rows.run(.put([EntryWrite(1, "one")])) { _, _ in applied.change { $0.append(1) }
         }
         try await expectWaiting(1, store)
         let failing = Task { try await store.perform { _ in throw Injected() } }
         try await expectWaiting(2, store)
-        async let last = rows.run(.put([EntryWrite(2, "two")], if: .always)) { _, _ in applied.change { $0.append(2) } }
+        async let last = rows.run(.put([EntryWrite(2, "two")])) { _, _ in applied.change { $0.append(2) } }
         try await expectWaiting(3, store)
         try body.finish()
         _ = try await (first, last)
@@ -159,7 +159,7 @@ struct WriterTests {
             try rows.put(1, "one")
             #expect(throws: Injected.self) {
                 try store.transaction { state in
-                    _ = try state.perform(.put([EntryWrite(1, "two"), EntryWrite(2, "x")], if: .always), on: rows)
+                    _ = try state.perform(.put([EntryWrite(1, "two"), EntryWrite(2, "x")]), on: rows)
                     _ = try state.perform(.clear, on: rows)
                     throw Injected()
                 }
@@ -173,7 +173,7 @@ struct WriterTests {
         let store = try Store.inMemory()
         let rows = try store.open(.a)
         let seen = try await store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
+            _ = try state.perform(.put([EntryWrite(1, "one")]), on: rows)
             return try state.row(.integer(1), of: .a)?.payload
         }
         #expect(seen == Data("one".utf8))
@@ -186,7 +186,7 @@ struct WriterTests {
             let rows = try store.open(.a)
             let calls: [() throws -> Void] = [
                 { try rows.put(1, "x") }, { try rows.run(.clear) }, { _ = try store.open(.a) },
-                { try store.transaction { _ in } }, { try store.close() }, { try store.perform { _ in } },
+                { try store.transaction { _ in } }, { try store.close() }, { try store.transaction { _ in } },
             ]
             for call in calls {
                 let error = #expect(throws: StoreError.self) { try store.transaction { _ in try call() } }
@@ -233,7 +233,7 @@ struct WriterTests {
             try await store.transaction { state in
                 begun.change { $0 = true }
                 end.wait()
-                _ = try state.perform(.put([EntryWrite(1, "one")], if: .always), on: rows)
+                _ = try state.perform(.put([EntryWrite(1, "one")]), on: rows)
             }
         }
         try await Waiting.until { begun.value }
@@ -255,7 +255,7 @@ struct WriterTests {
         let error = #expect(throws: StoreError.self) {
             try store.transaction { state in
                 do {
-                    _ = try state.perform(.put([EntryWrite(1, "one"), failing], if: .always), on: rows)
+                    _ = try state.perform(.put([EntryWrite(1, "one"), failing]), on: rows)
                 } catch {}
             }
         }
@@ -317,13 +317,13 @@ struct WriterTests {
             let value = Writing(rows)
             return { _, _ in withExtendedLifetime(value) {} }
         }
-        try await rows.run(.put([EntryWrite(1, "x")], if: .always), apply: apply())
+        try await rows.run(.put([EntryWrite(1, "x")]), apply: apply())
         #expect(try rows.text(9) == "released")
         try await rows.run(.remove([.integer(9)]))
         let body = try SlowBody(store)
-        async let waiting = rows.run(.put([EntryWrite(2, "x")], if: .always), apply: apply())
+        async let waiting = rows.run(.put([EntryWrite(2, "x")]), apply: apply())
         try await expectWaiting(1, store)
-        let cancelled = Task { try await rows.run(.put([EntryWrite(3, "x")], if: .always), apply: apply()) }
+        let cancelled = Task { try await rows.run(.put([EntryWrite(3, "x")]), apply: apply()) }
         try await expectWaiting(2, store)
         cancelled.cancel()
         try body.finish()
@@ -401,7 +401,7 @@ struct WriterTests {
             let rows = try store.open(.a)
             var revisions: Set<Int64> = []
             let writes: [RowOperation] = [
-                .put([EntryWrite(1, "x")], if: .always), .put([EntryWrite(1, "x")], if: .always),
+                .put([EntryWrite(1, "x")]), .put([EntryWrite(1, "x")]),
                 .change(.integer(1), .pin(true)), .change(.integer(1), .pin(true)),
                 .change(.integer(1), .touch(at: 1000, ownAge: nil)), .change(.integer(1), .extendedData(nil)),
             ]

@@ -38,7 +38,7 @@ package struct RowsModel {
             let text = String(repeating: "x", count: .random(in: 0...3000, using: &random)) + "\(count)"
             for key in keys { entries[key] = text }
             return .put(
-                keys.map { EntryWrite(key: .integer($0), payload: Data(text.utf8), writtenAt: 0) }, if: .always)
+                keys.map { EntryWrite(key: .integer($0), payload: Data(text.utf8), writtenAt: 0) })
         }
     }
 }

@@ -49,8 +49,7 @@ extension Cache {
         _ row: StoredRow, _ key: Key, _ name: String, _ presence: (Presence.Kind, String, RowFacts?) -> Presence
     ) -> Presence {
         var facts = row.facts
-        let (watch, now) = (rows.store.watch, rows.store.time.now())
-        let (epoch, hash) = (watch.epoch(), copies.seed.hash(key))
+        let (now, hash) = (rows.store.time.now(), copies.seed.hash(key))
         let (copy, moment) = copies.state.withLock { ($0.copy(of: key, hash: hash), $0.accessedAt(key, hash: hash)) }
         if let moment { facts.note(accessAt: moment) }
         if facts.end < now {
@@ -64,7 +63,7 @@ extension Cache {
         } catch {
             return presence(.undecodable, error.message, facts)
         }
-        let isServed = copy.map { $0.epoch == epoch && epoch != CommitWatch.noEpoch && $0.end >= now } ?? false
+        let isServed = copy.map { $0.isKnown && $0.end >= now } ?? false
         return isServed
             ? presence(.inMemory, "The value of \(name) is in memory and on disk.", facts)
             : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", facts)

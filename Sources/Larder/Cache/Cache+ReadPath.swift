@@ -1,6 +1,5 @@
 public import Foundation
 public import LarderLocks
-public import LarderSQLite
 public import LarderStore
 
 /// The read path: memory, else the disk.
@@ -13,7 +12,7 @@ extension Cache {
         let stored = try stored(key)
         let hash = copies.seed.hash(key)
         let now = rows.now()
-        let (look, ticket) = look(key, hash, now)
+        let (look, ticket) = lookUp(key, hash, now)
         switch look {
         case .hit, .slid: return served(look, at: now)
         case .expired: return missed()
@@ -47,7 +46,7 @@ extension Cache {
     func valueInMemory(_ key: Key) -> Value? {
         if let value = hit(key) { return value }
         let now = rows.now()
-        return served(look(key, copies.seed.hash(key), now).0, at: now)
+        return served(lookUp(key, copies.seed.hash(key), now).0, at: now)
     }
 
     @inlinable
@@ -65,12 +64,8 @@ extension Cache {
     ///
     /// The epoch is that of the moment before, so what a later read finds is at least as new.
     @inlinable
-    func look(_ key: Key, _ hash: UInt64, _ now: Int64) -> (TierState<Key, Value>.LookUp, ReadTicket) {
-        let watch = rows.watch
-        let epoch = watch.epoch()
-        return copies.state.withLock { state in
-            (state.look(key, hash: hash, now: now, watch, epoch), state.ticket(hash, epoch))
-        }
+    func lookUp(_ key: Key, _ hash: UInt64, _ now: Int64) -> (TierState<Key, Value>.LookUp, ReadTicket) {
+        copies.state.withLock { $0.lookUp(key, hash: hash, now: now) }
     }
 
     /// Offers a value that was read to memory, and notes the access.
@@ -154,11 +149,9 @@ extension Cache {
             if wanted.updateValue((key, copies.seed.hash(key)), forKey: stored) == nil { order.append(stored) }
         }
         let now = rows.store.time.now()
-        let watch = rows.store.watch
-        let epoch = watch.epoch()
         let items = order.compactMap { wanted[$0] }
         let (found, tickets) = copies.state.withLock { state in
-            (state.values(items, now: now, watch, epoch), items.map { state.ticket($0.hash, epoch) })
+            (state.values(items, now: now), items.map { state.ticket($0.hash) })
         }
         if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map { $0.key }, found)) { first, _ in first } }
         let offers = Dictionary(uniqueKeysWithValues: zip(order, tickets))

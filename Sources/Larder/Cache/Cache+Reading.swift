@@ -43,8 +43,7 @@ extension Cache {
     /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
     func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowStamp)? {
         let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
-        let epoch = rows.watch.epoch()
-        let ticket = copies.state.withLock { $0.ticket(hash, epoch) }
+        let ticket = copies.state.withLock { $0.ticket(hash) }
         guard let row = try rows.currentRow(stored) else { return nil }
         let (value, isExpired) = (try decode(row), row.facts.end < now)
         if !isExpired { take(value, of: row, key, hash, at: now, ticket) }

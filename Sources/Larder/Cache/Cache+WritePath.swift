@@ -99,7 +99,7 @@ extension Cache {
     func run(_ writes: [Write], _ action: String) async throws {
         copies.beginChange(of: writes.count)
         defer { copies.endChange(of: writes.count) }
-        let operation = RowOperation.put(writes.map { $0.entry }, if: .always)
+        let operation = RowOperation.put(writes.map { $0.entry })
         _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
             try await rows.run(operation, apply: applying(writes))
         }
@@ -162,7 +162,7 @@ extension CacheRows {
     @usableFromInline
     func put(_ entries: [EntryWrite], _ action: String, _ apply: @escaping Apply) throws(CacheError) {
         _ = try throwing(action, entries.count == 1 ? entries[0].key : nil) { () throws(StoreError) in
-            try run(.put(entries, if: .always), apply: apply)
+            try run(.put(entries), apply: apply)
         }
     }
 }

@@ -123,9 +123,9 @@ extension Cache {
     private func look(
         for keys: [LoadItem], _ isDue: (RowFacts) -> Bool = { _ in false }, _ countsMisses: Bool = true
     ) throws(CacheError) -> LoadedRows {
-        let (copies, now, epoch) = (shared.copies, rows.store.time.now(), rows.store.watch.epoch())
+        let (copies, now) = (shared.copies, rows.store.time.now())
         let hashes = keys.map { copies.seed.hash($0.key) }
-        let tickets = copies.state.withLock { state in hashes.map { state.ticket($0, epoch) } }
+        let tickets = copies.state.withLock { state in hashes.map { state.ticket($0) } }
         let found = try throwing("read values", keys.count == 1 ? keys[0].stored : nil) { () throws(StoreError) in
             keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map { $0.stored })
         }
@@ -224,7 +224,7 @@ extension Cache {
         let (keys, values) = (writes.map { $0.entry.key }, writes.map { $0.copy })
         let tags = writes.map { $0.entry.meta.tags }
         return (
-            .put(writes.map { $0.entry }, if: .check { loads.claim(keys, tags: tags, of: load) }),
+            .put(writes.map { $0.entry }, if: { loads.claim(keys, tags: tags, of: load) }),
             { copies.wrote(values, $0, &$1, by: load) }
         )
     }

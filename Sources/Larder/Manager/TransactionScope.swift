@@ -29,7 +29,7 @@ struct TransactionScope {
     }
 
     func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run((.put([write.entry], if: .always), cache.applying([write])), "set the value", cache)
+        try run((.put([write.entry]), cache.applying([write])), "set the value", cache)
     }
 
     func remove<Key, Value>(_ key: Key, _ stored: StoredKey, in cache: Cache<Key, Value>) throws(CacheError) {

@@ -115,10 +115,9 @@ extension Cache {
 
     /// Returns the value in memory if it may be served, for which the disk may be asked; it does not count as access.
     fileprivate func copy(of key: Key) -> Value? {
-        let (hash, watch, now) = (copies.seed.hash(key), rows.store.watch, rows.store.time.now())
-        let epoch = watch.epoch()
+        let (hash, now) = (copies.seed.hash(key), rows.store.time.now())
         guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return nil }
-        if copy.epoch == epoch && epoch != CommitWatch.noEpoch { return copy.value }
+        if copy.isKnown { return copy.value }
         do {
             guard let facts = try rows.facts(try stored(key)) else { return nil }
             return facts.revision == copy.revision && facts.end >= now ? copy.value : nil

@@ -12,7 +12,9 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     @usableFromInline typealias Node = LRUTable<Key, CachedValue<Value>>.Node
 
     @usableFromInline var memory: Memory
-    @usableFromInline var watch: CommitWatch
+    @usableFromInline private(set) var watch: CommitWatch
+    /// The watch of the open file, which takes the place of `watch` while no rows are being removed.
+    private var storeWatch: CommitWatch
     /// A Boolean value that indicates whether the time is the system's, which is read here.
     @usableFromInline let isSystemTime: Bool
     /// For each remainder of a hash the number of changes that were applied.
@@ -45,7 +47,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
             seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
             byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
         (self.limits, self.settings) = (limits.counted, settings)
-        (self.watch, self.isSystemTime) = (watch, isSystemTime)
+        (self.watch, storeWatch, self.isSystemTime) = (watch, watch, isSystemTime)
         (self.accessGrain, lastMoment, origin) = (accessGrain, now, Self.origin(at: now))
     }
 
@@ -87,12 +89,15 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         case absent
     }
 
-    /// Looks a key up at a moment, in an epoch of the watch.
+    /// Looks a key up at a moment, and returns the ticket for a later offer too.
     @inlinable
-    mutating func look(_ key: Key, hash: UInt64, now: Int64, _ watch: CommitWatch, _ epoch: UInt32) -> LookUp {
-        // It is another one after the file was opened again, or after a removal.
-        if self.watch !== watch && openRemovals == 0 { self.watch = watch }
-        let epoch = known(epoch)
+    mutating func lookUp(_ key: Key, hash: UInt64, now: Int64) -> (LookUp, ReadTicket) {
+        let ticket = ticket(hash)
+        return (lookUp(key, hash: hash, now: now, ticket.epoch), ticket)
+    }
+
+    @inlinable
+    mutating func lookUp(_ key: Key, hash: UInt64, now: Int64, _ epoch: UInt32) -> LookUp {
         setNow(now)
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return .absent }
@@ -120,11 +125,10 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     }
 
     /// Returns the values of keys, in their order, if memory may serve all of them.
-    mutating func values(
-        _ keys: [(key: Key, hash: UInt64)], now: Int64, _ watch: CommitWatch, _ epoch: UInt32
-    ) -> [Value]? {
+    mutating func values(_ keys: [(key: Key, hash: UInt64)], now: Int64) -> [Value]? {
+        let epoch = epoch()
         // A change of several keys may have come in half.
-        if openChanges > 0 || known(epoch) == CommitWatch.noEpoch { return nil }
+        if openChanges > 0 || epoch == CommitWatch.noEpoch { return nil }
         for (key, hash) in keys {
             let index = memory.table.locate(key, hash: hash)
             if index == 0 { return nil }
@@ -132,15 +136,19 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
             if copy.epoch != epoch || copy.end < now || copy.slides { return nil }
         }
         return keys.compactMap { key, hash in
-            if case .hit(let value) = look(key, hash: hash, now: now, watch, epoch) { value } else { nil }
+            if case .hit(let value) = lookUp(key, hash: hash, now: now, epoch) { value } else { nil }
         }
     }
 
     /// Returns the ticket of a look-up that is done now, for a later offer.
     @inlinable
-    func ticket(_ hash: UInt64, _ epoch: UInt32) -> ReadTicket {
-        ReadTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: known(epoch))
+    func ticket(_ hash: UInt64) -> ReadTicket {
+        ReadTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch())
     }
+
+    /// The current epoch; none while the store removes rows.
+    @inlinable
+    func epoch() -> UInt32 { openRemovals == 0 ? watch.epoch() : CommitWatch.noEpoch }
 
     /// Notes an access to a row that was seen on the disk, and returns whether memory has a copy of it.
     ///
@@ -184,17 +192,22 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
 
     // MARK: Removals by the store
 
-    /// Returns an epoch, or none while the store removes rows.
-    @inlinable
-    func known(_ epoch: UInt32) -> UInt32 { openRemovals == 0 ? epoch : CommitWatch.noEpoch }
-
     /// Serves no copy without a comparison with its row until ``endRemoval()``.
     mutating func beginRemoval() {
         openRemovals += 1
         watch = .unsure
     }
 
-    mutating func endRemoval() { openRemovals -= 1 }
+    mutating func endRemoval() {
+        openRemovals -= 1
+        follow(storeWatch)
+    }
+
+    /// Serves copies as the watch of the open file says.
+    mutating func follow(_ watch: CommitWatch) {
+        storeWatch = watch
+        if openRemovals == 0 { self.watch = watch }
+    }
 
     /// Returns the moment of the last access to a key that memory knows of.
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {

@@ -1,4 +1,5 @@
 public import LarderLocks
+internal import LarderSQLite
 public import LarderStore
 
 /// The memory tier of a cache: copies of values, behind one lock.
@@ -163,7 +164,10 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ca
         observe { $0.noteUpdated(copies.map { $0.key }, &deferred) }
     }
 
-    package func storeWasReplaced() { cleared() }
+    package func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {
+        state.withLock { $0.follow(watch) }
+        if !isSameFile { cleared() }
+    }
 
     package func takeAccesses(at now: Int64) -> [Access] { state.withLock { $0.takeAccesses(at: now) } }
 

@@ -88,7 +88,8 @@ package final class ValueFiles: Sendable {
     }
 
     private func recycle(for bytes: UnsafeRawBufferPointer, as name: String) throws(FileError) -> Bool {
-        guard let old = pool.withLock({ $0.files.popLast() }), try isInPlace() else { return false }
+        // The folder was looked at.
+        guard let old = pool.withLock({ $0.files.popLast() }), try database.isInPlace() else { return false }
         if try FileSystem.write(bytes, path(old.name), oldSize: old.size, syncs: syncs) {
             return try FileSystem.rename(path(old.name), to: path(name))
         }
@@ -111,10 +112,7 @@ package final class ValueFiles: Sendable {
     }
 
     /// Returns whether the file of a row that is being written is still there.
-    func contains(_ name: String) throws(FileError) -> Bool {
-        let isThere = try FileSystem.status(path(name)) != nil
-        return try exists() ? isThere : false
-    }
+    func contains(_ name: String) throws(FileError) -> Bool { try FileSystem.status(path(name)) != nil }
 
     /// Makes a file as young as if it were written now, so that no process sweeps it.
     func makeYoung(_ name: String) throws(FileError) {

@@ -31,8 +31,6 @@ final class Database: Sendable {
     let counter: CommitCounter?
     /// Notices the commits of other stores.
     let watch: CommitWatch
-    /// The connections that read; nil in memory.
-    let readers: Readers?
     /// The payloads that are too large for a row; nil in memory.
     let files: ValueFiles?
 
@@ -43,7 +41,6 @@ final class Database: Sendable {
         let isAlone = file?.state != nil
         counter = isAlone ? nil : CommitCounter(of: connection)
         watch = CommitWatch(counter, isBlind: counter == nil && file != nil)
-        readers = file.map { [watch, counter] in Readers($0, watch, counter) }
         files = file.map { ValueFiles($0) }
     }
 
@@ -57,10 +54,9 @@ final class Database: Sendable {
         throw .moved
     }
 
-    /// Closes the connections that read, and ends the watch.
+    /// Ends the watch, and deletes the files that wait to be overwritten.
     func end() {
         watch.end()
-        readers?.close()
         files?.emptyPool(isLast: true)
     }
 }

@@ -45,6 +45,8 @@ package final class Store: Sendable {
     package let path: String?
     package let time: StoreTime
     let writer: Writer
+    /// The connections that read; nil in memory.
+    let readers: Readers?
     /// The accesses of this process that are not stamped yet.
     package let accesses: AccessBook
     let memories: Memories
@@ -60,7 +62,9 @@ package final class Store: Sendable {
 
     private init(path: String?, _ opening: consuming sending Opening, _ options: Options) {
         let events = opening.events
-        let state = WriterState(opening, busyTimeout: options.busyTimeout)
+        readers = path == nil ? nil : Readers(options)
+        readers?.open(opening.database)
+        let state = WriterState(opening, readers, busyTimeout: options.busyTimeout)
         self.path = path
         (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
         (accesses, memories) = (state.accesses, state.memories)
@@ -109,6 +113,7 @@ package final class Store: Sendable {
     deinit {
         upkeep.stop()
         writer.database.end()
+        readers?.open(nil)
     }
 
     /// Opens a cache.
@@ -149,8 +154,10 @@ package final class Store: Sendable {
     /// Returns the limits of a cache in a file that is only read; none if it cannot be read now.
     private func storedLimits(of declaration: CacheDeclaration) -> Limits {
         do throws(StoreError) {
-            let live = try writer.read { try $0.connection.liveGenerations()[declaration.exactName] }
-            return live.map { declaration.fits($0) ? $0.limits : Limits() } ?? Limits()
+            return try writer.read { state in
+                var live = try state.connection.liveGenerations()
+                return live.generation(of: declaration)?.limits ?? Limits()
+            }
         } catch {
             return Limits()
         }
@@ -193,16 +200,7 @@ package final class Store: Sendable {
         try await writer.exclusive(body)
     }
 
-    /// Runs a chore of the store in a transaction that it shares with other requests.
-    package func perform(_ chore: @escaping @Sendable (WriterState) throws -> Void) throws(StoreError) {
-        try writer.run(
-            .block { state in
-                try chore(state)
-                return Outcome()
-            })
-    }
-
-    /// Runs a chore of the store from a task.
+    /// Runs a chore of the store from a task, in a transaction that it shares with other requests.
     package func perform(_ chore: @escaping @Sendable (WriterState) throws -> Void) async throws {
         try await writer.run(
             .block { state in

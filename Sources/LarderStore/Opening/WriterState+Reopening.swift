@@ -37,7 +37,7 @@ extension WriterState {
     func reopen() throws(StoreError) {
         guard let old = database.file, let loss else { return }
         let open = memories.names
-        let known = undeclared ?? (generations.values.filter { open.contains($0.cache.exactName) }, storeLimits)
+        let known = undeclared ?? (generations.values.filter { open.contains($0.cache.identity.name) }, storeLimits)
         if !connection.isInAutocommit {
             // A transaction keeps its locks until the connection is closed.
             connection = try StoreError.translating {
@@ -48,7 +48,7 @@ extension WriterState {
         }
         // The log may not have been moved yet, and would be deleted.
         if loss == .moved {
-            database.readers?.close()
+            readers?.open(nil)
             copyLog()
         }
         var next = try old.file.open(after: old, isDamaged: loss == .damaged)
@@ -64,12 +64,13 @@ extension WriterState {
         _ = takeDiscardedFiles()
         database.end()
         database = next.database
-        // Memory compares what it has with the rows.
-        if isSameFile { events += next.events } else { noteReplacedFile(next.events) }
+        readers?.open(database)
+        // Of the same file, memory compares what it has with the rows.
+        noteOpening(next.events, isSameFile: isSameFile)
         connection = next.connection
         guardian = next.guardian
         rollBack()
-        (isFull, waits) = (false, LimitWaits())
+        (room.isFull, waits) = (false, LimitWaits())
         lookAtRoom()
         resetLog()
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
@@ -83,7 +84,7 @@ extension WriterState {
             try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
         }
         flush(at: now)
-        database.readers?.close()
+        readers?.open(nil)
         closeLog()
         connection = placeholder
         rollBack()
@@ -94,7 +95,7 @@ extension WriterState {
         guard let undeclared else { return }
         try StoreError.translating {
             try transaction(until: Deadline(in: busyTimeout)) { state in
-                for cache in undeclared.caches where state.generations[cache.cache.exactName] == nil {
+                for cache in undeclared.caches where state.generations[cache.cache.identity.name] == nil {
                     try state.declare(cache)
                 }
                 if state.storeLimits == StoreLimits() { try state.setLimits(undeclared.limits) }
@@ -122,19 +123,22 @@ extension Writer {
                 return try body(database)
             } catch {
                 attempts += 1
-                guard attempts < 3, try renew(database, after: error) else { throw error }
+                guard attempts < 3, try renew(after: error, if: { $0.database === database }) else { throw error }
             }
         }
     }
 
     /// Opens the file again after a read that failed, and returns whether it is worth a second attempt.
-    private func renew(_ old: Database, after error: StoreError) throws(StoreError) -> Bool {
+    ///
+    /// - Parameter isOld: Returns whether the file that was read is still the open one.
+    func renew(after error: StoreError, if isOld: (WriterState) -> Bool) throws(StoreError) -> Bool {
         guard error.isAboutMove || [.corrupt, .closed].contains(error.code), !isOwned else { return false }
+        try requireResumed()
         return try locked { state throws(StoreError) in
             guard let state else { throw .closed }
-            if state.database === old { state.note(error) }
+            if isOld(state) { state.note(error) }
             try renew(state)
-            return state.database !== old
+            return !isOld(state)
         }
     }
 

@@ -74,17 +74,17 @@ extension Connection {
         }
     }
 
-    /// Returns the live generations by name.
+    /// Returns the live generations.
     ///
     /// Throws if the schema is of another release, and if a row is damaged.
-    mutating func liveGenerations() throws(SQLiteError) -> [ExactName: Generation] {
+    mutating func liveGenerations() throws(SQLiteError) -> LiveGenerations {
         try Schema.check(&self)
-        var found: [ExactName: Generation] = [:]
+        var found = LiveGenerations()
         try readGenerations(.generations) { row throws(SQLiteError) in
             if !row.isSound {
                 throw SQLiteError(code: .corrupt, message: "the row of a cache does not fit its checksum")
             }
-            if row.state == 0 { found[row.generation.cache.exactName] = row.generation.withoutNonsense }
+            if row.state == 0 { found[row.generation.cache.identity.name] = row.generation.withoutNonsense }
         }
         return found
     }

@@ -8,53 +8,63 @@ internal import LarderSQLite
 /// pins the log, so it is released around checkpoints, after 100 ms, and if the log is long. Lock order: the writer,
 /// then a slot. Under a slot the writer is only tried.
 final class Readers: Sendable {
-    private let file: OpenedFile
-    private let watch: CommitWatch
-    private let counter: CommitCounter?
+    private let options: Store.Options
     private let slots = (0..<4).map { _ in Slot() }
     private let isReleaseScheduled = Atomic(false)
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
+    /// The number of times that the file was opened.
+    private let openings = Atomic(0)
 
     /// The reads after a commit that go over the writer's connection, whose pages are in memory.
     private static let lentReads = 8
     /// The milliseconds for which a transaction stays open between reads.
     private static let holdingTime: Int64 = 100
 
-    init(_ file: OpenedFile, _ watch: CommitWatch, _ counter: CommitCounter?) {
-        (self.file, self.watch, self.counter) = (file, watch, counter)
+    init(_ options: Store.Options) { self.options = options }
+
+    var openingCount: Int { openings.load(ordering: .acquiring) }
+
+    /// Lets reads use a file; nil ends them until the next one is opened.
+    func open(_ database: Database?) {
+        for slot in slots {
+            slot.lock.wait { reader in
+                reader.release()
+                reader = Reader(database)
+            }
+        }
+        if database != nil { openings.add(1, ordering: .releasing) }
     }
 
-    /// Runs `body` with a connection and the live generation of a cache, or returns false if the cache is superseded.
+    /// Returns what `body` reads with a connection and the live generation of a cache; nil if the cache is superseded.
     ///
-    /// - Parameters:
-    ///   - handle: The number of the handle that asks.
-    ///   - size: The number of rows; statements that read more than one see one moment.
-    func read(
-        _ cache: CacheDeclaration, of handle: UInt64, over writer: Writer, _ size: ReadSize,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
-    ) throws(StoreError) -> Bool {
-        try compare()
+    /// - Parameter size: The number of rows; statements that read more than one see one moment.
+    func read<R>(
+        _ cache: CacheDeclaration, over writer: Writer, _ size: ReadSize,
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+    ) throws(StoreError) -> R? {
         let own = Int((UInt64(CurrentThread.identity) &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let slot = slots[(own + offset) % slots.count]
             let result = try slot.lock.tryLock { reader throws(StoreError) in
                 slot.isLong.store(size == .many, ordering: .relaxed)
-                return try read(&reader, cache, handle, writer, size, body)
+                return try read(&reader, cache, writer, size, body)
             }
             if let result { return result }
         }
         return try slots[own].lock.withLock { reader throws(StoreError) in
             slots[own].isLong.store(size == .many, ordering: .relaxed)
-            return try read(&reader, cache, handle, writer, size, body)
+            return try read(&reader, cache, writer, size, body)
         }
     }
 
-    private func read(
-        _ reader: inout Reader, _ cache: CacheDeclaration, _ handle: UInt64, _ writer: Writer, _ size: ReadSize,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
-    ) throws(StoreError) -> Bool {
-        if reader.isClosed { throw StoreError(SQLiteError.moved) }
+    private func read<R>(
+        _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ size: ReadSize,
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+    ) throws(StoreError) -> R? {
+        guard let database = reader.database, let file = database.file else { throw StoreError(SQLiteError.moved) }
+        let (watch, counter) = (database.watch, database.counter)
+        try compare(database)
         // All are taken before the snapshot, so it is at least as new.
         let (epoch, stamp, isCopied) = (watch.epoch(), counter?.stamp(), counter?.uncopiedFrames == 0)
         // A transaction from before the log was copied keeps it from beginning again.
@@ -62,15 +72,15 @@ final class Readers: Sendable {
             reader.release()
             (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
-        if reader.epoch != epoch { try requirePlace() }
-        if reader.reads < Self.lentReads && size == .row {
-            reader.reads += 1
-            if let result = try writer.tryRead({ try $0.read(cache, body) }) ?? nil { return result }
-        }
         do {
+            if reader.epoch != epoch { try database.requirePlace() }
+            if reader.reads < Self.lentReads && size == .row {
+                reader.reads += 1
+                if let result = try writer.tryRead({ try $0.read(cache, body) }) { return result }
+            }
             if reader.connection == nil { reader.connection = try file.file.openReader(of: file) }
             // A long log has to be copied by some process, and its readers must not pin it.
-            let isLogShort = counter.map { $0.frames < WriterState.checkpointPages } ?? false
+            let isLogShort = counter.map { $0.frames < Ballast.pages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)
             if !reader.isHolding && (isUseful || size != .row) {
                 try reader.connection?.holdSnapshot()
@@ -80,25 +90,19 @@ final class Readers: Sendable {
             if isUseful { scheduleRelease() }
             // If another store has committed since, its generations are those of the snapshot, and none are kept.
             let known = watch.epoch() == epoch ? epoch : CommitWatch.noEpoch
-            guard let generation = try reader.generation(of: cache, handle, in: known) else { return false }
-            try body(&reader.connection!, generation)
-            return true
+            guard let generation = try reader.generation(of: cache, in: known) else { return nil }
+            return try body(&reader.connection!, generation)
         } catch {
             throw StoreError(any: error)
         }
     }
 
     /// Throws if another file, or none, is at the path: a look four times a second.
-    func compare() throws(StoreError) {
-        let (now, last) = (file.file.options.time.now(), lastComparison.load(ordering: .relaxed))
+    func compare(_ database: Database) throws(StoreError) {
+        let (now, last) = (options.time.now(), lastComparison.load(ordering: .relaxed))
         guard now >= last.addingSaturated(250) || now < last else { return }
         lastComparison.store(now, ordering: .relaxed)
-        try requirePlace()
-    }
-
-    private func requirePlace() throws(StoreError) {
-        do { if try file.isInPlace() { return } } catch { throw StoreError(error) }
-        throw StoreError(SQLiteError.moved)
+        do { try database.requirePlace() } catch { throw StoreError(error) }
     }
 
     /// Releases the transactions of all connections but those of long reads, and returns whether these were all.
@@ -118,21 +122,12 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = file.file.options.time.wake(Self.holdingTime) { [weak self] in
+        _ = options.time.wake(Self.holdingTime) { [weak self] in
             self?.isReleaseScheduled.store(false, ordering: .releasing)
             if self?.release() == false { self?.scheduleRelease() }
         }
     }
 
-    func close() {
-        for slot in slots {
-            slot.lock.wait { reader in
-                reader.release()
-                reader.connection = nil
-                reader.isClosed = true
-            }
-        }
-    }
 }
 
 /// The number of rows that a read asks for.
@@ -146,7 +141,7 @@ package enum ReadSize: Sendable {
 
 /// The place of one connection.
 private final class Slot: Sendable {
-    let lock = OwnedLock(Reader())
+    let lock = OwnedLock(Reader(nil))
     /// A Boolean value that indicates whether the read that has the lock, or had it last, reads many rows.
     let isLong = Atomic(false)
 
@@ -164,34 +159,29 @@ private final class Slot: Sendable {
 
 /// One connection that reads, and what it knows.
 private struct Reader: ~Copyable {
+    /// The open file; nil while there is none.
+    let database: Database?
     var connection: Connection?
-    var isClosed = false
     var isHolding = false
     /// The state of the log at the last read, and the number of reads since it has changed.
     var stamp: CommitStamp?
     var isCopied = false
     var reads = 0
-    /// The live generations by name, and the epoch in which they were looked up.
-    private var generations: [ExactName: Generation] = [:]
-    /// The handle that asked last, and its generation.
-    private var last: (handle: UInt64, generation: Generation)?
+    /// The live generations, and the epoch in which they were looked up.
+    private var generations = LiveGenerations()
     private(set) var epoch: UInt32 = 0
+
+    init(_ database: Database?) { self.database = database }
 
     /// Returns the live generation of a cache; nil if the cache is superseded.
     ///
     /// The generations are looked up again in each epoch.
-    mutating func generation(
-        of cache: CacheDeclaration, _ handle: UInt64, in epoch: UInt32
-    ) throws(SQLiteError) -> Generation? {
+    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Generation? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
-            (generations, last) = (try connection?.liveGenerations() ?? [:], nil)
+            generations = try connection?.liveGenerations() ?? LiveGenerations()
             self.epoch = epoch
         }
-        // Names are compared once, and then the number of the handle.
-        if let last, last.handle == handle { return last.generation }
-        guard let found = generations[cache.exactName], cache.fits(found) else { return nil }
-        last = (handle, found)
-        return found
+        return generations.generation(of: cache)
     }
 
     mutating func release() {

@@ -13,9 +13,9 @@ extension CacheRows {
     package func count(at now: Int64) throws(StoreError) -> Int64 {
         let known = try counted()
         if now <= known.firstEnd { return known.totals.count }
-        return try reading(0, .many) { connection, cache throws(SQLiteError) in
+        return try read(.many) { connection, cache throws(SQLiteError) in
             try connection.count(at: now, in: cache, store.accesses)
-        }
+        } ?? 0
     }
 
     /// Returns whether there is an entry that has not expired: the first row tells, unless it has.
@@ -36,23 +36,18 @@ extension CacheRows {
 
     private func counted() throws(StoreError) -> RowCount {
         if let known = try known() { return known }
-        return try reading(RowCount(), .many) { connection, cache throws(SQLiteError) in
+        return try read(.many) { connection, cache throws(SQLiteError) in
             try connection.count(of: cache, store.accesses)
-        }
+        } ?? RowCount()
     }
 
     /// Returns the count that the writer has; nil while it works.
     private func known() throws(StoreError) -> RowCount? {
-        var isSuperseded = false
-        let known = try store.writer.retrying { database throws(StoreError) in
-            try database.readers?.compare()
-            return try store.writer.tryRead { state in
-                let count = try state.count(of: declaration)
-                isSuperseded = count != nil && state.generation(of: declaration) == nil
-                return count
-            } ?? nil
+        let found = try store.writer.retrying { database throws(StoreError) in
+            try store.readers?.compare(database)
+            return try store.writer.tryRead { try $0.count(of: declaration) }
         }
-        if isSuperseded { noteSuperseded() }
-        return known
+        if case .some(.none) = found { noteSuperseded() }
+        return found.map { $0 ?? RowCount() }
     }
 }

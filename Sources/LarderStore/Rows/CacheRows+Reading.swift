@@ -33,13 +33,14 @@ extension CacheRows {
 
     /// Returns what there is of a key, and changes and reports nothing.
     package func inspect(_ key: StoredKey) throws(StoreError) -> Inspection {
-        var (found, retired, live) = (StoredRow?.none, String?.none, String?.none)
-        let isCurrent = try readQuietly(.page) { connection, cache throws(SQLiteError) in
-            found = try connection.row(key, in: cache, store.accesses)
-            if found == nil { retired = try connection.retiredVersion(of: key, besides: cache.cache) }
+        var (retired, live) = (String?.none, String?.none)
+        let row = try read(.page, isQuiet: true) { connection, cache throws(SQLiteError) in
+            let row = try connection.row(key, in: cache, store.accesses)
+            if row == nil { retired = try connection.retiredVersion(of: key, besides: cache.cache) }
+            return row
         }
-        guard isCurrent else {
-            for cache in try store.caches() where cache.declaration.exactName == declaration.exactName {
+        guard let found = row else {
+            for cache in try store.caches() where cache.declaration.identity.name == declaration.identity.name {
                 live = cache.declaration.version
             }
             // A store that is only read creates no cache.
@@ -53,11 +54,12 @@ extension CacheRows {
     ///
     /// - Parameter withAccess: A Boolean value that indicates whether the last access is looked up also if no end depends on it.
     package func facts(_ key: StoredKey, withAccess: Bool = false) throws(StoreError) -> RowFacts? {
-        try reading(nil) { connection, cache throws(SQLiteError) in
+        let found = try read { connection, cache throws(SQLiteError) -> RowFacts? in
             guard var facts = try connection.find(key, in: cache, store.accesses)?.facts else { return nil }
             if withAccess { try connection.addAccess(to: &facts, store.accesses, always: true) }
             return facts
         }
+        return found ?? nil
     }
 
     /// Returns the entries that have a tag at one moment, in no particular order, without those that are damaged.
@@ -112,7 +114,7 @@ extension CacheRows {
         var (unreadable, attempt) = (Set<Int64>(), 0)
         while true {
             attempt += 1
-            let found = try reading([], size, body)
+            let found = try read(size, body) ?? []
             var (rows, isCurrent) = ([StoredRow](), true)
             for row in found {
                 if let row = try complete(row) {
@@ -189,21 +191,20 @@ extension CacheRows {
     package func keys(
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredKey> {
-        var page = Page<StoredKey>()
-        try read(.page) { connection, cache throws(SQLiteError) in
-            var keys: [StoredKey] = []
-            keys.reserveCapacity(min(limit, 4 * Self.pageLimit))
+        let page = try read(.page) { connection, cache throws(SQLiteError) in
+            var page = Page<StoredKey>()
+            page.rows.reserveCapacity(min(limit, 4 * Self.pageLimit))
             page.next = try connection.page(
                 SQL.keyPagesWithIDs, withoutIDs: SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit,
                 in: cache
             ) {
                 key, _ in
-                keys.append(key)
+                page.rows.append(key)
                 return 0
             }
-            page.rows = keys
+            return page
         }
-        return page
+        return page ?? Page()
     }
 
     /// Returns the page of facts after a position, or the first page, without reading the payloads.
@@ -211,9 +212,8 @@ extension CacheRows {
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
         withAccess: Bool = false
     ) throws(StoreError) -> Page<RowFacts> {
-        var page = Page<RowFacts>()
-        try read(.page) { connection, cache throws(SQLiteError) in
-            page.rows = []
+        let page = try read(.page) { connection, cache throws(SQLiteError) in
+            var page = Page<RowFacts>()
             page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
                 page.rows.append($1.facts($0, by: cache.rule))
                 return 0
@@ -221,8 +221,9 @@ extension CacheRows {
             for index in page.rows.indices {
                 try connection.addAccess(to: &page.rows[index], store.accesses, always: withAccess)
             }
+            return page
         }
-        return page
+        return page ?? Page()
     }
 
     /// Returns the page of entries after a position, or the first page, without those that are damaged.
@@ -230,74 +231,73 @@ extension CacheRows {
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
         withAccess: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
-        var page = Page<StoredRow>()
-        try read(.page) { connection, cache throws(SQLiteError) in
-            var rows: [StoredRow] = []
-            rows.reserveCapacity(min(limit, Self.pageLimit))
+        let found = try read(.page) { connection, cache throws(SQLiteError) in
+            var page = Page<StoredRow>()
+            page.rows.reserveCapacity(min(limit, Self.pageLimit))
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
-                rows.append($1.storedRow($0, in: cache))
-                return rows[rows.count - 1].facts.payloadSize
+                page.rows.append($1.storedRow($0, in: cache))
+                return page.rows[page.rows.count - 1].facts.payloadSize
             }
-            for index in rows.indices where withAccess || rows[index].facts.slidingAge != nil {
-                try connection.addAccess(to: &rows[index].facts, store.accesses, always: withAccess)
+            for index in page.rows.indices where withAccess || page.rows[index].facts.slidingAge != nil {
+                try connection.addAccess(to: &page.rows[index].facts, store.accesses, always: withAccess)
             }
-            page.rows = rows
+            return page
         }
+        guard var page = found else { return Page() }
         page.rows = try complete(page.rows)
         return page
     }
 
     /// Lists the entries in an order that no index has.
     package func list(_ order: RowOrder, _ range: KeyRange = KeyRange()) throws(StoreError) -> RowList {
-        try reading(RowList(), .many) { connection, cache throws(SQLiteError) in
+        let list = try read(.many) { connection, cache throws(SQLiteError) in
             try connection.list(order, range, in: cache, store.accesses)
         }
+        return list ?? RowList()
     }
 
     /// Returns the entries at places of a list that are still there, and the place at which the next page begins.
     ///
     /// Each listed key comes once at most, though rows are written and removed in the meantime.
     package func rows(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> (rows: [StoredRow], end: Int) {
-        let page = try reading((rows: [], end: list.count), .page) { connection, cache throws(SQLiteError) in
+        let page = try read(.page) { connection, cache throws(SQLiteError) in
             try connection.rows(list, places, in: cache, store.accesses)
         }
-        return (try complete(page.rows), page.end)
+        return (try complete(page?.rows ?? []), page?.end ?? list.count)
     }
 
     // MARK: Connections
 
     /// Returns whether no live cache has the declaration.
-    package func isSuperseded() throws(StoreError) -> Bool { try !read { _, _ throws(SQLiteError) in } }
+    package func isSuperseded() throws(StoreError) -> Bool { try read { _, _ throws(SQLiteError) in } == nil }
 
-    /// Returns what `body` reads, or `none` if the handle is superseded.
-    func reading<R>(
-        _ none: R, _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
-    ) throws(StoreError) -> R {
-        var result = none
-        try read(size) { connection, cache throws(SQLiteError) in
-            result = try body(&connection, cache)
-        }
-        return result
-    }
-
-    /// Runs `body` with a connection and the live generation, or returns false if the handle is superseded.
+    /// Returns what `body` reads with a connection and the live generation; nil if the handle is superseded.
+    ///
+    /// - Parameter isQuiet: Whether nothing is noted and reported of a superseded handle.
     @discardableResult
-    package func read(
-        _ size: ReadSize = .row, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
-    ) throws(StoreError) -> Bool {
-        let isCurrent = try readQuietly(size, body)
-        if isCurrent { noteCurrent() } else { noteSuperseded() }
-        return isCurrent
-    }
-
-    private func readQuietly(
-        _ size: ReadSize, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
-    ) throws(StoreError) -> Bool {
-        try store.writer.retrying { database throws(StoreError) in
-            guard let readers = database.readers else {
-                return try store.writer.read { try $0.read(declaration, body) } ?? false
+    package func read<R>(
+        _ size: ReadSize = .row, isQuiet: Bool = false,
+        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+    ) throws(StoreError) -> R? {
+        var attempts = 0
+        while true {
+            let openings = store.readers?.openingCount
+            do throws(StoreError) {
+                let found: R?
+                if let readers = store.readers {
+                    found = try readers.read(declaration, over: store.writer, size, body)
+                } else {
+                    try store.writer.requireResumed()
+                    found = try store.writer.read { try $0.read(declaration, body) }
+                }
+                if !isQuiet { if found == nil { noteSuperseded() } else { noteCurrent() } }
+                return found
+            } catch {
+                attempts += 1
+                // The file was moved, or is damaged.
+                guard attempts < 3, try store.writer.renew(after: error, if: { $0.readers?.openingCount == openings })
+                else { throw error }
             }
-            return try readers.read(declaration, of: number, over: store.writer, size, body)
         }
     }
 }

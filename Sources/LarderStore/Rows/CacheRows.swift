@@ -1,5 +1,5 @@
 internal import LarderLocks
-public import LarderSQLite
+internal import LarderSQLite
 
 /// The rows of one cache: what a handle on the cache asks of the store.
 ///
@@ -11,15 +11,13 @@ package final class CacheRows: Sendable {
     package let store: Store
     @usableFromInline package let inlineLimit: Int
     package let accessGrain: Int64
-    /// Tells the handles of a process apart.
-    let number: UInt64
     /// The number of caches that the store had opened or removed when this one was opened, in the order of commits.
     package let openingCount: Int
     /// A Boolean value that indicates whether the opening has begun a generation.
     package let isNew: Bool
     /// The limits of the cache at the opening.
     package let limits: Limits
-    private static let lastNumber = Atomic<UInt64>(0)
+    private static let readOnlyCount = Atomic(0)
     /// A Boolean value that indicates whether it was reported that the handle is superseded.
     private let isReported = Atomic(false)
     private let wasCurrent = Atomic(false)
@@ -36,9 +34,8 @@ package final class CacheRows: Sendable {
     ) {
         (self.declaration, self.inlineLimit, self.accessGrain) = (declaration, inlineLimit, accessGrain)
         (self.evictsOnFullDisk, self.store) = (evictsOnFullDisk, store)
-        number = Self.lastNumber.add(1, ordering: .relaxed).newValue
         // No commit orders the openings of a store that is only read.
-        openingCount = store.isReadOnly ? Int(clamping: number) : opening.count
+        openingCount = store.isReadOnly ? Self.readOnlyCount.add(1, ordering: .relaxed).newValue : opening.count
         (isNew, limits) = (opening.isNew, opening.limits)
         store.memories.countHandle(of: declaration.identity, 1)
     }
@@ -60,18 +57,18 @@ package final class CacheRows: Sendable {
     @usableFromInline
     package func now() -> Int64 { store.time.now() }
 
-    @usableFromInline package var watch: CommitWatch { store.watch }
-
     /// Runs an operation and returns when it is committed.
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
         let operation = try writingFiles(of: operation)
-        let outcome = try discardingUnwritten(
-            operation.files,
-            Result { () throws(StoreError) in
-                try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
-            })
-        return try completingTaken(outcome)
+        do throws(StoreError) {
+            let outcome = try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            if outcome.rows.isEmpty { discard(operation.files) }
+            return try completingTaken(outcome)
+        } catch {
+            if Self.isUnwritten(error) { discard(operation.files) }
+            throw error
+        }
     }
 
     /// Runs an operation for a task.
@@ -86,14 +83,15 @@ package final class CacheRows: Sendable {
             return try await files.onQueue { try self.completingTaken(outcome) }
         }
         let written = try await files.onQueue { try self.writingFiles(of: operation) }
-        let result: Result<Outcome, any Error>
         do {
-            result = .success(
-                try await store.writer.run(.rows(written, declaration, evicts: evictsOnFullDisk), apply: apply))
+            let outcome = try await store.writer.run(
+                .rows(written, declaration, evicts: evictsOnFullDisk), apply: apply)
+            if outcome.rows.isEmpty { files.discardLater(written.files) }
+            return outcome
         } catch {
-            result = .failure(error)
+            if Self.isUnwritten(error) { try await files.onQueue { files.discard(written.files) } }
+            throw error
         }
-        return try await files.onQueue { try self.discardingUnwritten(written.files, result) }
     }
 
     /// Reads the file of a row that was removed, and discards it.
@@ -115,7 +113,7 @@ package final class CacheRows: Sendable {
         return RowFacts(
             key: entry.key, id: 0, revision: 0, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt,
             payloadSize: Int64(entry.payloadSize),
-            file: store.files != nil && entry.payloadSize > inlineLimit ? "" : nil, meta: meta, rule: rule)
+            file: isFile(entry) ? "" : nil, meta: meta, rule: rule)
     }
 
     /// Notes a read that memory could not serve.
@@ -133,9 +131,11 @@ package final class CacheRows: Sendable {
         if slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 
+    /// Returns whether the payload of an entry becomes a file.
+    private func isFile(_ entry: EntryWrite) -> Bool { entry.payloadSize > inlineLimit && store.path != nil }
+
     private func needsFiles(_ operation: RowOperation) -> Bool {
-        guard case .put(let entries, _) = operation else { return false }
-        return entries.contains { $0.payloadSize > inlineLimit } && store.files != nil
+        if case .put(let entries, _) = operation { entries.contains(where: isFile) } else { false }
     }
 
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
@@ -145,7 +145,7 @@ package final class CacheRows: Sendable {
         }
         try store.writer.requireResumed()
         var written: [String] = []
-        for index in entries.indices where entries[index].payloadSize > inlineLimit {
+        for index in entries.indices where isFile(entries[index]) {
             do throws(StoreError) {
                 try moveToFile(&entries[index], files)
             } catch {
@@ -169,21 +169,14 @@ package final class CacheRows: Sendable {
         }
     }
 
-    /// Discards the files of an operation that has written no row.
+    private func discard(_ written: [String]) { if !written.isEmpty { store.files?.discard(written) } }
+
+    /// Returns whether a failed operation has surely written no row, so that its files can be discarded.
     ///
-    /// After a COMMIT that failed a row may name the file, so the sweep decides, unless SQLite has found no room to write.
-    private func discardingUnwritten<E>(_ written: [String], _ result: Result<Outcome, E>) throws(E) -> Outcome {
-        if !written.isEmpty {
-            let isUnwritten: Bool =
-                switch result {
-                case .success(let outcome): outcome.rows.isEmpty
-                case .failure(let error as StoreError):
-                    [.superseded, .closed, .suspended, .busy, .reentrant, .tooLarge].contains(error.code)
-                        || error.isSurelyUnwritten
-                case .failure(let error): error is CancellationError
-                }
-            if isUnwritten { store.files?.discard(written) }
-        }
-        return try result.get()
+    /// After a COMMIT that failed a row may name a file, so the sweep decides, unless SQLite has found no room to write.
+    private static func isUnwritten(_ error: any Error) -> Bool {
+        guard let error = error as? StoreError else { return error is CancellationError }
+        return [.superseded, .closed, .suspended, .busy, .reentrant, .tooLarge].contains(error.code)
+            || error.isSurelyUnwritten
     }
 }

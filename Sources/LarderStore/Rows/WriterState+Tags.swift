@@ -18,7 +18,9 @@ extension WriterState {
     func removeTagged(_ tag: String, in declaration: CacheDeclaration?) throws -> Int {
         if let declaration, generation(of: declaration) == nil { throw StoreError.superseded }
         var count = 0
-        let caches = generations.values.filter { declaration == nil || $0.cache.exactName == declaration?.exactName }
+        let caches = generations.values.filter {
+            declaration == nil || $0.cache.identity.name == declaration?.identity.name
+        }
         // A load that begins in the meantime may still be given the tag by what was there before the removal.
         let memories = caches.flatMap { self.memories[$0.cache.identity] }
         for memory in memories { memory.overtakeLoads(tagged: tag) }

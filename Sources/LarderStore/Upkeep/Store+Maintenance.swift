@@ -177,7 +177,11 @@ extension CacheRows {
     /// Connects the memory in front of the cache.
     ///
     /// It is kept until it is detached, so it must not keep the rows.
-    package func attach(_ memory: any CacheMemory) { store.memories.attach(memory, to: declaration.identity) }
+    package func attach(_ memory: any CacheMemory) {
+        store.memories.attach(memory, to: declaration.identity)
+        // The file may have been opened again in the meantime.
+        memory.storeWasOpened(store.watch, isSameFile: true)
+    }
 
     package func detach(_ memory: any CacheMemory) { store.memories.detach(memory, from: declaration.identity) }
 }

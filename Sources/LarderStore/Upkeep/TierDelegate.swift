@@ -1,3 +1,5 @@
+package import LarderSQLite
+
 /// The memory tier of a cache, as the store calls it.
 package protocol CacheMemory: AnyObject, Sendable {
     /// Called under the writer's lock after a commit that removed rows, before reads agree with it: until
@@ -13,8 +15,10 @@ package protocol CacheMemory: AnyObject, Sendable {
     ///
     /// - Parameter now: The moment of later accesses that read no clock.
     func takeAccesses(at now: Int64) -> [Access]
-    /// Called after the file was opened again, outside all locks but for that of a running body.
-    func storeWasReplaced()
+    /// Called when it is attached and after the file was opened again, outside all locks but for that of a running body.
+    ///
+    /// - Parameter watch: The watch of the open file.
+    func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool)
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
     /// Called under the writer's lock for a write or a removal of keys: loads that run for them are not to store their

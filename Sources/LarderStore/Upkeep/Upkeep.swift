@@ -132,7 +132,7 @@ final class Upkeep: Sendable {
             let size = try writer.read { $0.connection.fileSize }
             try writer.read { try $0.giveBackPages(.max) }
             try writer.read {
-                let kept = $0.isShortOfRoom ? Ballast.maxSize : 0
+                let kept = $0.room.isShort ? Ballast.maxSize : 0
                 // A log that has begun again is as long as before.
                 if $0.connection.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
                     $0.copyLog()

@@ -1,5 +1,15 @@
 internal import LarderSQLite
 
+/// What is known of the room on the disk.
+struct Room {
+    /// True once the ballast was given up: no transaction adds pages.
+    var isFull = false
+    /// True if there is less than four times the largest ballast: the log is copied sooner.
+    var isShort = false
+    /// The number of pages of the database above which the log is copied: the ballast has room for no more.
+    var pages = Int.max
+}
+
 /// A full disk: the blocks of the ballast are the log's, and no transaction adds pages until the disk has room again.
 ///
 /// While the disk is short of room, the log holds no more new pages than the ballast has, so it can be copied.
@@ -9,7 +19,7 @@ extension WriterState {
     /// - Parameter cache: The cache whose expired and least recently used rows are evicted; nil if none may be.
     func makeRoom(after failure: StoreError, from cache: CacheDeclaration?) throws {
         if failure.isFullDisk { try releaseBallast() } else { copyLog() }
-        if isFull, let cache { try evict(Totals(count: 64), from: cache) }
+        if room.isFull, let cache { try evict(Totals(count: 64), from: cache) }
     }
 
     /// Makes room for a value file by removing more bytes than it needs.
@@ -44,11 +54,11 @@ extension WriterState {
     /// Gives the blocks of the ballast to the log, for removals and changes: new pages are refused until there is room.
     func releaseBallast() throws {
         guard let file = database.file else { throw SQLiteError.noRoom }
-        if isFull {
+        if room.isFull {
             lookAtRoom()
-            if !isFull { return }
+            if !room.isFull { return }
         }
-        (isFull, isShortOfRoom) = (true, true)
+        (room.isFull, room.isShort) = (true, true)
         file.ballast.release()
         // Before a commit, which would need blocks for the log.
         copyLog()
@@ -62,10 +72,10 @@ extension WriterState {
         guard let file = database.file, guardian != nil else { return }
         do {
             guard let free = try files?.freeSpace() else { return }
-            isShortOfRoom = free < 4 * Ballast.maxSize
+            room.isShort = free < 4 * Ballast.maxSize
             let size = Ballast.size(for: max(connection.fileSize, bytes(ofPages: database.counter?.pages ?? 0)))
             growBallast(to: size, free)
-            if free >= 2 * size && (file.ballast.size >= size || !isShortOfRoom) { isFull = false }
+            if free >= 2 * size && (file.ballast.size >= size || !room.isShort) { room.isFull = false }
         } catch {}
     }
 
@@ -73,9 +83,9 @@ extension WriterState {
     private func growBallast(to size: Int64, _ free: Int64) {
         guard let ballast = database.file?.ballast else { return }
         if free + ballast.size >= 2 * size { ballast.grow(to: size) }
-        let room = ballast.size
+        let reserved = ballast.size
         // Where no file gets blocks of its own, a full disk cannot be prepared for.
-        roomPages = room == 0 ? .max : Int((connection.fileSize + room) / bytes(ofPages: 1))
+        room.pages = reserved == 0 ? .max : Int((connection.fileSize + reserved) / bytes(ofPages: 1))
     }
 
     private func bytes(ofPages count: Int) -> Int64 { Int64(count) * Int64(Connection.pageSize) }
@@ -84,15 +94,15 @@ extension WriterState {
     ///
     /// A transaction of a few changes cannot, unless the disk is short of room.
     func requireRoom() throws {
-        guard isShortOfRoom || changeCount > 4, let ballast = database.file?.ballast, let files else { return }
+        guard room.isShort || changeCount > 4, let ballast = database.file?.ballast, let files else { return }
         let pages = try connection.pageCount()
-        guard pages > pagesAtBegin, isShortOfRoom || pages > roomPages else { return }
-        if isFull { throw StoreError.full }
+        guard pages > open.pagesBefore, room.isShort || pages > room.pages else { return }
+        if room.isFull { throw StoreError.full }
         let (size, free) = (bytes(ofPages: pages) - connection.fileSize, try files.freeSpace())
-        isShortOfRoom = free < 4 * Ballast.maxSize
+        room.isShort = free < 4 * Ballast.maxSize
         growBallast(to: Ballast.size(for: bytes(ofPages: pages)), free)
-        guard isShortOfRoom else { return }
-        let room = ballast.size
-        if size > (room > 0 ? room : free / 2) { throw StoreError.full }
+        guard room.isShort else { return }
+        let reserved = ballast.size
+        if size > (reserved > 0 ? reserved : free / 2) { throw StoreError.full }
     }
 }

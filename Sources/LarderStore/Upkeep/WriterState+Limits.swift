@@ -160,7 +160,7 @@ extension WriterState {
     ///
     /// - Parameter waiting: The milliseconds that it waits for another process.
     func evictBatch(_ eviction: inout Eviction, _ waiting: Int64) throws {
-        if let cache = eviction.cache, generations[cache.cache.exactName]?.id != cache.id {
+        if let cache = eviction.cache, generations[cache.cache.identity.name]?.id != cache.id {
             return eviction.isHeld = true
         }
         if areCounted(eviction.cache) || waits.maySearch(at: now) {

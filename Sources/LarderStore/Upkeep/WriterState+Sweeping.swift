@@ -67,7 +67,7 @@ extension WriterState {
     /// The watch takes the commits for those of another store.
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
         // The file could not grow to its size again.
-        if isFull { return }
+        if room.isFull { return }
         var (rest, free) = (count, try connection.freePages())
         while rest > 0 && free > 0 {
             try connection.vacuum(pages: 1000)

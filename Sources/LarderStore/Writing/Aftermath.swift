@@ -1,3 +1,5 @@
+internal import LarderSQLite
+
 /// What follows transactions once the writer's lock is released.
 struct Aftermath {
     /// The rows of a cache that were removed by age, limit or tag, and the memories that were told so.
@@ -12,8 +14,8 @@ struct Aftermath {
     var folder: ValueFiles?
     var removals: [Removal] = []
     var events: [StoreEvent] = []
-    /// A Boolean value that indicates whether the file was opened again.
-    var isReplaced = false
+    /// The watch of the file that was opened again, and whether it is the same file as before.
+    var opened: (watch: CommitWatch, isSameFile: Bool)?
     /// A Boolean value that indicates whether an eviction was begun that is not done.
     var beginsEviction = false
     /// Objects whose end may run code of the program.
@@ -43,7 +45,9 @@ extension Writer {
     }
 
     private func finishOnce(_ aftermath: Aftermath, waits: Bool) {
-        if aftermath.isReplaced { for memory in memories.all.values.joined() { memory.storeWasReplaced() } }
+        if let (watch, isSameFile) = aftermath.opened {
+            for memory in memories.all.values.joined() { memory.storeWasOpened(watch, isSameFile: isSameFile) }
+        }
         for removal in aftermath.removals { for memory in removal.memories { memory.rowsWereRemoved(removal.rows) } }
         for removal in aftermath.removals { report(.removed(removal.rows, cache: removal.cache.name.text)) }
         for event in aftermath.events { report(event) }

@@ -47,9 +47,9 @@ final class Request: @unchecked Sendable {
     func perform(_ state: WriterState) throws -> Result<Outcome, StoreError> {
         switch work {
         case .rows(let operation, let cache, _):
-            do {
+            do throws(StoreError) {
                 return .success(try state.perform(operation, on: cache))
-            } catch let error as StoreError where error.isRefusal {
+            } catch  where error.isRefusal {
                 return .failure(error)
             }
         case .block(let block):

@@ -108,7 +108,7 @@ final class Writer: Sendable {
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         var aftermath = Aftermath()
         let isDone = try lock.tryLock { state in
-            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.isShortOfRoom),
+            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.room.isShort),
                 queue.withLock({ $0.waiting.isEmpty && $0.refusal == nil })
             else {
                 return false
@@ -263,7 +263,7 @@ final class Writer: Sendable {
     }
 
     /// Asks the serial queue to copy the log if it is long.
-    private func scheduleCopy(_ state: WriterState) {
+    func scheduleCopy(_ state: WriterState) {
         guard state.schedulesCopy() else { return }
         serialQueue.async { [self] in
             do { try read { $0.copyLog() } } catch {}
@@ -280,60 +280,5 @@ final class Writer: Sendable {
         }
         if asks { drainOnSerialQueue() }
         return taken
-    }
-
-    // MARK: Bodies, reads
-
-    /// Runs `body` in a transaction of its own, on this thread.
-    func exclusive<R>(_ body: (WriterState) throws -> R) throws -> R {
-        try lock.refuseOwner()
-        if let refusal { throw refusal }
-        let deadline = Deadline(in: busyTimeout)
-        return try locked { state in
-            Result {
-                if let refusal { throw refusal }
-                guard let state else { throw StoreError.closed }
-                try renew(state)
-                state.copyOverdueLog()
-                defer { scheduleCopy(state) }
-                let result = try state.transaction(until: deadline, body)
-                state.holdLimits()
-                return result
-            }
-        }.get()
-    }
-
-    func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        try StoreError.translating { try exclusive(body) }
-    }
-
-    func attach(_ upkeep: Upkeep, _ options: Store.Options) {
-        lock.wait { state in
-            state?.upkeep = upkeep
-            state?.upkeepInterval = options.upkeepInterval
-        }
-    }
-
-    /// Reads over the writer's connection, and waits for it.
-    func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        try locked { state throws(StoreError) in
-            if let state { try renew(state) }
-            return try Self.read(state, body)
-        }
-    }
-
-    /// Reads over the writer's connection, or returns nil if a thread has its lock.
-    func tryRead<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R? {
-        if lock.isOwned { return nil }
-        // A file that has to be opened again is opened by others.
-        return try lock.tryLock { state throws(StoreError) in
-            state?.isLost == true ? nil : try Self.read(state, body)
-        } ?? nil
-    }
-
-    private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        guard let state else { throw .closed }
-        if state.loss == .suspended { throw .suspended }
-        do { return try body(state) } catch { throw state.fail(error) }
     }
 }

@@ -1,13 +1,12 @@
 internal import LarderSQLite
 
 extension WriterState {
-    /// Returns the count of a cache outside a transaction; nil if a rollback that failed has left one open.
+    /// Returns the count of a cache outside a transaction; nil if the cache is superseded.
     func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
-        guard connection.isInAutocommit, !isLost else { return nil }
         try connection.beginReading()
         defer { connection.abandonWriting() }
         try lookUpGenerations()
-        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) } ?? RowCount()
+        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) }
     }
 
     /// Returns what is known of a generation, and counts its rows if nothing is.

@@ -2,25 +2,22 @@ internal import LarderSQLite
 
 extension WriterState {
     /// Returns the live generation of a declaration; nil if the handle is superseded.
-    func generation(of declaration: CacheDeclaration) -> Generation? {
-        guard let generation = generations[declaration.exactName], declaration.fits(generation) else { return nil }
-        return generation
-    }
+    func generation(of declaration: CacheDeclaration) -> Generation? { generations.generation(of: declaration) }
 
     /// Opens a cache: under another version or codec its rows are retired.
     package func open(_ declaration: CacheDeclaration, at now: Int64) throws(StoreError) {
         try request {
-            switchesGeneration = true
+            open.switchesGeneration = true
             self.now = now
             if let old = generation(of: declaration) {
                 try change(declaration) { $0.cache = declaration }
                 // Other ends hold now.
                 counts[old.id] = nil
             } else {
-                let old = generations[declaration.exactName]
+                let old = generations[declaration.identity.name]
                 if let old {
                     try retire(old)
-                    pendingEvents.append(
+                    open.events.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
                 try declare(Generation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
@@ -39,7 +36,7 @@ extension WriterState {
 
     /// Writes when a cache was opened last, to the minute, and by which program, unless the disk is full.
     func noteOpening(of declaration: CacheDeclaration, at now: Int64) throws(SQLiteError) {
-        guard !isShortOfRoom, let cache = generation(of: declaration) else { return }
+        guard !room.isShort, let cache = generation(of: declaration) else { return }
         try connection.run(.setOpenedAt, now, cache.id, now.subtractingSaturated(60_000))
         guard let opener = database.file?.file.options.opener else { return }
         try connection.run(.noteOpener) { row throws(SQLiteError) in
@@ -60,7 +57,7 @@ extension WriterState {
     func removeCache(named name: String) throws(SQLiteError) {
         openingCount += 1
         guard let generation = generations[ExactName(name)] else { return }
-        switchesGeneration = true
+        open.switchesGeneration = true
         try connection.run(.deleteActivity, text: name)
         try retire(generation)
     }
@@ -75,7 +72,7 @@ extension WriterState {
     /// Adds a generation with a new id that is declared as another one is.
     @discardableResult
     func declare(_ cache: Generation) throws(SQLiteError) -> Generation {
-        switchesGeneration = true
+        open.switchesGeneration = true
         let next = Generation(
             id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
         try save(next, .insertGeneration)
@@ -91,13 +88,13 @@ extension WriterState {
 
     private func save(_ generation: Generation, _ sql: SQL) throws(SQLiteError) {
         try connection.save(generation, state: 0, openedAt: now, sql)
-        generations[generation.cache.exactName] = generation
+        generations[generation.cache.identity.name] = generation
         noteLimits()
     }
 
     private func retire(_ generation: Generation) throws(SQLiteError) {
         try connection.save(generation, state: 1, openedAt: .min, .updateGeneration)
-        generations[generation.cache.exactName] = nil
+        generations[generation.cache.identity.name] = nil
         (counts[generation.id], evictions[generation.id]) = (nil, nil)
         upkeep?.ask(at: now, from: now)
     }
@@ -128,7 +125,7 @@ extension WriterState {
             }
             let (last, rest) = (first.addingSaturated(9_999), Int64(limit - deleted))
             if try connection.number(.anyFile) != nil {
-                displacedFiles += try connection.list(.retiredFiles, retired, first, last, rest) { $0.text(0) }
+                open.displacedFiles += try connection.list(.retiredFiles, retired, first, last, rest) { $0.text(0) }
             }
             try connection.run(.deleteRetiredUses, retired, first, last, rest)
             try connection.run(.deleteRetiredRows, retired, first, last, rest)

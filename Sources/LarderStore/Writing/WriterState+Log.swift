@@ -1,22 +1,39 @@
 internal import LarderSQLite
 
+/// When the log is copied into the main file.
+struct LogCopies {
+    /// The number of pages that are not in the main file yet at which the log is copied next.
+    var nextPages = Ballast.pages
+    var isScheduled = false
+    /// True after a copy that has failed, which is reported once.
+    var isFailing = false
+}
+
 /// The log: when it is copied into the main file, and what is left of it at the end.
 extension WriterState {
+    /// The number of pages of the log that are not in the main file yet, in whatever process they were written.
+    var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
+
+    private var copyInterval: Int { room.isShort ? Ballast.pages / 5 : Ballast.pages }
+
+    /// Copies a log that may not grow further on a disk that is short of room.
+    func copyLongLog() { if room.isShort && uncopiedPages >= copyInterval { copyLog() } }
+
     /// Forgets what was known of the log of another file.
-    func resetLog() { (copyPages, isCopyScheduled) = (copyInterval, false) }
+    func resetLog() { (log.nextPages, log.isScheduled) = (copyInterval, false) }
 
     /// Returns whether the log is long and the caller is to have it copied; true once until it is copied.
     func schedulesCopy() -> Bool {
-        guard !isCopyScheduled else { return false }
-        guard uncopiedPages >= copyPages || database.counter?.pages ?? 0 > roomPages else { return false }
-        isCopyScheduled = true
+        guard !log.isScheduled else { return false }
+        guard uncopiedPages >= log.nextPages || database.counter?.pages ?? 0 > room.pages else { return false }
+        log.isScheduled = true
         // After a copy in vain the next one is not put off as long.
-        copyPages = uncopiedPages + (uncopiedPages < 2 * copyInterval ? copyInterval : 100)
+        log.nextPages = uncopiedPages + (uncopiedPages < 2 * copyInterval ? copyInterval : 100)
         return true
     }
 
     /// A Boolean value that indicates whether the log has grown as long again since the copy was scheduled.
-    var isCopyOverdue: Bool { isCopyScheduled && uncopiedPages >= copyPages }
+    var isCopyOverdue: Bool { log.isScheduled && uncopiedPages >= log.nextPages }
 
     func copyOverdueLog() { if isCopyOverdue { copyLog() } }
 
@@ -24,26 +41,26 @@ extension WriterState {
     ///
     /// If that fails or a long read holds the log up, in this process or another one, it is tried again 100 pages later.
     func copyLog() {
-        isCopyScheduled = false
-        copyPages = uncopiedPages + 100
+        log.isScheduled = false
+        log.nextPages = uncopiedPages + 100
         // A log that may not grow, or has grown without bound, is worth the wait for long reads.
-        let isUrgent = isShortOfRoom || connection.logPages > 16 * Self.checkpointPages
-        database.readers?.release(waits: isUrgent)
+        let isUrgent = room.isShort || connection.logPages > 16 * Ballast.pages
+        readers?.release(waits: isUrgent)
         do {
             if try guardian?.guardCheckpoint(of: &connection) == true {
-                copyPages = copyInterval
-                if isCopyFailing { events.append(.logCopied) }
-                isCopyFailing = false
+                log.nextPages = copyInterval
+                if log.isFailing { events.append(.logCopied) }
+                log.isFailing = false
             }
         } catch {
-            if !isCopyFailing { events.append(.logNotCopied(StoreError(error))) }
-            isCopyFailing = true
+            if !log.isFailing { events.append(.logNotCopied(StoreError(error))) }
+            log.isFailing = true
         }
         lookAtRoom()
         // It is tried again because of the pages of the log alone.
-        if uncopiedPages > 0 { roomPages = .max }
+        if uncopiedPages > 0 { room.pages = .max }
         // A read transaction that began in the meantime keeps the log from beginning again.
-        database.readers?.release()
+        readers?.release()
     }
 
     /// Copies the log and begins it again, and returns false if another process keeps frames in it.
@@ -53,7 +70,7 @@ extension WriterState {
         guard guardian != nil else { return true }
         copyLog()
         do { try connection.shrinkLog(to: bytes) } catch { if error.code != .busy { throw error } }
-        copyPages = copyInterval
+        log.nextPages = copyInterval
         return connection.logPages < 10
     }
 
@@ -61,6 +78,7 @@ extension WriterState {
     func close(at now: Int64) {
         flush(at: now)
         database.end()
+        readers?.open(nil)
         closeLog()
     }
 
@@ -79,6 +97,6 @@ extension WriterState {
         if guardian == nil { return }
         copyLog()
         guardian = nil
-        do { _ = try connection.emptyLog(keeping: isShortOfRoom ? Int(Ballast.maxSize) : 0) } catch {}
+        do { _ = try connection.emptyLog(keeping: room.isShort ? Int(Ballast.maxSize) : 0) } catch {}
     }
 }

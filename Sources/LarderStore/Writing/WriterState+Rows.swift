@@ -5,10 +5,32 @@ extension WriterState {
     /// Does what a request asks, in the open transaction.
     ///
     /// Refuses a superseded handle before it changes anything.
-    func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws -> Outcome {
-        guard let generation = generation(of: declaration) else { throw StoreError.superseded }
+    func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws(StoreError) -> Outcome {
+        guard let generation = generation(of: declaration) else { throw .superseded }
         overtakeLoads(of: operation.overtakingKeys, in: declaration.identity)
-        return try request { try perform(operation, in: generation) }
+        return try request {
+            var outcome = Outcome()
+            switch operation {
+            case .put(let entries, let condition):
+                for entry in entries { try checkSize(entry.size, in: generation) }
+                if condition?() == false { return outcome }
+                outcome.rows.reserveCapacity(entries.count)
+                for entry in entries { try put(entry, in: generation, &outcome) }
+            case .remove(let keys, let condition):
+                if condition?() == false { return outcome }
+                for key in keys { try remove(key, in: generation, &outcome) }
+            case .take(let key): try take(key, in: generation, &outcome)
+            case .change(let key, let change, let moment):
+                try self.change(key, change, at: moment, in: generation, &outcome)
+            case .clear:
+                outcome.cleared = try count(of: generation).totals
+                _ = try clear(generation)
+                return outcome
+            }
+            // A rollback forgets all counts.
+            counts[generation.id]?.totals += outcome.difference
+            return outcome
+        }
     }
 
     /// Keeps loads that run for keys from storing their results; nil for all keys.
@@ -27,53 +49,13 @@ extension WriterState {
         _ operation: RowOperation, on rows: CacheRows, apply: CacheRows.Apply? = nil
     ) throws -> Outcome {
         let operation = try rows.writingFiles(of: operation)
-        writtenFiles += operation.files
+        open.writtenFiles += operation.files
         var isWritten = false
         // A body may catch the failure and be committed.
-        defer { if !isWritten { displacedFiles += operation.files } }
+        defer { if !isWritten { open.displacedFiles += operation.files } }
         let outcome = try perform(operation, on: rows.declaration)
         isWritten = !outcome.rows.isEmpty
         note(outcome, apply)
-        return outcome
-    }
-
-    private func perform(_ operation: RowOperation, in generation: Generation) throws -> Outcome {
-        var outcome = Outcome()
-        outcome.generation = generation.id
-        switch operation {
-        case .put(let entries, let condition):
-            for entry in entries { try checkSize(entry.size, in: generation) }
-            guard try holds(condition, entries, in: generation) else { return outcome }
-            outcome.rows.reserveCapacity(entries.count)
-            for entry in entries { try put(entry, in: generation, &outcome) }
-        case .remove(let keys, let condition):
-            if condition?() == false { return outcome }
-            for key in keys { try remove(key, in: generation, &outcome) }
-        case .take(let key):
-            let row = try connection.row(key, in: generation, accesses)
-            try remove(key, in: generation, &outcome)
-            var isSound = row?.isSound ?? true
-            if let file = row?.facts.file {
-                // It is read once the transaction is over, and then discarded. A damaged row may name that of another row.
-                displacedFiles.removeAll { $0 == file }
-                isSound = try connection.number(.namesFile, text: file) == nil
-                // No process deletes it in the meantime for its age.
-                try files?.makeYoung(file)
-                outcome.files = files
-            }
-            if isSound {
-                outcome.taken = row
-            } else {
-                pendingEvents.append(.damagedEntry(cache: generation.cache.name, key: key))
-            }
-        case .change(let key, let change, let moment):
-            try self.change(key, change, at: moment, in: generation, &outcome)
-        case .clear:
-            outcome.cleared = try count(of: generation).totals
-            outcome.generation = try clear(generation).id
-        }
-        // A rollback forgets all counts.
-        if outcome.cleared == nil { counts[generation.id]?.totals += outcome.difference }
         return outcome
     }
 
@@ -83,7 +65,7 @@ extension WriterState {
         do {
             return try row(key, in: generation)
         } catch {
-            readFailure = error
+            open.readFailure = error
             throw StoreError(any: error)
         }
     }
@@ -92,27 +74,6 @@ extension WriterState {
         guard let found = try connection.row(key, in: generation, accesses) else { return nil }
         if let files { return try files.complete(found) }
         return found.isSound && found.facts.file == nil ? found : nil
-    }
-
-    private func holds(_ condition: PutCondition, _ entries: [EntryWrite], in cache: Generation) throws(SQLiteError)
-        -> Bool
-    {
-        switch condition {
-        case .always: return true
-        case .check(let isMet): return isMet()
-        case .absent:
-            for entry in entries {
-                if let old = try connection.find(entry.key, in: cache, accesses), old.facts.end >= entry.writtenAt {
-                    return false
-                }
-            }
-            return true
-        case .unchanged(let id, let revision):
-            guard entries.count == 1, let old = try connection.find(entries[0].key, in: cache, accesses) else {
-                return false
-            }
-            return old.facts.id == id && old.facts.revision == revision
-        }
     }
 
     private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
@@ -168,6 +129,26 @@ extension WriterState {
         outcome.rows.append(.init(key: entry.key, row: row))
     }
 
+    /// Removes an entry whose payload the caller gets.
+    private func take(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws {
+        let row = try connection.row(key, in: cache, accesses)
+        try remove(key, in: cache, &outcome)
+        var isSound = row?.isSound ?? true
+        if let file = row?.facts.file {
+            // It is read once the transaction is over, and then discarded. A damaged row may name that of another row.
+            open.displacedFiles.removeAll { $0 == file }
+            isSound = try connection.number(.namesFile, text: file) == nil
+            // No process deletes it in the meantime for its age.
+            try files?.makeYoung(file)
+            outcome.files = files
+        }
+        if isSound {
+            outcome.taken = row
+        } else {
+            open.events.append(.damagedEntry(cache: cache.cache.name, key: key))
+        }
+    }
+
     private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
         guard let old = try connection.find(key, in: cache, accesses)?.facts else { return }
         try delete(old, from: cache.id)
@@ -185,7 +166,7 @@ extension WriterState {
             let file = facts.file
         else { return }
         // A damaged row may name the file of a sound one.
-        if try connection.number(.namesFile, text: file) != nil { displacedFiles.removeAll { $0 == file } }
+        if try connection.number(.namesFile, text: file) != nil { open.displacedFiles.removeAll { $0 == file } }
     }
 
     /// Removes a row unless it was written since, and returns whether it was there.
@@ -204,7 +185,7 @@ extension WriterState {
         try delete(facts, from: generation)
         counts[generation]?.totals += Totals(count: -1, size: -facts.size)
         guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
-        removedRows[cache.identity, default: []].append(
+        open.removedRows[cache.identity, default: []].append(
             RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
         if case .evicted = cause { evictedCount += 1 }
     }
@@ -214,13 +195,13 @@ extension WriterState {
         try connection.run(.deleteRow, facts.id)
         try connection.run(.deleteUse, facts.id)
         try deleteTags(facts.meta.tags, in: generation, id: facts.id)
-        if let file = facts.file { displacedFiles.append(file) }
+        if let file = facts.file { open.displacedFiles.append(file) }
         if facts.meta.isPinned { waits = LimitWaits() }
     }
 
     /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
     private func noteReplacement(of old: RowFacts, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError) {
-        if let file = old.file { displacedFiles.append(file) }
+        if let file = old.file { open.displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
         if old.meta.isPinned { waits = LimitWaits() }
     }

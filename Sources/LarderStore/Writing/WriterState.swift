@@ -8,6 +8,8 @@ package final class WriterState {
     /// Holds the write lock while the log is copied.
     var guardian: Connection?
     var database: Database
+    /// The connections that read; nil in memory.
+    let readers: Readers?
     var watch: CommitWatch { database.watch }
     var files: ValueFiles? { database.files }
     /// The reason to open the file again before any other work.
@@ -16,20 +18,19 @@ package final class WriterState {
         get { aftermath.events }
         set { aftermath.events = newValue }
     }
-    func noteReplacedFile(_ events: [StoreEvent]) {
-        aftermath.isReplaced = true
+    /// Notes that the file was opened again, with the repairs of the opening.
+    func noteOpening(_ events: [StoreEvent], isSameFile: Bool) {
+        aftermath.opened = (watch, isSameFile && aftermath.opened?.isSameFile ?? true)
         aftermath.events += events
     }
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Generation], limits: StoreLimits)?
-    /// The files that the open transaction displaces, and those that its body wrote.
-    var (displacedFiles, writtenFiles) = ([String](), [String]())
-    /// What is reported once the open transaction is committed.
-    var pendingEvents: [StoreEvent] = []
+    /// What the open transaction, or the last one, has noted.
+    var open = Transaction()
     /// What is to be done outside the lock.
     private var aftermath = Aftermath()
 
-    var generations: [ExactName: Generation] = [:]
+    var generations = LiveGenerations()
     /// The number of caches that were opened or removed, which tells the order of their commits.
     var openingCount = 0
     /// What is known of generations that were counted, by id.
@@ -59,47 +60,20 @@ package final class WriterState {
     var lastID: Int64 = 0
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
-    /// The rows that the open transaction removes by age, limit or tag, by the names of their caches.
-    var removedRows: [CacheIdentity: [RemovedRow]] = [:]
-    /// What the body of the open transaction has done, and what memory learns of it after the commit.
-    private var endings: [ObjectIdentifier: () -> Void] = [:]
-    private var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     var evictedCount = 0
 
-    /// A Boolean value that indicates whether the open transaction adds, retires or changes a generation.
-    var switchesGeneration = false
-
-    /// True once the ballast was given up: no transaction adds pages.
-    var isFull = false
-    var isShortOfRoom = false
-
-    /// The number of pages of the log that are not in the main file yet, in whatever process they were written.
-    var uncopiedPages: Int { database.counter?.uncopiedFrames ?? connection.logPages }
-    /// The number of them at which the log is copied next.
-    var copyPages = WriterState.checkpointPages
-    /// The number of pages of the database above which the log is copied too: on a full disk the ballast has room for no more.
-    var roomPages = Int.max
-    var isCopyScheduled = false
-    /// A Boolean value that indicates whether the last copy of the log has failed, which is reported once.
-    var isCopyFailing = false
-    static let checkpointPages = Ballast.pages
-    var copyInterval: Int { isShortOfRoom ? Self.checkpointPages / 5 : Self.checkpointPages }
+    var room = Room()
+    var log = LogCopies()
     /// The retired generation whose rows are being deleted, and the id from which some may be left.
     var reclaimCursor = (generation: Int64(0), id: Int64?.some(.min))
     private(set) var isWriting = false
-    /// A failure inside a request that a body caught: half of the request may be done, so nothing is committed.
-    private var failure: (any Error)?
-    /// A failure of a read inside the body, which may throw another error.
-    var readFailure: (any Error)?
-    private var changesAtBegin = 0
-    private(set) var pagesAtBegin = 0
     /// The number of rows that the open transaction has changed.
-    var changeCount: Int { Int(clamping: connection.totalChanges &- changesAtBegin) }
+    var changeCount: Int { Int(clamping: connection.totalChanges &- open.changesBefore) }
     /// The state of the numbers that are drawn.
     package var seed = UInt64.random(in: 0 ... .max)
 
-    init(_ opening: consuming Opening, busyTimeout: Int64) {
-        self.busyTimeout = busyTimeout
+    init(_ opening: consuming Opening, _ readers: Readers?, busyTimeout: Int64) {
+        (self.busyTimeout, self.readers) = (busyTimeout, readers)
         database = opening.database
         connection = opening.connection
         guardian = opening.guardian
@@ -117,11 +91,9 @@ package final class WriterState {
         do {
             try connection.beginWriting()
             isWriting = true
-            (failure, readFailure) = (nil, nil)
-            changesAtBegin = connection.totalChanges
-            pagesAtBegin = isShortOfRoom ? try connection.pageCount() : 0
-            switchesGeneration = false
-            (displacedFiles, writtenFiles, removedRows, applies, pendingEvents) = ([], [], [:], [], [])
+            open = Transaction(
+                changesBefore: connection.totalChanges,
+                pagesBefore: room.isShort ? try connection.pageCount() : 0)
             try lookUpGenerations()
         } catch {
             _ = fail(error)
@@ -140,9 +112,9 @@ package final class WriterState {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
         isWriting = false
-        guard connection.totalChanges != changesAtBegin else {
+        guard changeCount != 0 else {
             connection.abandonWriting()
-            aftermath.files += displacedFiles
+            aftermath.files += open.displacedFiles
             return apply(epoch)
         }
         let epoch = watch.beginCommit()
@@ -158,17 +130,17 @@ package final class WriterState {
             loss = .moved
             throw error
         }
-        aftermath.files += displacedFiles
+        aftermath.files += open.displacedFiles
         apply(epoch)
-        for (cache, rows) in removedRows {
+        for (cache, rows) in open.removedRows {
             overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
             let memories = memories[cache]
             for memory in memories { memory.rowsAreRemoved() }
             aftermath.removals.append(.init(cache: cache, rows: rows, memories: memories))
         }
-        events += pendingEvents
+        events += open.events
         // Nothing is known if another store has committed since.
-        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: switchesGeneration) ?? 0
+        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: open.switchesGeneration) ?? 0
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -177,22 +149,22 @@ package final class WriterState {
         var isCommitting = false
         do {
             let result = try body(self)
-            if let failure { throw failure }
+            if let failure = open.failure { throw failure }
             try requireRoom()
             isCommitting = true
             try commit { epoch in
                 var deferred = Deferred()
-                for (apply, outcome) in applies { apply(outcome.in(epoch), &deferred) }
+                for (apply, outcome) in open.applies { apply(outcome.in(epoch), &deferred) }
                 aftermath.released.append(deferred)
             }
             endBody()
-            if isShortOfRoom && uncopiedPages >= copyInterval { copyLog() }
+            copyLongLog()
             return result
         } catch {
             endBody()
-            let failure = fail(self.failure ?? readFailure ?? error)
+            let failure = fail(open.failure ?? open.readFailure ?? error)
             // After a COMMIT that failed a row may name them.
-            if !isCommitting { aftermath.files += writtenFiles }
+            if !isCommitting { aftermath.files += open.writtenFiles }
             // The body is not run again, but the next removal finds room.
             if failure.isFullDisk { do { try releaseBallast() } catch {} }
             if failure.code == .storageFull { copyLog() }
@@ -202,16 +174,15 @@ package final class WriterState {
 
     /// Runs `begin` at the first call for an object in a body, and `end` at the end of the body.
     package func duringBody(_ object: AnyObject, begin: () -> Void, end: @escaping () -> Void) {
-        if endings.updateValue(end, forKey: ObjectIdentifier(object)) == nil { begin() }
+        if open.endings.updateValue(end, forKey: ObjectIdentifier(object)) == nil { begin() }
     }
 
     /// What the body displaced is released outside the lock.
     private func endBody() {
-        for end in endings.values { end() }
-        endings = [:]
-        if applies.isEmpty { return }
-        aftermath.released += applies.map(\.apply)
-        applies = []
+        for end in open.endings.values { end() }
+        if open.applies.isEmpty { return }
+        aftermath.released += open.applies.map(\.apply)
+        open.applies = []
         askForUpkeep()
     }
 
@@ -239,7 +210,7 @@ package final class WriterState {
     }
 
     /// Notes what the body of the open transaction has done to rows of a cache.
-    func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { applies.append((apply, outcome)) } }
+    func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { open.applies.append((apply, outcome)) } }
 
     /// Calls `body` under the writer's lock after the open transaction is committed.
     package func afterCommit(_ body: @escaping @Sendable () -> Void) { note(Outcome()) { _, _ in body() } }
@@ -251,7 +222,7 @@ package final class WriterState {
         } catch {
             let error = StoreError(any: error)
             // What is refused has changed nothing.
-            if !error.isRefusal { failure = error }
+            if !error.isRefusal { open.failure = error }
             throw error
         }
     }
@@ -267,17 +238,13 @@ package final class WriterState {
 
     // MARK: Reading
 
-    /// Runs `body` with the live generation of a cache, or returns false if the cache is superseded.
-    ///
-    /// Returns nil if a rollback that failed has left a transaction open.
-    func read(
-        _ cache: CacheDeclaration, _ body: (inout Connection, Generation) throws(SQLiteError) -> Void
-    ) throws(SQLiteError) -> Bool? {
-        guard connection.isInAutocommit, !isLost else { return nil }
+    /// Returns what `body` reads in the live generation of a cache; nil if the cache is superseded.
+    func read<R>(
+        _ cache: CacheDeclaration, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R? {
         try lookUpGenerations()
-        guard let generation = generation(of: cache) else { return false }
-        try body(&connection, generation)
-        return true
+        guard let generation = generation(of: cache) else { return nil }
+        return try body(&connection, generation)
     }
 
     /// Looks up the generations and limits, and forgets what was counted, if another store has committed.

@@ -48,7 +48,7 @@ struct FirstOpeningTests {
         var problems: [String] = []
         for key in acknowledged where try rows.row(.text(key)) == nil { problems.append("\(key) is lost") }
         let entry = EntryWrite(key: .text("new"), payload: Data("new".utf8), writtenAt: 0)
-        try rows.run(.put([entry], if: .always))
+        try rows.run(.put([entry]))
         if try rows.row(.text("new"))?.payload != Data("new".utf8) { problems.append("A put is not read back.") }
         problems += try store.verify().problems
         try store.close()

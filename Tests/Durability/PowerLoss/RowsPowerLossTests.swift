@@ -100,7 +100,7 @@ struct RowsPowerLossTests {
         problems += report.problems.filter { durability == .powerLoss || !$0.contains("its file") }
         for (key, text) in [(Int64(1), String(repeating: "z", count: 5000)), (2, "small")] {
             let entry = EntryWrite(key: .integer(key), payload: Data(text.utf8), writtenAt: 0)
-            try rows.run(.put([entry], if: .always))
+            try rows.run(.put([entry]))
             found[key] = text
         }
         if try entries(of: rows) != found { problems.append("A put was not read back.") }

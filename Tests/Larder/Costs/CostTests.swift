@@ -16,16 +16,16 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     6           60            11           4              2
-        replace                 6           63             9           4              1
+        set                     5           57            11           4              2
+        replace                 5           58             9           4              1
         hit                     1            0             0           0              0
-        miss                    7            2             0           1              0
-        get from the disk       7           13             0           1              0
-        load                   30          167            13           5              2
+        miss                    4            2             0           1              0
+        get from the disk       4           13             0           1              0
+        load                   22          164            13           5              2
         remove                  5           40            11           5              2
-        set and evict          19          190            22          10              4
-        set 100 KB             10           76            21           4              3
-        get 100 KB              8           15             5           1              0
+        set and evict          18          170            22          10              4
+        set 100 KB              8           71            20           4              3
+        get 100 KB              5           15             5           1              0
         remove 100 KB           6           54            16           5              3
         """
     #else
@@ -33,14 +33,14 @@ struct CostTests {
     private let table = """
                             locks  allocations  system calls  statements  pages written
         set                     0           26            11           4              2
-        replace                 0           28             9           4              1
+        replace                 0           27             9           4              1
         hit                     0            0             0           0              0
         miss                    0            2             0           1              0
         get from the disk       0            8             0           1              0
         load                    0          108            13           5              2
         remove                  0           24            11           5              2
         set and evict           0           70            22          10              4
-        set 100 KB              0           42            21           4              3
+        set 100 KB              0           40            20           4              3
         get 100 KB              0           10             5           1              0
         remove 100 KB           0           34            16           5              3
         """

@@ -120,7 +120,7 @@ struct RecoveryTests {
 
     private func reportDamage(_ manager: CacheManager) {
         let error = #expect(throws: StoreError.self) {
-            try manager.store.perform { _ in
+            try manager.store.transaction { _ in
                 throw SQLiteError(code: .corrupt, message: "database disk image is malformed")
             }
         }

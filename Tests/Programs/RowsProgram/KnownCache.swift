@@ -1,4 +1,5 @@
 import Foundation
+import LarderSQLite
 import LarderStore
 import LarderTestSupport
 
@@ -15,7 +16,7 @@ final class Removals: CacheMemory {
         }
     }
     func overtakeLoads(tagged tag: String) {}
-    func storeWasReplaced() {}
+    func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] { [] }
     func overtakeLoads(of keys: [StoredKey]?) {}
     func takeActivity() -> [Int64: Int64] { [:] }
@@ -66,7 +67,7 @@ final class KnownCache {
 
     /// Puts entries in one request.
     func put(_ entries: [EntryWrite], _ keys: [Int64], _ byte: UInt8 = 1) -> String {
-        let result = outcome { _ = try rows.run(.put(entries, if: .always)) }
+        let result = outcome { _ = try rows.run(.put(entries)) }
         if result == done { note(keys, byte) }
         return result
     }

@@ -11,7 +11,7 @@ extension RowsProgram {
         fflush(nil)
         let store = try Store.open(arguments[0])
         let rows = try store.open(.rows)
-        try rows.run(.put([EntryWrite(key: .integer(-1), payload: Data("x".utf8), writtenAt: 0)], if: .always))
+        try rows.run(.put([EntryWrite(key: .integer(-1), payload: Data("x".utf8), writtenAt: 0)]))
         print("acknowledged")
         fflush(nil)
         try store.close()
@@ -34,7 +34,7 @@ extension RowsProgram {
         func write(_ keys: Range<Int64>) throws {
             let text = Data(repeating: 120, count: 3000)
             let entries = keys.map { EntryWrite(key: .integer($0), payload: text, writtenAt: 0) }
-            try rows.run(.put(entries, if: .always))
+            try rows.run(.put(entries))
         }
         try write(0..<60)
         try store.maintain()

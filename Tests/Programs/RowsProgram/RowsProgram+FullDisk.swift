@@ -194,7 +194,7 @@ extension FullDisk {
             try store.transaction { state in
                 runs += 1
                 _ = try state.perform(.remove([.integer(cache.keys[0])]), on: cache.rows)
-                _ = try state.perform(.put(keys.map { cache.entry($0, at: moment) }, if: .always), on: cache.rows)
+                _ = try state.perform(.put(keys.map { cache.entry($0, at: moment) }), on: cache.rows)
             }
         }
         return "\(result) \(runs)"
@@ -213,9 +213,9 @@ extension FullDisk {
         let large = (Int64(1)...1000).map { EntryWrite(key: .integer(-$0), payload: Data(count: 4500), writtenAt: 0) }
         let (keys, moment) = (cache.newKeys(1), now.value)
         let small = keys.map { cache.entry($0, at: moment) }
-        let first = SideThread { outcome { _ = try rows.run(.put(large, if: .always)) } }
+        let first = SideThread { outcome { _ = try rows.run(.put(large)) } }
         try Waiting.until { store.waitingCount == 1 }
-        let last = SideThread { outcome { _ = try rows.run(.put(small, if: .always)) } }
+        let last = SideThread { outcome { _ = try rows.run(.put(small)) } }
         try body.value()
         let results = try (first.value(), last.value())
         if results.1 == done { cache.note(keys) }
@@ -231,7 +231,7 @@ extension FullDisk {
         let threads = zip([first, cache.rows], lists).map { rows, keys in
             let entries = keys.map { cache.entry($0, at: now.value) }
             return SideThread<[String]> {
-                entries.map { entry in outcome { _ = try rows.run(.put([entry], if: .always)) } }
+                entries.map { entry in outcome { _ = try rows.run(.put([entry])) } }
             }
         }
         var failures: Set<String> = []
@@ -257,7 +257,7 @@ extension FullDisk {
                     defer { _ = outcome { try disk.store.close() } }
                     try disk.use("small", in: disk.store, evicts: false)
                     let entry = EntryWrite(key: .integer(0), payload: Data(), writtenAt: 0)
-                    _ = try disk.caches["small"]?.rows.run(.put([entry], if: .always))
+                    _ = try disk.caches["small"]?.rows.run(.put([entry]))
                 })
             try FileManager.default.removeItem(at: food)
             let disk = try FullDisk(place)

@@ -55,7 +55,7 @@ extension RowsProgram {
                 let rows = try Store.open(arguments[2], options).open(.rows)
                 let key = "\(arguments[3])-\(thread)"
                 let entry = EntryWrite(key: .text(key), payload: Data(key.utf8), writtenAt: 0)
-                try rows.run(.put([entry], if: .always))
+                try rows.run(.put([entry]))
                 print(key)
                 fflush(nil)
             }

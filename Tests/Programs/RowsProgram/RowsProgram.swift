@@ -96,7 +96,7 @@ struct RowsProgram {
         }
         func put(_ rows: CacheRows, _ key: Int, _ number: Int) throws {
             let entry = EntryWrite(key: .integer(Int64(key)), payload: Data("\(number)".utf8), writtenAt: 0)
-            try rows.run(.put([entry], if: .always))
+            try rows.run(.put([entry]))
         }
         try shared.meet(4)
         for round in 1...max(1, rounds) {
@@ -124,7 +124,7 @@ struct RowsProgram {
         options.durability = .powerLoss
         let rows = try Store.open(path, options).open(.rows, inlineLimit: 100)
         try rows.run(
-            .put([EntryWrite(key: .integer(1), payload: Data(count: 9000), writtenAt: 0)], if: .always))
+            .put([EntryWrite(key: .integer(1), payload: Data(count: 9000), writtenAt: 0)]))
         print("acknowledged")
     }
 
@@ -136,7 +136,7 @@ struct RowsProgram {
         let rows = try store.open(.rows, inlineLimit: .max)
         @Sendable func put(_ key: Int64, _ size: Int) async -> Bool {
             let entry = EntryWrite(key: .integer(key), payload: Data(count: size), writtenAt: 0)
-            do { return try await !rows.run(.put([entry], if: .always)).rows.isEmpty } catch { return false }
+            do { return try await !rows.run(.put([entry])).rows.isEmpty } catch { return false }
         }
         let begun = Locked(false)
         let body = SideThread {

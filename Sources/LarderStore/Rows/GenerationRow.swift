@@ -1,0 +1,25 @@
+/// A row of the table `cache`, or its second copy in the index.
+struct GenerationRow {
+    var generation: Generation
+    /// 0 for a live generation, 1 for a retired one.
+    let state: Int64
+    /// The checksum in the row; 0 if it has none.
+    let checksum: Int64
+    let openedAt: Int64
+
+    /// A Boolean value that indicates whether the row fits its checksum, or has none and can be that of a cache.
+    var isSound: Bool {
+        checksum == generation.checksum(state: state)
+            || checksum == 0 && generation.id > 0 && !generation.cache.name.isEmpty && (0...1).contains(state)
+    }
+}
+
+extension Generation {
+    /// The checksum of the generation's row, against damage.
+    func checksum(state: Int64) -> Int64 {
+        let rule = rule.stored
+        return RowChecksum.of(
+            [cache.name, cache.version, cache.codec],
+            [id, rule.kind, rule.milliseconds, limits.count, limits.size, keepsExpired, state])
+    }
+}

@@ -1,0 +1,24 @@
+/// What the writer notes of one transaction: made at its beginning, and read at its end.
+struct Transaction {
+    /// The number of rows that the connection had changed before.
+    var changesBefore = 0
+    /// The pages that the database had before; 0 unless the disk is short of room.
+    var pagesBefore = 0
+    /// Whether it adds, retires or changes a generation.
+    var switchesGeneration = false
+    /// The files that it displaces, and those that its body wrote.
+    var displacedFiles: [String] = []
+    var writtenFiles: [String] = []
+    /// What is reported once it is committed.
+    var events: [StoreEvent] = []
+    /// The rows that it removes by age, limit or tag.
+    var removedRows: [CacheIdentity: [RemovedRow]] = [:]
+    /// What its body has done, and what memory learns of it after the commit.
+    var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
+    /// What is called at the end of its body, by the objects that asked for it.
+    var endings: [ObjectIdentifier: () -> Void] = [:]
+    /// A failure inside a request that the body caught: half of the request may be done, so nothing is committed.
+    var failure: (any Error)?
+    /// A failure of a read inside the body, which may throw another error.
+    var readFailure: (any Error)?
+}
