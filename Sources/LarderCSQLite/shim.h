@@ -21,9 +21,6 @@
 #include <errno.h>
 
 // The destructor arguments of sqlite3_bind_*: the bytes stay where they are until the statement is reset, or are copied.
-static inline int larder_bind_text_static(sqlite3_stmt *statement, int index, const char *bytes, sqlite3_uint64 count) {
-    return sqlite3_bind_text64(statement, index, bytes, count, SQLITE_STATIC, SQLITE_UTF8);
-}
 static inline int larder_bind_blob_static(sqlite3_stmt *statement, int index, const void *bytes, sqlite3_uint64 count) {
     return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_STATIC);
 }
@@ -177,11 +174,6 @@ static inline larder_wal_header larder_wal_header_read(const volatile void *regi
     const volatile uint64_t *words = (const volatile uint64_t *)region;
     larder_wal_header header = {{words[0], words[1], words[2], words[3], words[4], words[5]}};
     return header;
-}
-static inline int larder_wal_header_equals(const volatile void *region, larder_wal_header seen) {
-    const volatile uint64_t *words = (const volatile uint64_t *)region;
-    return ((words[1] ^ seen.words[1]) | (words[0] ^ seen.words[0]) | (words[2] ^ seen.words[2])
-          | (words[3] ^ seen.words[3]) | (words[4] ^ seen.words[4]) | (words[5] ^ seen.words[5])) == 0;
 }
 // The word that rises by one with each commit.
 static inline uint32_t larder_wal_header_changes(larder_wal_header header) { return (uint32_t)header.words[1]; }

@@ -42,30 +42,11 @@ package final class CommitCounter: Sendable {
     /// The number of pages of the database since the last commit; 0 if the index does not have it.
     package var pages: Int { Int(larder_wal_pages(page)) }
 
-    /// Returns how far the log has grown and been copied; copying is no commit and does not change the stamp.
-    func log() -> LogState {
-        LogState(frames: larder_wal_frames(page), moved: larder_wal_moved(page))
-    }
-
     /// The number of frames in the log.
-    package var frames: Int { Int(log().frames) }
+    package var frames: Int { Int(larder_wal_frames(page)) }
 
-    /// The number of frames in the log that are not in the main file yet.
-    package var uncopiedFrames: Int {
-        let log = log()
-        return Int(log.frames) - Int(log.moved)
-    }
-
-    /// Returns whether no connection has committed since `stamp` was taken.
-    package func stands(at stamp: CommitStamp) -> Bool {
-        larder_wal_header_equals(page, stamp.header) != 0
-    }
-}
-
-/// The number of frames in the log, and the number of those that are in the main file too.
-struct LogState: Sendable, Equatable {
-    let frames: UInt32
-    let moved: UInt32
+    /// The number of frames in the log that are not in the main file yet; copying them is no commit.
+    package var uncopiedFrames: Int { frames - Int(larder_wal_moved(page)) }
 }
 
 /// The state of the log at one moment: equal stamps, equal contents.

@@ -1,58 +1,39 @@
 internal import LarderCSQLite
 
-/// The result of a checkpoint.
-package struct CheckpointResult: Sendable, Equatable {
-    /// The number of pages in the log.
-    package let logPages: Int
-    /// The number of these pages that are in the main file now.
-    package let movedPages: Int
-
-    /// A Boolean value that indicates whether the next commit starts the log again, if no reader pins it.
-    package var isComplete: Bool { logPages == movedPages }
-}
-
 extension Connection {
-    /// Copies the log into the main file while `guardian` holds the write lock; nil if another connection has that
-    /// lock.
+    /// Copies the log into the main file while `guardian` holds the write lock, and returns whether all of it was copied.
+    ///
+    /// If another connection has that lock, nothing is copied.
     ///
     /// SQLite before 3.51.3 can lose pages when one connection starts the log again while another checkpoints with an
     /// older view of it. Only a writer starts the log again, so under the write lock that cannot happen, in whatever
     /// process. The mode is always PASSIVE: FULL and TRUNCATE take the write lock themselves, and fall back to
     /// PASSIVE without it when it is busy. The log's file is cut by `journal_size_limit` when the next commit starts
     /// it again.
-    ///
-    /// - Parameter completed: Called after a complete copy, while no other connection can write.
-    package mutating func checkpoint(
-        guardedBy guardian: inout Connection, completed: (inout Connection) -> Void = { _ in }
-    ) throws(SQLiteError) -> CheckpointResult? {
+    package mutating func checkpoint(guardedBy guardian: inout Connection) throws(SQLiteError) -> Bool {
         do {
             try guardian.run(.guardBegin)
         } catch  where .busy ~= error.code {
-            return nil
+            return false
         }
         var (log, moved): (Int32, Int32) = (0, 0)
         let code = sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &moved)
         let failure = code == SQLITE_OK ? nil : lastError(code, sql: "PRAGMA wal_checkpoint(PASSIVE)")
-        let result = CheckpointResult(logPages: Int(max(log, 0)), movedPages: Int(max(moved, 0)))
-        if failure == nil, result.isComplete { completed(&self) }
         try guardian.run(.guardEnd)
         // Busy: another program of the machine is checkpointing.
-        if let failure { if .busy ~= failure.code { return nil } else { throw failure } }
-        return result
+        if let failure { if .busy ~= failure.code { return false } else { throw failure } }
+        return log == moved
     }
 
     /// Starts the log again with a small commit after a complete checkpoint, and cuts its file to that.
     ///
-    /// - Parameters:
-    ///   - bytes: The number of bytes that the file keeps.
-    ///   - begun: Called when the write lock is taken for that commit.
-    package mutating func shrinkLog(to bytes: Int = 0, _ begun: () -> Void = {}) throws(SQLiteError) {
+    /// - Parameter bytes: The number of bytes that the file keeps.
+    package mutating func shrinkLog(to bytes: Int = 0) throws(SQLiteError) {
         try execute("PRAGMA journal_size_limit = \(bytes)")
         let failure: SQLiteError?
         do throws(SQLiteError) {
             // In one transaction: a newer release may be migrating.
             try transaction { (connection) throws(SQLiteError) in
-                begun()
                 try connection.setUserVersion(try connection.userVersion())
             }
             failure = nil

@@ -5,29 +5,27 @@ extension Connection {
     package struct Location: Sendable {
         let name: String
         let flags: Int32
-        let vfs: String?
 
         /// A database in memory that no other connection can see.
         package static let memory = Location(
             name: ":memory:",
-            flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, vfs: nil)
+            flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX)
 
         /// An existing file, to read and write.
         ///
         /// A symbolic link is not followed.
-        package static func file(_ path: String, vfs: String? = nil) -> Location {
-            Location(name: path, flags: SQLITE_OPEN_READWRITE | common, vfs: vfs)
+        package static func file(_ path: String) -> Location {
+            Location(name: path, flags: SQLITE_OPEN_READWRITE | common)
         }
 
         /// An existing file of which nothing changes on disk, including the log's shared memory.
-        package static func readOnlyFile(_ path: String, vfs: String? = nil) -> Location {
-            Location(
-                name: uri(path, "readonly_shm=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
+        package static func readOnlyFile(_ path: String) -> Location {
+            Location(name: uri(path, "readonly_shm=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common)
         }
 
         /// An existing file without its log and without locks: only for a file that no process writes.
-        package static func immutableFile(_ path: String, vfs: String? = nil) -> Location {
-            Location(name: uri(path, "immutable=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common, vfs: vfs)
+        package static func immutableFile(_ path: String) -> Location {
+            Location(name: uri(path, "immutable=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | common)
         }
 
         private static let common =

@@ -43,9 +43,12 @@ extension Connection {
     /// The size to which the log is cut when it starts again after a complete checkpoint.
     package static let logSizeLimit = 4 << 20
 
+    /// Sets how long a statement waits for a lock of another connection.
+    package func setBusyTimeout(_ milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
+
     mutating func configure(_ options: Options) throws(SQLiteError) {
         sqlite3_busy_timeout(handle, options.busyMilliseconds)
-        // A checkpoint on close would run without the write lock held: see `checkpoint(guardedBy:completed:)`.
+        // A checkpoint on close would run without the write lock held: see ``checkpoint(guardedBy:)``.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
         // The schema of a file from an unknown source must not be able to call functions.
         try check(larder_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))

@@ -1,6 +1,14 @@
 internal import LarderCSQLite
 
 extension Connection {
+    /// Returns whether SQLite could open the file only for reading, which it tries if it may not write.
+    package func isReadOnly() -> Bool { sqlite3_db_readonly(handle, "main") != 0 }
+
+    /// Returns whether there is a table, an index, a view or a trigger.
+    package mutating func hasTables() throws(SQLiteError) -> Bool {
+        try text("SELECT count(*) FROM sqlite_schema") != "0"
+    }
+
     /// Marks an empty database as the library's, in one transaction with the check that it is empty.
     ///
     /// The mark is in the main file before there is a log, so that the library's file is known by its first hundred
@@ -44,11 +52,6 @@ extension Connection {
         try text("PRAGMA journal_mode = WAL") == "wal"
     }
 
-    /// Returns whether the write-ahead log is on.
-    package mutating func isLogging() throws(SQLiteError) -> Bool {
-        try text("PRAGMA journal_mode") == "wal"
-    }
-
     /// Sets `user_version`, the number of the schema's last step.
     package mutating func setUserVersion(_ version: Int32) throws(SQLiteError) {
         try execute("PRAGMA user_version = \(version)")
@@ -68,17 +71,13 @@ extension Connection {
 
     /// Returns the value of a pragma that is a number.
     package mutating func pragma(_ name: String) throws(SQLiteError) -> Int64 {
-        try requireTransaction()
-        let statement = try prepare("PRAGMA \(name)", flags: 0)
-        defer { sqlite3_finalize(statement) }
-        switch sqlite3_step(statement) {
-        case SQLITE_ROW: return sqlite3_column_int64(statement, 0)
-        case SQLITE_DONE: return 0
-        case let code: throw lastError(code, sql: name)
-        }
+        try text("PRAGMA \(name)").flatMap { Int64($0) } ?? 0
     }
 
-    /// Returns the first column of every row as text.
+    /// Returns the first column of the first row as text.
+    package mutating func text(_ sql: String) throws(SQLiteError) -> String? { try texts(sql).first }
+
+    /// Returns the first column of every row as text; NULL is an empty one.
     package mutating func texts(_ sql: String) throws(SQLiteError) -> [String] {
         try requireTransaction()
         let statement = try prepare(sql, flags: 0)
@@ -90,18 +89,6 @@ extension Connection {
             case SQLITE_DONE: return texts
             case let code: throw lastError(code, sql: sql)
             }
-        }
-    }
-
-    /// Returns the first column of the first row as text.
-    package mutating func text(_ sql: String) throws(SQLiteError) -> String? {
-        try requireTransaction()
-        let statement = try prepare(sql, flags: 0)
-        defer { sqlite3_finalize(statement) }
-        switch sqlite3_step(statement) {
-        case SQLITE_ROW: return sqlite3_column_text(statement, 0).map { String(cString: $0) }
-        case SQLITE_DONE: return nil
-        case let code: throw lastError(code, sql: sql)
         }
     }
 

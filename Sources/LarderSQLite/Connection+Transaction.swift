@@ -1,72 +1,17 @@
 internal import LarderCSQLite
 
 extension Connection {
-    /// Returns whether a transaction takes the write lock at its start.
-    @usableFromInline
-    package enum TransactionKind: Sendable {
-        case reading, writing
-    }
-
-    /// Runs `body` in a transaction, or in a savepoint when one is open: committed when it returns, rolled back when
-    /// it throws.
+    /// Runs `body` in a transaction with the write lock: committed when it returns, rolled back when it throws.
     ///
-    /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled back all levels. Then every call on the
-    /// connection throws that failure until the outer level ends, and so does the outer level, even if the failure
-    /// was caught.
-    @inlinable
+    /// After some failures (a full disk, OR ROLLBACK) SQLite has rolled the transaction back. Then every call on the
+    /// connection throws that failure until the transaction ends, and so does its end, even if the failure was caught.
     package mutating func transaction<R>(
-        _ kind: TransactionKind = .writing, _ body: (inout Connection) throws(SQLiteError) -> R
-    ) throws(SQLiteError) -> R {
-        let isOuter = try beginLevel(kind)
-        do {
-            let result = try body(&self)
-            try endLevel(outer: isOuter)
-            return result
-        } catch {
-            undoLevel(outer: isOuter, error)
-            throw error
-        }
-    }
-
-    /// Begins a transaction, or a savepoint in one; true if it is a transaction.
-    @usableFromInline
-    mutating func beginLevel(_ kind: TransactionKind) throws(SQLiteError) -> Bool {
-        let isOuter = depth == 0
-        try run(isOuter ? (kind == .writing ? .beginImmediate : .begin) : .savepoint)
-        depth += 1
-        return isOuter
-    }
-
-    @usableFromInline
-    mutating func endLevel(outer isOuter: Bool) throws(SQLiteError) {
-        try requireTransaction()
-        try run(isOuter ? .commit : .release)
-        depth -= 1
-    }
-
-    @usableFromInline
-    mutating func undoLevel(outer isOuter: Bool, _ error: SQLiteError) {
-        depth -= 1
-        if isOuter { lostTransaction = nil } else { noteFailure(error) }
-        rollBack(outer: isOuter)
-    }
-
-    /// Begins a transaction that outlives this call, with the write lock; ``finishWriting(_:)`` or ``abandonWriting()``
-    /// ends it.
-    package mutating func beginWriting() throws(SQLiteError) {
-        try run(.beginImmediate)
-        depth += 1
-    }
-
-    /// Runs `body` in the transaction that ``beginWriting()`` began, and commits it.
-    package mutating func finishWriting<R>(
         _ body: (inout Connection) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R {
+        try beginWriting()
         do {
             let result = try body(&self)
-            try requireTransaction()
-            try run(.commit)
-            depth -= 1
+            try finishWriting()
             return result
         } catch {
             abandonWriting()
@@ -74,16 +19,42 @@ extension Connection {
         }
     }
 
-    /// Undoes the transaction that ``beginWriting()`` began.
+    /// Begins a transaction with the write lock; ``finishWriting()`` or ``abandonWriting()`` ends it.
+    package mutating func beginWriting() throws(SQLiteError) {
+        try run(.beginImmediate)
+        isInTransaction = true
+    }
+
+    /// Begins a transaction that reads; ``abandonWriting()`` ends it.
+    package mutating func beginReading() throws(SQLiteError) {
+        try run(.begin)
+        isInTransaction = true
+    }
+
+    /// Commits the transaction, or undoes it if that fails.
+    package mutating func finishWriting() throws(SQLiteError) {
+        do {
+            try requireTransaction()
+            try run(.commit)
+            isInTransaction = false
+        } catch {
+            abandonWriting()
+            throw error
+        }
+    }
+
+    /// Undoes the transaction, if one is open.
+    ///
+    /// If that fails, the transaction stays open. `deinit` ends it, and the next BEGIN on this connection reports it.
     package mutating func abandonWriting() {
-        depth -= 1
-        lostTransaction = nil
-        rollBack(outer: true)
+        (isInTransaction, lostTransaction) = (false, nil)
+        if isInAutocommit { return }
+        do { try run(.rollback) } catch {}
     }
 
     /// Throws if the caller's transaction has been rolled back: statements would commit one by one.
     package func requireTransaction() throws(SQLiteError) {
-        guard depth > 0 else { return }
+        guard isInTransaction else { return }
         if let lostTransaction { throw lostTransaction }
         guard isInAutocommit else { return }
         // The failure itself was seen only inside the loan of a statement.
@@ -93,26 +64,7 @@ extension Connection {
     /// Keeps `error` if it rolled back the open transaction.
     @usableFromInline
     mutating func noteFailure(_ error: SQLiteError) {
-        guard depth > 0, lostTransaction == nil, isInAutocommit else { return }
-        lostTransaction = error
-    }
-
-    /// Undoes the changes of the failed level.
-    ///
-    /// SQLite has rolled back automatically after some errors. Then a failure here has nothing left to undo, and the
-    /// error that led here is the one to report.
-    private mutating func rollBack(outer: Bool) {
-        guard !isInAutocommit else { return }
-        do {
-            if outer {
-                try run(.rollback)
-            } else {
-                try run(.rollbackToSavepoint)
-                try run(.release)
-            }
-        } catch {
-            // The transaction stays open; `deinit` ends it, and the next BEGIN on this connection reports it.
-        }
+        if isInTransaction && lostTransaction == nil && isInAutocommit { lostTransaction = error }
     }
 }
 
@@ -121,7 +73,4 @@ extension SQL {
     fileprivate static let beginImmediate = SQL("BEGIN IMMEDIATE")
     fileprivate static let commit = SQL("COMMIT")
     fileprivate static let rollback = SQL("ROLLBACK")
-    fileprivate static let savepoint = SQL("SAVEPOINT level")
-    fileprivate static let release = SQL("RELEASE level")
-    fileprivate static let rollbackToSavepoint = SQL("ROLLBACK TO level")
 }

@@ -15,10 +15,10 @@ package struct Connection: ~Copyable {
     /// Prepared statements by `SQL.index`.
     private var statements: [OpaquePointer?] = []
 
-    /// The number of transactions and savepoints that are open.
-    var depth = 0
+    /// True between the beginning and the end of a transaction, also if SQLite has rolled it back in the meantime.
+    var isInTransaction = false
 
-    /// The failure at which SQLite rolled back the open transaction; nothing more may run until its outer level ends.
+    /// The failure at which SQLite rolled back the open transaction; nothing more may run until it ends.
     var lostTransaction: SQLiteError?
 
     /// The place to which the log hook writes the number of pages in the log.
@@ -42,7 +42,7 @@ package struct Connection: ~Copyable {
     /// Opens `location` with SQLite's defaults, and reads nothing.
     package static func open(_ location: Location) throws(SQLiteError) -> Connection {
         var handle: OpaquePointer?
-        let code = sqlite3_open_v2(location.name, &handle, location.flags, location.vfs)
+        let code = sqlite3_open_v2(location.name, &handle, location.flags, nil)
         guard let handle else { throw SQLiteError(code: .outOfMemory, message: "no memory for a connection") }
         let connection = Connection(handle: handle)
         guard code == SQLITE_OK else { throw connection.lastError(code) }
@@ -70,13 +70,11 @@ package struct Connection: ~Copyable {
     /// A Boolean value that indicates whether no transaction is open.
     package var isInAutocommit: Bool { sqlite3_get_autocommit(handle) != 0 }
 
-    /// The rows changed by the last statement.
+    /// The number of rows changed since the opening.
     package var totalChanges: Int { Int(sqlite3_total_changes64(handle)) }
 
+    /// The number of rows changed by the last statement.
     package var changes: Int { Int(sqlite3_changes64(handle)) }
-
-    /// The number of statements that are kept prepared.
-    package var preparedCount: Int { statements.count { $0 != nil } }
 
     /// A Boolean value that indicates whether no statement is on a row.
     package var isIdle: Bool {

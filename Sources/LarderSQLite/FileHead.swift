@@ -19,8 +19,8 @@ package struct FileHead: Sendable, Equatable {
     /// Reads the head of the file at `path`, which must exist.
     ///
     /// Takes no lock, and creates and changes no file.
-    package init(path: String, vfs: String? = nil) throws(SQLiteError) {
-        let connection = try Connection.open(.immutableFile(path, vfs: vfs))
+    package init(path: String) throws(SQLiteError) {
+        let connection = try Connection.open(.immutableFile(path))
         var bytes = [UInt8](repeating: 0, count: 108)
         let count = Int32(bytes.count)
         size = bytes.withUnsafeMutableBytes { larder_read_head(connection.handle, $0.baseAddress, count) }

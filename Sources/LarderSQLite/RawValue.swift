@@ -2,7 +2,6 @@
 package enum RawValue: Sendable, Equatable {
     case null
     case integer(Int64)
-    case real(Double)
     case text([UInt8])
     case blob([UInt8])
 }

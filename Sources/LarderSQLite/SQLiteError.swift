@@ -44,7 +44,6 @@ extension SQLiteError {
         package var primary: Code { Code(rawValue: rawValue & 0xff) }
 
         package static let error = Code(rawValue: SQLITE_ERROR)
-        package static let permission = Code(rawValue: SQLITE_PERM)
         package static let busy = Code(rawValue: SQLITE_BUSY)
         package static let locked = Code(rawValue: SQLITE_LOCKED)
         package static let outOfMemory = Code(rawValue: SQLITE_NOMEM)
@@ -84,13 +83,13 @@ extension SQLiteError {
         case .corrupt, .notADatabase: true
         // Of the schema formats that a release of SQLite may not know, the library's is the oldest that is still
         // written.
-        case .error: isOfOtherTables || message == "unsupported file format"
+        case .error: message == "unsupported file format" || isOfOtherTables
         default: Code.constraintsOfOurs.contains(code)
         }
     }
 
     /// A Boolean value that indicates whether a statement does not fit the tables, which then are not the library's.
-    package var isOfOtherTables: Bool {
+    private var isOfOtherTables: Bool {
         code == .error
             && (message.hasPrefix("no such table") || message.hasPrefix("no such column")
                 || message.hasPrefix("no such index")
@@ -108,9 +107,6 @@ extension SQLiteError {
     /// The library's own error: a later release has migrated the open file.
     package static let newerSchema = SQLiteError(
         code: Code(rawValue: -2), message: "the schema is newer than the library")
-
-    /// The library's own error: the connections were closed.
-    package static let closed = SQLiteError(code: Code(rawValue: -1), message: "the connections are closed")
 
     /// The library's own error: another file, or none, is in the place of the open one.
     package static let moved = SQLiteError(code: .moved, message: "the file was moved or deleted")

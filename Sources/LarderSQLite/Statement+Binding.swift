@@ -7,10 +7,6 @@ extension Statement {
         try check(sqlite3_bind_int64(handle, index, value))
     }
 
-    package func bind(_ value: Double, at index: Int32) throws(SQLiteError) {
-        try check(sqlite3_bind_double(handle, index, value))
-    }
-
     package func bindNull(at index: Int32) throws(SQLiteError) {
         try check(sqlite3_bind_null(handle, index))
     }
@@ -31,7 +27,6 @@ extension Statement {
         switch value {
         case .null: try bindNull(at: index)
         case .integer(let number): try bind(number, at: index)
-        case .real(let number): try bind(number, at: index)
         case .text(let bytes): try bind(textBytes: bytes, at: index)
         case .blob(let bytes): try bind(bytes, at: index)
         }
@@ -47,22 +42,6 @@ extension Statement {
         try check(code)
     }
 
-    /// Binds `text` in place while `body` runs; afterwards the statement is reset and the parameter NULL.
-    @inlinable
-    package func binding<R>(
-        text: String, at index: Int32, _ body: (borrowing Statement) throws(SQLiteError) -> R
-    ) throws(SQLiteError) -> R {
-        var text = text
-        let result: Result<R, SQLiteError> = text.withUTF8 { bytes in
-            Result { () throws(SQLiteError) in
-                try lend(text: bytes, at: index)
-                defer { takeBack(index) }
-                return try body(self)
-            }
-        }
-        return try result.get()
-    }
-
     /// Binds the blob `bytes` in place while `body` runs; afterwards the statement is reset and the parameter NULL.
     @inlinable
     package func binding<R>(
@@ -71,12 +50,6 @@ extension Statement {
         try lend(blob: bytes, at: index)
         defer { takeBack(index) }
         return try body(self)
-    }
-
-    @usableFromInline
-    func lend(text: UnsafeBufferPointer<UInt8>, at index: Int32) throws(SQLiteError) {
-        let base = base(UnsafeRawBufferPointer(text)).assumingMemoryBound(to: CChar.self)
-        try check(larder_bind_text_static(handle, index, base, UInt64(text.count)))
     }
 
     @usableFromInline

@@ -3,15 +3,14 @@ internal import LarderCSQLite
 /// Safety: The memory of a column belongs to SQLite and is valid until the statement steps, resets or converts the
 /// column. Buffers over it are only lent to a closure or copied before the statement moves on.
 extension Statement {
-    /// The type of a stored value.
+    /// The type of a stored value; no column has real numbers, so one counts as NULL.
     package enum ColumnType: Sendable {
-        case null, integer, real, text, blob
+        case null, integer, text, blob
     }
 
     package func type(of column: Int32) -> ColumnType {
         switch sqlite3_column_type(handle, column) {
         case SQLITE_INTEGER: .integer
-        case SQLITE_FLOAT: .real
         case SQLITE_TEXT: .text
         case SQLITE_BLOB: .blob
         default: .null
@@ -20,10 +19,6 @@ extension Statement {
 
     package func int64(_ column: Int32) -> Int64 {
         sqlite3_column_int64(handle, column)
-    }
-
-    package func double(_ column: Int32) -> Double {
-        sqlite3_column_double(handle, column)
     }
 
     /// Returns the text, including a NUL inside; bytes that are not UTF-8 become U+FFFD.
@@ -47,9 +42,6 @@ extension Statement {
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
     }
 
-    /// Returns the length of a blob or a text, 0 for NULL.
-    package func byteCount(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
-
     package func bytes(_ column: Int32) -> [UInt8] {
         withBytes(column) { Array($0) }
     }
@@ -60,7 +52,6 @@ extension Statement {
             switch type(of: column) {
             case .null: .null
             case .integer: .integer(int64(column))
-            case .real: .real(double(column))
             case .text: .text(bytes(column))
             case .blob: .blob(bytes(column))
             }

@@ -29,11 +29,6 @@ package struct Statement: ~Copyable {
         while try step() {}
     }
 
-    /// Goes back to the start, so that the statement can be run with other parameters.
-    package func reset() {
-        sqlite3_reset(handle)
-    }
-
     /// Ends a loan.
     @usableFromInline
     func takeBack() {

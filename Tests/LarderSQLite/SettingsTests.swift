@@ -11,7 +11,7 @@ struct SettingsTests {
         let file = try DatabaseFile()
         var connection = try Connection.open(
             .file(file.path), .init(role: role, synchronous: synchronous, busyMilliseconds: 1234))
-        #expect(try connection.isLogging() == true)
+        #expect(try connection.text("PRAGMA journal_mode") == "wal")
         let expected: [(String, Int64)] = [
             ("synchronous", synchronous == .full ? 2 : 1), ("fullfsync", synchronous == .full ? 1 : 0),
             ("checkpoint_fullfsync", synchronous == .full ? 1 : 0), ("wal_autocheckpoint", 0),

@@ -37,24 +37,6 @@ struct TransactionTests {
         #expect(try connection.sum() == 5)
     }
 
-    @Test func `an inner transaction is undone by itself`() throws {
-        var connection = try open()
-        try connection.transaction { (connection) throws(SQLiteError) in
-            try connection.insert(1)
-            do throws(SQLiteError) {
-                try connection.transaction { (connection) throws(SQLiteError) in
-                    try connection.insert(10)
-                    try connection.insert(1)
-                }
-                Issue.record("the inner transaction should have thrown")
-            } catch {
-                #expect(.constraint ~= error.code)
-            }
-            try connection.transaction { (connection) throws(SQLiteError) in try connection.insert(100) }
-        }
-        #expect(try connection.sum() == 101)
-    }
-
     @Test func `an error that rolls back by itself does not hide behind the rollback`() throws {
         var connection = try open()
         try connection.execute("CREATE TABLE u (x UNIQUE ON CONFLICT ROLLBACK)")
@@ -71,22 +53,20 @@ struct TransactionTests {
 
     /// Ways to use a connection inside a transaction.
     private enum Use: CaseIterable {
-        case statement, text, transaction, nothing
+        case statement, text, nothing
 
         func apply(to connection: inout Connection) throws(SQLiteError) {
             switch self {
             case .statement: try connection.insert(100)
             case .text: try connection.execute("INSERT INTO t VALUES (100)")
-            case .transaction:
-                try connection.transaction { (connection) throws(SQLiteError) in try connection.insert(100) }
             case .nothing: break
             }
         }
     }
 
-    @Test(arguments: Use.allCases, [true, false])
+    @Test(arguments: Use.allCases)
     private func `after a rollback of SQLite's own nothing more is stored, whoever caught the failure`(
-        use: Use, isNested: Bool
+        use: Use
     ) throws {
         var connection = try open()
         try connection.execute("CREATE TABLE u (x UNIQUE ON CONFLICT ROLLBACK)")
@@ -95,17 +75,11 @@ struct TransactionTests {
             try connection.transaction { (connection) throws(SQLiteError) in
                 try connection.insert(1)
                 do throws(SQLiteError) {
-                    if isNested {
-                        try connection.transaction { (connection) throws(SQLiteError) in
-                            try connection.execute(failing)
-                        }
-                    } else {
-                        try connection.execute(failing)
-                    }
+                    try connection.execute(failing)
                 } catch {
                     #expect(.constraint ~= error.code)
                 }
-                // Caught as well, so that the outer level has to speak for itself.
+                // Caught as well, so that the end has to speak for itself.
                 var wasRefused = false
                 do throws(SQLiteError) { try use.apply(to: &connection) } catch { wasRefused = true }
                 #expect(wasRefused == (use != .nothing))

@@ -96,7 +96,7 @@ private struct DamagedFile: ~Copyable {
         do {
             let version = try connection?.userVersion() ?? 0
             try connection?.setUserVersion(version)
-            try connection?.finishWriting { _ in }
+            try connection?.finishWriting()
         } catch {}
     }
 }
@@ -122,7 +122,7 @@ private struct SalvagedRows {
         for (sql, insert) in [(SQL.salvagedStore, SQL.setStoreLimits), (.salvagedActivity, .addActivity)] {
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
         }
-        try copy.finishWriting { _ in }
+        try copy.finishWriting()
     }
 
     /// Keeps the generations that fit their checksums in one of their two copies, or that are the same in both.

@@ -177,7 +177,8 @@ extension WriterState {
             let isNewChoice = eviction.victims.isEmpty || eviction.chosenIn != epoch
             if isNewChoice {
                 if eviction.areLast && eviction.chosenIn == epoch { return eviction.isHeld = false }
-                let limit = eviction.rest.size > 0 ? 10_000 : min(10_000, Int(clamping: eviction.rest.count))
+                // Each choice looks at all rows.
+                let limit = eviction.rest.size > 0 ? 10_000 : min(50_000, Int(clamping: eviction.rest.count))
                 eviction.victims = try leastRecentlyUsed(of: eviction.cache, atMost: limit, kept)[...]
                 (eviction.chosenIn, eviction.areLast) = (epoch, eviction.victims.count < limit)
             }

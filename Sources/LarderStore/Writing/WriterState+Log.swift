@@ -47,7 +47,7 @@ extension WriterState {
         let isUrgent = room.isShort || connection.logPages > 16 * Ballast.pages
         readers?.release(waits: isUrgent)
         do {
-            if try guardian?.guardCheckpoint(of: &connection) == true {
+            if guardian != nil, try connection.checkpoint(guardedBy: &guardian!) {
                 log.nextPages = copyInterval
                 if log.isFailing { events.append(.logCopied) }
                 log.isFailing = false

@@ -119,7 +119,7 @@ package final class WriterState {
         }
         let epoch = watch.beginCommit()
         do {
-            try connection.finishWriting { _ in }
+            try connection.finishWriting()
         } catch {
             _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
             throw error
