@@ -73,11 +73,11 @@ final class Readers: Sendable {
             (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
         }
         do {
-            if reader.epoch != epoch { try database.requirePlace() }
             if reader.reads < Self.lentReads && size == .row {
                 reader.reads += 1
                 if let result = try writer.tryRead({ try $0.read(cache, body) }) { return result }
             }
+            if reader.epoch != epoch { try database.requirePlace() }
             if reader.connection == nil { reader.connection = try file.file.openReader(of: file) }
             // A long log has to be copied by some process, and its readers must not pin it.
             let isLogShort = counter.map { $0.frames < Ballast.pages } ?? false

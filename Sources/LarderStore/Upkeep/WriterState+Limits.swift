@@ -35,7 +35,7 @@ extension WriterState {
 
     /// Looks at all limits again, for upkeep, which then calls ``holdLimits(waiting:)``.
     func lookAtLimits(at moment: Int64) throws(SQLiteError) {
-        try lookUpGenerations()
+        try lookUpLimits()
         now = moment
         forgetWaits()
     }

@@ -50,6 +50,8 @@ package final class WriterState {
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
     var storeLimits = StoreLimits()
+    /// Whether the limits of the store and the last id were looked up since the generations were.
+    private var knowsLimits = false
     private(set) var hasLimits = false
     /// The evictions that have begun, by the ids of generations; 0 for that of the store.
     var evictions: [Int64: Eviction] = [:]
@@ -94,7 +96,7 @@ package final class WriterState {
             open = Transaction(
                 changesBefore: connection.totalChanges,
                 pagesBefore: room.isShort ? try connection.pageCount() : 0)
-            try lookUpGenerations()
+            try lookUpLimits()
         } catch {
             _ = fail(error)
             throw error
@@ -247,18 +249,26 @@ package final class WriterState {
         return try body(&connection, generation)
     }
 
-    /// Looks up the generations and limits, and forgets what was counted, if another store has committed.
+    /// Looks up the generations, and forgets what was counted, if another store has committed.
     func lookUpGenerations() throws(SQLiteError) {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
         try database.requirePlace()
         counts = [:]
         generations = try connection.liveGenerations()
+        (epoch, knowsLimits) = (now, false)
+        noteLimits()
+    }
+
+    /// Looks up what only a writer has to know.
+    func lookUpLimits() throws(SQLiteError) {
+        try lookUpGenerations()
+        if knowsLimits { return }
         storeLimits = try connection.storeLimits()
         noteLimits()
         // A damaged id leaves room for later ones.
         lastID = max(lastID, min(try connection.number(.highestID) ?? 0, 1 << 38))
-        epoch = now
+        knowsLimits = true
     }
 
     func noteLimits() {
