@@ -4,7 +4,7 @@ public import LarderLocks
 ///
 /// It looks at the header of the log's index, which all processes share, and knows which of its changes are commits
 /// of its own store. Each commit of another store begins an *epoch*: results of an older epoch must be looked up
-/// again. A commit of the own store that switches a generation begins an epoch too.
+/// again. A commit of the own store that switches an incarnation begins an epoch too.
 ///
 /// Safety: the address is that of an aligned word of the counter's mapping, which lives as long as the counter.
 @usableFromInline
@@ -88,12 +88,12 @@ package final class CommitWatch: Sendable {
     /// Called after the commit, or after it failed.
     ///
     /// - Returns: The epoch in which the writer's knowledge is true; nil if another store has committed.
-    package func endCommit(isCommitted: Bool, switchesGeneration: Bool) -> UInt32? {
+    package func endCommit(isCommitted: Bool, switchesIncarnation: Bool) -> UInt32? {
         ownCommit.withLock { own in
             let (checksum, changes) = look()
             let isOurs = own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
             own = nil
-            if switchesGeneration || !isOurs {
+            if switchesIncarnation || !isOurs {
                 begin(checksum)
             } else {
                 known.store(checksum, ordering: .releasing)

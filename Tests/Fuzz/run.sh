@@ -13,7 +13,7 @@ memory)
     larder=$root/Sources/Larder
     mapfile -t sources < <(ls "$larder"/{Table,MemoryCache,Pressure,Ages}/*.swift | grep -vE 'Snapshot|Restoring|\+Store')
     sources+=("$larder"/Errors/CacheError{,+Code}.swift "$larder/Eviction/EvictionTask.swift")
-    sources+=("$root"/Sources/LarderStore/{Rows/AgeRule,Support/CurrentThread,Support/Int64+Saturating}.swift)
+    sources+=("$root"/Sources/LarderStore/{Rows/AgeRule,Locks/CurrentThread,Store/Int64+Saturating}.swift)
     sources+=("$root/Tests/Fuzz/MemoryFuzz.swift")
     # One module has no others to import.
     mkdir -p "$build/$name-sources"

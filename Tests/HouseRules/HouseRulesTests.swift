@@ -78,7 +78,9 @@ struct HouseRulesTests {
                 "Pressure", "Eviction", "Ages", "Errors", "Versions",
             ])
         #expect(
-            folders(of: "LarderStore") == ["Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Support"])
+            folders(of: "LarderStore") == [
+                "Store", "Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Locks",
+            ])
     }
 
     @Test func `SQL stands with the queries, the schema and the layer's own verbs`() throws {
@@ -96,16 +98,16 @@ struct HouseRulesTests {
             onlyIn: [
                 "Sources/Larder/Manager/FileProtection.swift", "Sources/Larder/Manager/CachesFolder.swift",
                 "Sources/Larder/Pressure/PressureSource.swift",
-                "Sources/LarderStore/Support/FileSystem.swift", "Sources/LarderStore/Support/LockFile.swift",
-                "Sources/LarderStore/Support/FileSystem+Files.swift",
+                "Sources/LarderStore/Files/FileSystem.swift", "Sources/LarderStore/Opening/LockFile.swift",
+                "Sources/LarderStore/Files/FileSystem+Files.swift",
             ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(
             #"\bFileSystem\."#,
             onlyIn: [
-                "Sources/LarderStore/Support/LockFile.swift", "Sources/LarderStore/Opening/",
-                "Sources/LarderStore/Files/", "Sources/Larder/Snapshots/SnapshotFile.swift",
-                "Sources/LarderStore/Support/FileSystem.swift",
+                "Sources/LarderStore/Opening/", "Sources/LarderStore/Files/",
+                "Sources/LarderStore/Store/Database.swift",
+                "Sources/Larder/Snapshots/SnapshotFile.swift",
             ], of: sources)
     }
 
@@ -116,7 +118,7 @@ struct HouseRulesTests {
 
     @Test func `the clock is read in one place, and so is every interval`() throws {
         try expect(#"\bDate\(\)"#, onlyIn: ["Sources/Larder/Ages/SystemClock.swift"], of: sources)
-        let storeTime = "Sources/LarderStore/Support/StoreTime.swift"
+        let storeTime = "Sources/LarderStore/Store/StoreTime.swift"
         try expect(#"clock_gettime"#, onlyIn: ["Sources/Larder/Ages/SystemClock.swift", storeTime], of: sources)
         try expect(
             #"asyncAfter|makeTimerSource|DispatchTime"#,

@@ -34,7 +34,7 @@ struct UnprovenCodeTests {
             atMost: [
                 "Sources/Larder/Pressure/BackgroundWatcher.swift": 1, "Sources/Larder/Table/LRUTable.swift": 1,
                 "Sources/LarderCBOR/CBORStatePool.swift": 1, "Sources/LarderLocks/Mutex+ThreadSanitizer.swift": 1,
-                "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Support/OwnedLock.swift": 1,
+                "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Locks/OwnedLock.swift": 1,
             ])
         try expect(
             #"nonisolated\(unsafe\)"#,

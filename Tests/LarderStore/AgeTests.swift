@@ -51,9 +51,9 @@ struct AgeTests {
     ) throws {
         let key = StoredKey.integer(1)
         let list = try rows.list(.written)
-        let single = try [rows.row(key)?.facts, rows.facts(key), rows.rows([key]).first?.facts].compactMap { $0 }
-        let listed = try rows.rows(list, 0..<list.count).rows.map(\.facts)
-        let pages = try rows.facts().rows + rows.rows().rows.map(\.facts)
+        let single = try [rows.row(key)?.header, rows.header(key), rows.rows([key]).first?.header].compactMap { $0 }
+        let listed = try rows.rows(list, 0..<list.count).rows.map(\.header)
+        let pages = try rows.headers().rows + rows.rows().rows.map(\.header)
         let ends = (single + (listed + pages).filter { $0.key == key }).map(\.end)
         #expect(ends == Array(repeating: end, count: 6), sourceLocation: place)
         #expect(try rows.count(at: end) == others + 1, sourceLocation: place)
@@ -115,7 +115,7 @@ struct AgeTests {
     func `an entry whose age is 0 or less has expired at once`(rule: AgeRule) throws {
         let (store, rows) = try open(rule)
         try rows.run(.put([EntryWrite(1, "x", at: clock.now)]))
-        #expect(try #require(try rows.facts(.integer(1))).end < clock.now && rows.count(at: clock.now) == 0)
+        #expect(try #require(try rows.header(.integer(1))).end < clock.now && rows.count(at: clock.now) == 0)
         #expect(try store.maintain().expired == 1 && rows.totals().count == 0)
     }
 
@@ -167,7 +167,7 @@ struct AgeTests {
             .put(
                 [EntryWrite(key: .integer(1), payload: Data(), writtenAt: 1_000_000, expiresAt: first, meta: meta)]))
         try rows.run(.change(.integer(1), .touch(at: 1_001_000, ownAge: nil)))
-        #expect(try rows.facts(.integer(1))?.end == end)
+        #expect(try rows.header(.integer(1))?.end == end)
     }
 
     @Test func `expired entries stay for the longest time that was asked for, also after reopening`() throws {
@@ -193,7 +193,7 @@ struct AgeTests {
     static let sliding = AgeRule.sinceAccess(160_000)
 
     private func noteAccess(_ rows: CacheRows) throws {
-        rows.noteAccess(to: try #require(try rows.facts(.integer(1))), at: clock.now)
+        rows.noteAccess(to: try #require(try rows.header(.integer(1))), at: clock.now)
     }
 
     @Test(arguments: [
@@ -209,7 +209,7 @@ struct AgeTests {
         clock.advance(100_000)
         try noteAccess(rows)
         try expectEnd(1_260_000, rows)
-        #expect(try otherRows.facts(.integer(1))?.end == 1_160_000)
+        #expect(try otherRows.header(.integer(1))?.end == 1_160_000)
         clock.advance(10_000)
         try expectEnd(1_260_000, otherRows)
         for open in [store, other] { try open.close() }

@@ -72,14 +72,14 @@ struct CacheRowsTests {
             meta.tags = ["x", "y"]
             meta.slidingAge = 5
             try rows.run(.put([EntryWrite(1, "one", meta: meta)]))
-            let first = try #require(try rows.row(.integer(1))).facts
+            let first = try #require(try rows.row(.integer(1))).header
             #expect(first.meta == meta && first.writtenAt == 1000 && first.expiresAt == nil)
             #expect(try rows.totals() == Totals(count: 1, size: 6))
 
             try rows.run(.change(.integer(1), .pin(true)))
             try rows.run(.change(.integer(1), .extendedData(Data([4]))))
             try rows.run(.change(.integer(1), .touch(at: 1005, ownAge: .unlimited)))
-            let last = try #require(try rows.row(.integer(1))).facts
+            let last = try #require(try rows.row(.integer(1))).header
             #expect(last.meta.isPinned && last.meta.extendedData == Data([4]) && last.meta.tags == ["x", "y"])
             #expect(
                 last.writtenAt == 1005 && last.end == .max && last.meta.slidingAge == nil
@@ -97,10 +97,10 @@ struct CacheRowsTests {
             meta.extendedData = Data([1])
             try rows.run(.put([EntryWrite(1, "one", meta: meta)]))
             try rows.run(.put([EntryWrite(1, "two", keepsPin: true)]))
-            let facts = try #require(try rows.row(.integer(1))).facts
-            #expect(facts.meta.isPinned && facts.meta.extendedData == nil)
+            let header = try #require(try rows.row(.integer(1))).header
+            #expect(header.meta.isPinned && header.meta.extendedData == nil)
             try rows.run(.put([EntryWrite(1, "three")]))
-            #expect(try rows.row(.integer(1))?.facts.meta.isPinned == false)
+            #expect(try rows.row(.integer(1))?.header.meta.isPinned == false)
         }
     }
 

@@ -234,8 +234,8 @@ private final class Use {
 
     private func check(_ found: [StoredRow], _ rows: CacheRows) {
         let allowed = payloads[rows.declaration.name] ?? [:]
-        for row in found where allowed[row.facts.key]?.contains(row.payload) != true {
-            problems.append("wrong: \(row.facts.key) in \(rows.declaration.name), \(row.payload.count) bytes")
+        for row in found where allowed[row.header.key]?.contains(row.payload) != true {
+            problems.append("wrong: \(row.header.key) in \(rows.declaration.name), \(row.payload.count) bytes")
         }
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// A closed store whose payloads tell their keys, of which tests damage copies.
 ///
-/// All rows are in the main file. Besides the entries there are rows of retired generations, tags, accesses, own ends,
+/// All rows are in the main file. Besides the entries there are rows of retired incarnations, tags, accesses, own ends,
 /// limits, counters, value files and empty pages.
 struct DamagedStore: Sendable {
     struct Entry: Hashable, Sendable, CustomStringConvertible {
@@ -31,7 +31,7 @@ struct DamagedStore: Sendable {
             return EntryWrite(key: key, payload: payload, writtenAt: 1000, expiresAt: end, meta: meta)
         }
 
-        /// What a retired generation has under the key.
+        /// What a retired incarnation has under the key.
         fileprivate var retired: EntryWrite {
             let payload = Data(String(repeating: "retired ", count: 50).utf8)
             return EntryWrite(key: key, payload: payload, writtenAt: 1000)
@@ -83,11 +83,11 @@ struct DamagedStore: Sendable {
         try store.setLimits(StoreLimits(size: 100_000_000))
         var (ids, valueFiles): ([Int64: Entry], [String: Entry]) = ([:], [:])
         for rows in caches {
-            for facts in try rows.facts(limit: 1000).rows.reversed() {
-                guard let entry = Self.entriesByKey[facts.key] else { continue }
-                ids[facts.id] = entry
-                if let file = facts.file { valueFiles[file] = entry }
-                if entry.number % 3 == 0 { rows.noteAccess(to: facts, at: clock.now) }
+            for header in try rows.headers(limit: 1000).rows.reversed() {
+                guard let entry = Self.entriesByKey[header.key] else { continue }
+                ids[header.id] = entry
+                if let file = header.file { valueFiles[file] = entry }
+                if entry.number % 3 == 0 { rows.noteAccess(to: header, at: clock.now) }
             }
         }
         do {
@@ -261,8 +261,8 @@ extension CacheRows {
     /// Waits until all entries are deleted that were to be deleted in the background before this call.
     func finishRemovals() throws {
         try put(-1, "last")
-        removeLater(try #require(try facts(.integer(-1))))
-        try Waiting.until { try facts(.integer(-1)) == nil }
+        removeLater(try #require(try header(.integer(-1))))
+        try Waiting.until { try header(.integer(-1)) == nil }
         // A reader can see a commit before memory hears of it, a writer cannot.
         try run(.remove([]))
     }

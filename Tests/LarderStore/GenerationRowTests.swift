@@ -5,14 +5,14 @@ import LarderTestSupport
 import Testing
 
 /// Damaged and crafted rows of the tables that say what a store has.
-struct GenerationRowTests {
+struct IncarnationRowTests {
     private static let names = ["alpha", "beta", "gamma"]
 
     private static func declaration(_ name: String) -> CacheDeclaration {
         CacheDeclaration(name: name, version: "1.2.3", codec: "data", ageRule: .sinceWrite(1 << 40))
     }
 
-    /// Writes three caches with limits, tags and accesses; the last one has a retired generation too.
+    /// Writes three caches with limits, tags and accesses; the last one has a retired incarnation too.
     private static func fill(_ store: Store) throws {
         for name in names {
             let rows = try store.open(declaration(name), limits: Limits(count: 1000, size: 1 << 30))
@@ -216,7 +216,7 @@ struct GenerationRowTests {
         #expect(try rows.totals().count == 21)
     }
 
-    @Test func `a generation never gets an id that another one has`() throws {
+    @Test func `an incarnation never gets an id that another one has`() throws {
         let store = try Store.inMemory()
         for name in Self.names {
             // The same numbers come again.

@@ -17,7 +17,7 @@ struct GroundTests {
             meta.extendedData = step & 8 != 0 ? Data([0, 1, 255]) : nil
             meta.tags = step & 16 != 0 ? ["", "a", "é"] : []
             try rows.run(.put([EntryWrite(1, "x", meta: meta)]))
-            #expect(try rows.row(.integer(1))?.facts.meta == meta)
+            #expect(try rows.row(.integer(1))?.header.meta == meta)
         }
     }
 
@@ -50,7 +50,7 @@ struct GroundTests {
                     EntryWrite(key: .integer(4), payload: Data(), writtenAt: 0),
                 ]))
         func isExpired(_ key: Int64, _ now: Int64) throws -> Bool {
-            try #require(try rows.row(.integer(key))).facts.end < now
+            try #require(try rows.row(.integer(key))).header.end < now
         }
         #expect(try !isExpired(1, 50) && isExpired(1, 51))
         #expect(try !isExpired(2, .max))

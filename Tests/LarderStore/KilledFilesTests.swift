@@ -29,7 +29,7 @@ struct KilledFilesTests {
             done = model.count
             #expect(try rows.totals().count == model.entries.count)
             try store.close()
-            // Rows of retired generations have their files too.
+            // Rows of retired incarnations have their files too.
             let (current, files) = (try place.namedFiles(), try place.fileNames())
             #expect(current.isSubset(of: files), "round \(round), seed \(random.seed)")
             named.formUnion(current)
@@ -74,7 +74,7 @@ extension StorePlace {
         return Set(try FileManager.default.contentsOfDirectory(atPath: path))
     }
 
-    /// The files that rows name, those of retired generations included.
+    /// The files that rows name, those of retired incarnations included.
     func namedFiles() throws -> Set<String> {
         var other = try otherConnection()
         return Set(try other.texts("SELECT file FROM entry WHERE file IS NOT NULL"))
@@ -83,7 +83,7 @@ extension StorePlace {
 
 extension CacheRows {
     /// Returns the name of an entry's value file.
-    func file(_ key: Int64) throws -> String { try #require(try facts(.integer(key))?.file) }
+    func file(_ key: Int64) throws -> String { try #require(try header(.integer(key))?.file) }
 }
 
 extension StoreClock {

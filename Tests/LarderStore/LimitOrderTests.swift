@@ -38,13 +38,13 @@ struct LimitOrderTests {
         }
     }
 
-    private func facts(_ key: Int64, _ rows: CacheRows) throws -> RowFacts {
-        try #require(try rows.facts(.integer(key)))
+    private func header(_ key: Int64, _ rows: CacheRows) throws -> EntryHeader {
+        try #require(try rows.header(.integer(key)))
     }
 
     private func noteAccess(_ key: Int64, _ rows: CacheRows) throws {
         clock.advance(1)
-        rows.noteAccess(to: try facts(key, rows), at: clock.now)
+        rows.noteAccess(to: try header(key, rows), at: clock.now)
     }
 
     private func keys(_ rows: [StoredKey]) -> [Int64] {
@@ -81,9 +81,9 @@ struct LimitOrderTests {
     func `the accesses of memory count among those that are noted`(grain: Int64?) throws {
         let (store, rows, memory) = try open(limit: 20, grain: grain)
         func note(_ key: Int64) throws {
-            let facts = try facts(key, rows)
+            let header = try header(key, rows)
             clock.advance(1)
-            memory.note(Access(id: facts.id, revision: facts.revision, moment: clock.now, grain: grain ?? 1000))
+            memory.note(Access(id: header.id, revision: header.revision, moment: clock.now, grain: grain ?? 1000))
             clock.advance(1)
         }
         try put(1...20, rows)
@@ -183,7 +183,7 @@ struct LimitOrderTests {
                 try put(key...key, rows)
                 model.use(key)
             case 5..<8:
-                guard let found = try rows.facts(.integer(key)) else { break }
+                guard let found = try rows.header(.integer(key)) else { break }
                 clock.advance(1)
                 rows.noteAccess(to: found, at: clock.now)
                 model.use(key)
@@ -205,7 +205,7 @@ struct LimitOrderTests {
     @Test func `100,000 accesses within the grain write nothing`() throws {
         let (store, rows, _) = try open(limit: nil, grain: 60_000)
         try rows.run(.put((1...2000).map { EntryWrite($0, "x", at: 0) }))
-        let all = try rows.facts(limit: 2000).rows
+        let all = try rows.headers(limit: 2000).rows
         var other = try place.otherConnection()
         func pass(_ other: inout Connection) throws -> [String?] {
             for count in 0..<100_000 { rows.noteAccess(to: all[count % 2000], at: clock.now) }
@@ -225,7 +225,7 @@ struct LimitOrderTests {
     }
 
     /// Memory that is asked while a reader notes an access.
-    private final class Interrupted: CacheMemory {
+    private final class Interrupted: TierDelegate {
         private let interrupt: @Sendable () -> Void
         private let calls = Counter()
 
@@ -246,8 +246,8 @@ struct LimitOrderTests {
     @Test func `an access that is noted while a pass takes others is stamped by the next pass`() throws {
         let (store, rows, _) = try open(limit: nil, grain: 0)
         try put(1...1, rows)
-        let (facts, now) = (try facts(1, rows), clock.now)
-        let memory = Interrupted { rows.noteAccess(to: facts, at: now) }
+        let (header, now) = (try header(1, rows), clock.now)
+        let memory = Interrupted { rows.noteAccess(to: header, at: now) }
         rows.attach(memory)
         for _ in 0..<2 { try store.maintain() }
         rows.detach(memory)
@@ -259,9 +259,9 @@ struct LimitOrderTests {
         let sliding = CacheDeclaration(name: "a", version: "1", codec: "data", ageRule: .sinceAccess(160_000))
         let rows = try place.open(clock).open(sliding)
         try put(1...1, rows)
-        let facts = try facts(1, rows)
-        for count in 1...5000 { rows.noteAccess(to: facts, at: clock.now + Int64(count)) }
-        #expect(try rows.facts(.integer(1))?.end == 1_165_001)
+        let header = try header(1, rows)
+        for count in 1...5000 { rows.noteAccess(to: header, at: clock.now + Int64(count)) }
+        #expect(try rows.header(.integer(1))?.end == 1_165_001)
     }
 
     @Test(arguments: [AttributeChange.pin(true), .extendedData(Data([1]))])
@@ -272,12 +272,12 @@ struct LimitOrderTests {
         clock.advance(100_000)
         try noteAccess(1, rows)
         try rows.run(.change(.integer(1), change))
-        #expect(try rows.facts(.integer(1))?.end == 1_260_002)
+        #expect(try rows.header(.integer(1))?.end == 1_260_002)
     }
 }
 
 /// A memory in front of a cache that keeps what the store reports, and has the accesses that a test gives it.
-final class MemoryProbe: CacheMemory {
+final class MemoryProbe: TierDelegate {
     private let rows = Locked<[RemovedRow]>([])
     private let accesses = Locked<[Access]>([])
 

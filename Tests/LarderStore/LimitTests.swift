@@ -75,8 +75,8 @@ struct LimitTests {
             try rows.run(.change(.integer(key), .extendedData(Data(count: Int(key * 41 % 90)))))
             #expect(try rows.totals().size <= 1000)
         }
-        let facts = try rows.facts().rows
-        #expect(try rows.totals() == Totals(count: Int64(facts.count), size: facts.reduce(0) { $0 + $1.size }))
+        let header = try rows.headers().rows
+        #expect(try rows.totals() == Totals(count: Int64(header.count), size: header.reduce(0) { $0 + $1.size }))
         try store.close()
         #expect(try place.fileNames() == place.namedFiles())
     }
@@ -87,7 +87,7 @@ struct LimitTests {
         try store.setLimits(StoreLimits(size: 200))
         for key in Int64(1)...20 { try (key % 2 == 0 ? a : b).run(.put([entry(key)])) }
         clock.advance(1)
-        b.noteAccess(to: try #require(try b.facts(.integer(1))), at: clock.now)
+        b.noteAccess(to: try #require(try b.header(.integer(1))), at: clock.now)
         try a.run(.put([entry(2)]))
         #expect(try keys(a).count == 10 && keys(b).count == 10)
         clock.advance(1)
@@ -119,14 +119,14 @@ struct LimitTests {
     @Test func `an entry above the whole size limit is refused, changes nothing and leaves no file`() async throws {
         let (store, rows) = try open()
         try await rows.run(.put([entry(1, 200)]))
-        let old = try #require(try rows.facts(.integer(1)))
+        let old = try #require(try rows.header(.integer(1)))
         func expectRefusal(of size: Int) async throws {
             let operation = RowOperation.put([entry(2, 150), entry(1, size)])
             expectTooLarge { try rows.run(operation) }
             expectTooLarge { try store.transaction { _ = try $0.perform(operation, on: rows) } }
             let error = await #expect(throws: StoreError.self) { try await rows.run(operation) }
             #expect(error?.code == .tooLarge)
-            #expect(try rows.facts(.integer(1))?.revision == old.revision)
+            #expect(try rows.header(.integer(1))?.revision == old.revision)
             #expect(try rows.totals() == Totals(count: 1, size: 200))
         }
         try rows.setLimits(Limits(size: 1000))

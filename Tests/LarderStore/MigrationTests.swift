@@ -49,15 +49,15 @@ struct MigrationTests {
             let row = try #require(try texts.row(.text("key \(number)")))
             #expect(
                 String(decoding: row.payload.suffix("text \(number)".utf8.count), as: UTF8.self) == "text \(number)")
-            #expect(row.facts.meta.cost == Int64(number) && row.facts.meta.isPinned == (number == 7))
-            #expect(row.facts.meta.extendedData == (number == 5 ? Data([1, 2, 3]) : nil))
+            #expect(row.header.meta.cost == Int64(number) && row.header.meta.isPinned == (number == 7))
+            #expect(row.header.meta.extendedData == (number == 5 ? Data([1, 2, 3]) : nil))
         }
         let large = try #require(try texts.row(.text("large")))
-        #expect(large.payload.count == 6003 && large.facts.slidingAge == 3_600_000)
+        #expect(large.payload.count == 6003 && large.header.slidingAge == 3_600_000)
         #expect(try texts.rows(tagged: "all").count == 20 && texts.rows(tagged: "tens").count == 4)
         #expect(try numbers.allRows().map(\.payload) == (0..<10).map { Data([UInt8($0), 1]) })
         // Ten entries were read a minute after they were written.
-        let accessed = try texts.facts(withAccess: true).rows.filter { $0.accessedAt > $0.writtenAt }
+        let accessed = try texts.headers(withAccess: true).rows.filter { $0.accessedAt > $0.writtenAt }
         #expect(Set(accessed.map(\.key)) == Set((0..<10).map { .text("key \($0)") }))
         #expect(try store.verify().problems == [])
     }

@@ -254,14 +254,14 @@ struct MovedFilesTests {
 
     // MARK: Reads
 
-    enum Reading: CaseIterable { case row, facts, rows, keys, page, list, totals, count }
+    enum Reading: CaseIterable { case row, header, rows, keys, page, list, totals, count }
 
     /// Returns the number of entries that a read finds.
     private func count(_ reading: Reading, _ rows: CacheRows) throws -> Int {
         let keys: [StoredKey] = [.integer(1), .integer(2)]
         switch reading {
         case .row: return try keys.filter { try rows.row($0) != nil }.count
-        case .facts: return try keys.filter { try rows.facts($0) != nil }.count
+        case .header: return try keys.filter { try rows.header($0) != nil }.count
         case .rows: return try rows.rows(keys).count
         case .keys: return try rows.keys().rows.count
         case .page: return try rows.rows().rows.count

@@ -7,7 +7,7 @@ import Testing
 /// Memory learns which keys are written or removed while loads run, in time to refuse their results.
 struct OvertakingTests {
     /// The memory in front of a cache, which keeps the keys that are overtaken.
-    private final class ToldMemory: CacheMemory {
+    private final class ToldMemory: TierDelegate {
         /// The keys, or "all", with the number of rows that were committed by then.
         let overtaken = Told<(keys: [StoredKey]?, rows: String?)>()
         private let place: StorePlace
@@ -86,10 +86,10 @@ struct OvertakingTests {
         defer { store.loadCount.change(by: -1) }
         #expect(try rows.removeAll(tagged: "t") == 2)
         #expect(memory.keys() == ["1,2 2"])
-        let facts = try #require(try rows.facts(.integer(3)))
-        #expect(try rows.remove([facts], .removed) == 1)
+        let header = try #require(try rows.header(.integer(3)))
+        #expect(try rows.remove([header], .removed) == 1)
         #expect(memory.keys(from: 1) == ["3 1"])
-        let last = try #require(try rows.facts(.integer(4)))
+        let last = try #require(try rows.header(.integer(4)))
         #expect(try rows.remove([last], .expired) == 1)
         #expect(memory.keys().count == 2, "an expiration is no removal")
         try store.removeAll()
@@ -106,10 +106,10 @@ struct OvertakingTests {
         #expect(try rows.run(.put([EntryWrite(2, "two")], if: { true })).rows.count == 1)
         #expect(try rows.run(.remove([.integer(1)], if: { false })).rows.isEmpty)
         #expect(try rows.text(1) == "one" && rows.text(2) == "two")
-        let facts = try #require(try rows.facts(.integer(1)))
-        #expect(try rows.run(.change(.integer(1), .renew(facts, at: facts.writtenAt + 1))).rows.count == 1)
-        #expect(try rows.run(.change(.integer(1), .renew(facts, at: facts.writtenAt + 2))).rows.isEmpty)
-        #expect(try rows.facts(.integer(1))?.writtenAt == facts.writtenAt + 1)
+        let header = try #require(try rows.header(.integer(1)))
+        #expect(try rows.run(.change(.integer(1), .renew(header, at: header.writtenAt + 1))).rows.count == 1)
+        #expect(try rows.run(.change(.integer(1), .renew(header, at: header.writtenAt + 2))).rows.isEmpty)
+        #expect(try rows.header(.integer(1))?.writtenAt == header.writtenAt + 1)
         #expect(try rows.run(.remove([.integer(1)], if: { true })).rows.count == 1)
         #expect(memory.keys() == [])
         rows.detach(memory)

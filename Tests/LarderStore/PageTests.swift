@@ -9,11 +9,11 @@ struct PageTests {
         var (found, last): ([StoredKey], PagePosition?) = ([], nil)
         repeat {
             let page = try rows.keys(range, after: last, limit: limit)
-            let facts = try rows.facts(range, after: last, limit: limit)
+            let headers = try rows.headers(range, after: last, limit: limit)
             let entries = try rows.rows(range, after: last, limit: limit)
-            #expect(page.rows.count <= limit && facts.rows.map(\.key) == page.rows && facts.next == page.next)
-            #expect(entries.rows.map(\.facts.key) == page.rows && entries.next == page.next)
-            #expect(entries.rows.map(\.facts.id) == facts.rows.map(\.id))
+            #expect(page.rows.count <= limit && headers.rows.map(\.key) == page.rows && headers.next == page.next)
+            #expect(entries.rows.map(\.header.key) == page.rows && entries.next == page.next)
+            #expect(entries.rows.map(\.header.id) == headers.rows.map(\.id))
             found += page.rows
             last = page.next
         } while last != nil
@@ -62,7 +62,7 @@ struct PageTests {
             let list = try rows.list(order, KeyRange(isDescending: isDescending))
             let halves = [0..<2, 2..<list.count]
             return try halves.flatMap { try rows.rows(list, $0).rows }.map { row in
-                if case .integer(let key) = row.facts.key { key } else { 0 }
+                if case .integer(let key) = row.header.key { key } else { 0 }
             }
         }
         #expect(try list(.written) == [2, 3, 4, 1, 5] && list(.written, isDescending: true) == [5, 1, 4, 3, 2])
@@ -75,12 +75,12 @@ struct PageTests {
         let rows = try store.open(.a)
         for key in 1...5 { try rows.put(Int64(key), "x") }
         let list = try rows.list(.written)
-        var found = try rows.rows(list, 0..<1).rows.map(\.facts.key)
+        var found = try rows.rows(list, 0..<1).rows.map(\.header.key)
         // SQLite gives the id of the last row to the first key.
         try rows.run(.remove([.integer(5), .integer(1)]))
         try rows.put(1, "again")
         try rows.put(3, "changed")
-        found += try rows.rows(list, 1..<5).rows.map(\.facts.key)
+        found += try rows.rows(list, 1..<5).rows.map(\.header.key)
         #expect(found == [.integer(1), .integer(2), .integer(3), .integer(4)])
     }
 
@@ -110,7 +110,7 @@ struct PageTests {
             let list = try rows.list(order)
             var found: [StoredKey] = []
             for start in stride(from: 0, to: list.count, by: 100) {
-                found += try rows.rows(list, start..<min(start + 100, list.count)).rows.map(\.facts.key)
+                found += try rows.rows(list, start..<min(start + 100, list.count)).rows.map(\.header.key)
             }
             #expect(Set(found).count == found.count && even.isSubset(of: found))
         }
@@ -122,18 +122,18 @@ struct PageTests {
         try withStores { store in
             let rows = try store.open(.a)
             try rows.run(.put((0..<4).map { EntryWrite(Int64($0 * 10), "old") }))
-            var (keys, facts, entries): (PagePosition?, PagePosition?, PagePosition?) = (nil, nil, nil)
+            var (keys, header, entries): (PagePosition?, PagePosition?, PagePosition?) = (nil, nil, nil)
             var found: [[StoredKey]] = [[], [], []]
             for number in Int64(0)... {
                 if number > 20 { Issue.record("it follows the entries that are added ahead of it"); break }
                 let page = (
-                    try rows.keys(after: keys, limit: 2), try rows.facts(after: facts, limit: 2),
+                    try rows.keys(after: keys, limit: 2), try rows.headers(after: header, limit: 2),
                     try rows.rows(after: entries, limit: 2)
                 )
                 found[0] += page.0.rows
                 found[1] += page.1.rows.map(\.key)
-                found[2] += page.2.rows.map(\.facts.key)
-                (keys, facts, entries) = (page.0.next, page.1.next, page.2.next)
+                found[2] += page.2.rows.map(\.header.key)
+                (keys, header, entries) = (page.0.next, page.1.next, page.2.next)
                 guard keys != nil else { break }
                 try rows.run(.put([EntryWrite(11 + number, "new"), EntryWrite(31 + number, "new")]))
             }
@@ -147,8 +147,8 @@ struct PageTests {
         let text = String(repeating: "x", count: 290_000)
         for key in 0..<10 { try rows.run(.put([EntryWrite(Int64(key), text)])) }
         let page = try rows.rows(limit: 256)
-        #expect(page.rows.map(\.facts.key) == (0..<4).map { StoredKey.integer($0) })
-        #expect(try rows.rows(after: page.next, limit: 256).rows.first?.facts.key == .integer(4))
+        #expect(page.rows.map(\.header.key) == (0..<4).map { StoredKey.integer($0) })
+        #expect(try rows.rows(after: page.next, limit: 256).rows.first?.header.key == .integer(4))
         let list = try rows.list(.written)
         let listed = try rows.rows(list, 0..<10)
         #expect(listed.rows.count == 4 && listed.end == 4)
@@ -160,7 +160,7 @@ struct PageTests {
         var (found, last): ([StoredKey], PagePosition?) = ([], nil)
         repeat {
             let page = try rows.rows(KeyRange(isDescending: isDescending), after: last, limit: 50)
-            found += page.rows.map(\.facts.key)
+            found += page.rows.map(\.header.key)
             last = page.next
         } while last != nil
         return found

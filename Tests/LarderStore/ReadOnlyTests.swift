@@ -48,7 +48,7 @@ struct ReadOnlyTests {
             for _ in 0..<12 { #expect(try rows.text(1) == "one" && rows.text(2) == big("2")) }
             let keys: [StoredKey] = [.integer(1), .integer(2)]
             #expect(try rows.rows(keys).count == 2 && rows.keys().rows == keys && rows.rows().rows.count == 2)
-            #expect(try rows.facts(.integer(2))?.payloadSize == 200 && rows.list(.size).count == 2)
+            #expect(try rows.header(.integer(2))?.payloadSize == 200 && rows.list(.size).count == 2)
             #expect(try rows.totals() == Totals(count: 2, size: 203) && rows.count(at: 0) == 2)
             #expect(try store.verify().problems == [])
             try store.close()
@@ -91,7 +91,7 @@ struct ReadOnlyTests {
     private func entries(_ store: Store) throws -> [Int64: String] {
         var entries: [Int64: String] = [:]
         for row in try store.open(.rows).rows((0..<RowsModel.keys).map { StoredKey.integer($0) }) {
-            if case .integer(let key) = row.facts.key { entries[key] = String(decoding: row.payload, as: UTF8.self) }
+            if case .integer(let key) = row.header.key { entries[key] = String(decoding: row.payload, as: UTF8.self) }
         }
         return entries
     }

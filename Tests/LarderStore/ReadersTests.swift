@@ -66,12 +66,12 @@ struct ReadersTests {
         try readOften(rows)
         let epoch = store.watch.epoch()
         var seen: Data?
-        try rows.read { connection, generation throws(SQLiteError) in
+        try rows.read { connection, incarnation throws(SQLiteError) in
             do {
                 try otherRows.run(.clear)
                 try otherRows.put(1, "new")
             } catch { Issue.record(error) }
-            seen = try connection.row(.integer(1), in: generation, store.accesses)?.payload
+            seen = try connection.row(.integer(1), in: incarnation, store.accesses)?.payload
         }
         // The read began before the clear.
         #expect(seen == Data("old".utf8))
@@ -202,7 +202,7 @@ struct ReadersTests {
             ]
             for read in reads {
                 let found = try read()
-                #expect(Set(found.map(\.facts.key)).count == 200)
+                #expect(Set(found.map(\.header.key)).count == 200)
                 for row in found { #expect(row.payload.count == 50_000 && Set(row.payload).count == 1) }
             }
         }

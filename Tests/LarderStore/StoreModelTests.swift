@@ -90,7 +90,7 @@ struct StoreModelTests {
             for key in 0..<42 { try expect(rows[name], model, Int64(key), "end of \(name)") }
         }
         try store.close()
-        // Rows of retired generations name files too. Upkeep may still discard files of reclaimed rows.
+        // Rows of retired incarnations name files too. Upkeep may still discard files of reclaimed rows.
         try Waiting.until { try place.fileNames() == place.namedFiles() }
     }
 
@@ -98,18 +98,18 @@ struct StoreModelTests {
         guard let rows else { return }
         let sorted = model.keys.sorted().map(StoredKey.integer)
         #expect(try rows.keys().rows == sorted, comment)
-        #expect(try rows.rows(KeyRange(isDescending: true)).rows.map(\.facts.key) == sorted.reversed(), comment)
+        #expect(try rows.rows(KeyRange(isDescending: true)).rows.map(\.header.key) == sorted.reversed(), comment)
         let list = try rows.list(.size)
         let bySize = try rows.rows(list, 0..<list.count).rows
-        #expect(bySize.map(\.facts.size) == model.values.map(\.size).sorted(), comment)
+        #expect(bySize.map(\.header.size) == model.values.map(\.size).sorted(), comment)
     }
 
     private func expect(_ rows: CacheRows?, _ model: [Int64: Entry], _ key: Int64, _ comment: Comment) throws {
         let row = try rows?.row(.integer(key))
         let found = row.map {
             Entry(
-                text: String(decoding: $0.payload, as: UTF8.self), isPinned: $0.facts.meta.isPinned,
-                extended: $0.facts.meta.extendedData)
+                text: String(decoding: $0.payload, as: UTF8.self), isPinned: $0.header.meta.isPinned,
+                extended: $0.header.meta.extendedData)
         }
         #expect(found == model[key], comment)
         #expect(

@@ -7,7 +7,7 @@ import Testing
 /// Payloads above 100 bytes are files here.
 struct TagTests {
     /// The memory in front of a cache, which keeps what it learns.
-    private final class ToldMemory: CacheMemory {
+    private final class ToldMemory: TierDelegate {
         let removed = Told<RemovedRow>()
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
@@ -29,7 +29,7 @@ struct TagTests {
         return (store, try store.open(.a, inlineLimit: 100), try store.open(.named("b"), inlineLimit: 100))
     }
 
-    /// The number of rows of a table, those of retired generations included.
+    /// The number of rows of a table, those of retired incarnations included.
     private func count(_ table: String) throws -> Int {
         var other = try place.otherConnection()
         let text = try other.text("SELECT count(*) FROM \(table)")
@@ -72,13 +72,13 @@ struct TagTests {
         }
         let caches = [a, b].map { ($0, ToldMemory()) }
         for (rows, memory) in caches { rows.attach(memory) }
-        let facts = try caches.map { rows, _ in try [1, 2].compactMap { try rows.facts(StoredKey.integer($0)) } }
+        let header = try caches.map { rows, _ in try [1, 2].compactMap { try rows.header(StoredKey.integer($0)) } }
         #expect(try store.removeAll(tagged: "x") == 4 && store.removeAll(tagged: "x") == 0)
-        for ((rows, memory), facts) in zip(caches, facts) {
+        for ((rows, memory), header) in zip(caches, header) {
             let removed = memory.removed.all
             #expect(Set(removed.map(\.key)) == [.integer(1), .integer(2)])
-            #expect(Set(removed.map(\.id)) == Set(facts.map(\.id)))
-            #expect(Set(removed.map(\.revision)) == Set(facts.map(\.revision)))
+            #expect(Set(removed.map(\.id)) == Set(header.map(\.id)))
+            #expect(Set(removed.map(\.revision)) == Set(header.map(\.revision)))
             #expect(removed.map(\.cause) == [.removed, .removed])
             #expect(try rows.text(1) == nil && rows.text(2) == nil && rows.text(4) == big("four"))
             #expect(try rows.totals() == Totals(count: 2, size: 805))
@@ -136,11 +136,11 @@ struct TagTests {
         let (store, a, b) = try open()
         for (rows, key) in [(a, Int64(1)), (a, 2), (b, 1)] {
             try a.run(.put([EntryWrite(1, "old", tags: ["x"])]))
-            let id = try #require(try a.facts(.integer(1))).id
+            let id = try #require(try a.header(.integer(1))).id
             try a.run(.remove([.integer(1)]))
             try rows.put(key, "new")
             #expect(try store.removeAll(tagged: "x") == 0 && rows.removeAll(tagged: "x") == 0)
-            #expect(try rows.text(key) == "new" && rows.facts(.integer(key))?.id != id)
+            #expect(try rows.text(key) == "new" && rows.header(.integer(key))?.id != id)
             try rows.run(.put([EntryWrite(key, "newer", tags: ["x"])]))
             #expect(try store.removeAll(tagged: "x") == 1 && rows.text(key) == nil)
         }
@@ -152,7 +152,7 @@ struct TagTests {
             for change in [AttributeChange.pin(true), .extendedData(Data([1])), .touch(at: 5, ownAge: nil)] {
                 try rows.run(.put([EntryWrite(1, "one", tags: ["x", "y"])]))
                 try rows.run(.change(.integer(1), change))
-                #expect(try rows.facts(.integer(1))?.meta.tags == ["x", "y"])
+                #expect(try rows.header(.integer(1))?.meta.tags == ["x", "y"])
                 #expect(try rows.removeAll(tagged: "y") == 1 && rows.totals() == Totals())
             }
         }
@@ -213,7 +213,7 @@ struct TagTests {
             let rows = try store.open(.a)
             for (key, tag) in tags.enumerated() {
                 try rows.run(.put([EntryWrite(Int64(key), "x", tags: [tag])]))
-                #expect(try rows.facts(.integer(Int64(key)))?.meta.tags == [tag])
+                #expect(try rows.header(.integer(Int64(key)))?.meta.tags == [tag])
             }
             try rows.run(.put([EntryWrite(100, "all", tags: tags + tags)]))
             for (key, tag) in tags.enumerated() {
@@ -255,7 +255,7 @@ struct TagTests {
                 models = models.map { $0.filter { !$0.value.contains(tag) } }
             }
             for (rows, model) in zip([a, b], models) {
-                let found = try rows.facts().rows.map { ($0.key, $0.meta.tags) }
+                let found = try rows.headers().rows.map { ($0.key, $0.meta.tags) }
                 #expect(Dictionary(uniqueKeysWithValues: found) == model, comment)
                 #expect(try rows.totals().count == Int64(model.count), comment)
             }

@@ -7,7 +7,7 @@ import Testing
 /// Payloads above 100 bytes are files here.
 struct UpkeepTests {
     /// The memory in front of a cache, with calls of a test's own.
-    private final class FakeMemory: CacheMemory {
+    private final class FakeMemory: TierDelegate {
         let accesses = Locked<[Access]>([])
         let gains = Locked<[Int64: Int64]>([:])
         private let onRemoval: @Sendable () -> Void
@@ -160,7 +160,7 @@ struct UpkeepTests {
         try limited.setLimits(Limits(count: 10))
         try limited.run(.put((0..<10).map { EntryWrite($0, "x", at: clock.now) }))
         for key in 0..<100 {
-            read.noteAccess(to: try #require(try read.facts(.integer(Int64(key)))), at: clock.now + 5)
+            read.noteAccess(to: try #require(try read.header(.integer(Int64(key)))), at: clock.now + 5)
         }
         for key in 10..<40 { try limited.run(.put([EntryWrite(Int64(key), "x", at: clock.now)])) }
         #expect(try limited.totals().count == 10 && numbers("count(*) FROM used") == [0])
@@ -259,8 +259,8 @@ struct UpkeepTests {
         #expect(try numbers(stamps) == [1_000_000])
         clock.advance(10_000)
         try noteAccess(rows)
-        let facts = try #require(try rows.facts(.integer(2)))
-        let access = Access(id: facts.id, revision: facts.revision, moment: clock.now, grain: 0)
+        let header = try #require(try rows.header(.integer(2)))
+        let access = Access(id: header.id, revision: header.revision, moment: clock.now, grain: 0)
         memory.accesses.change { $0 = [access] }
         try store.close()
         #expect(try numbers(stamps) == [1_012_000, 1_012_000])
@@ -278,7 +278,7 @@ struct UpkeepTests {
     }
 
     private func noteAccess(_ rows: CacheRows) throws {
-        rows.noteAccess(to: try #require(try rows.facts(.integer(1))), at: clock.now)
+        rows.noteAccess(to: try #require(try rows.header(.integer(1))), at: clock.now)
     }
 
     // MARK: The end of a store, and calls from a memory

@@ -45,8 +45,8 @@ struct ValueFilesTests {
             let payload = Data(repeating: 7, count: size)
             try cache.run(.put([EntryWrite(key: .integer(1), payload: payload, writtenAt: 0)]))
             let row = try #require(try cache.row(.integer(1)))
-            #expect(row.payload == payload && row.facts.payloadSize == Int64(size))
-            #expect((row.facts.file != nil) == isFile, "\(size)")
+            #expect(row.payload == payload && row.header.payloadSize == Int64(size))
+            #expect((row.header.file != nil) == isFile, "\(size)")
             #expect(try cache.totals() == Totals(count: 1, size: Int64(size)))
         }
         try store.close()
@@ -85,7 +85,7 @@ struct ValueFilesTests {
                 key: key, payload: Data(count: 101), writtenAt: 0, label: label)
             try rows.run(.put([entry]))
             #expect(try rows.row(key)?.payload == Data(count: 101))
-            return try #require(try rows.facts(key)?.file)
+            return try #require(try rows.header(key)?.file)
         }
         #expect(try name(.text("a/b..\u{202E}c")).hasPrefix("a_b.._c-"))
         #expect(try name(.integer(-5)).hasPrefix("_5-"))
@@ -231,7 +231,7 @@ struct ValueFilesTests {
         }
         let (keys, list) = ([1, 2, 3].map { StoredKey.integer($0) }, try rows.list(.written))
         for found in try [rows.rows(keys), rows.rows().rows, rows.rows(list, 0..<3).rows] {
-            #expect(found.map(\.facts.key) == [.integer(1), .integer(3)])
+            #expect(found.map(\.header.key) == [.integer(1), .integer(3)])
             #expect(found.map(\.payload) == [Data(big("1").utf8), Data(big("3").utf8)])
         }
         #expect(try rows.text(1) == big("1") && rows.text(2) == nil && rows.text(3) == big("3"))

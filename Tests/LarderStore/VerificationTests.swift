@@ -248,7 +248,7 @@ struct VerificationTests {
         rows.attach(memory)
         for key in Int64(1)...3 { try rows.put(key, "\(key)") }
         try execute("UPDATE entry SET payload = x'00' WHERE key = 2", place)
-        #expect(try read(way, rows).map(\.facts.key) == [.integer(1), .integer(3)])
+        #expect(try read(way, rows).map(\.header.key) == [.integer(1), .integer(3)])
         #expect(events.damagedKeys == [.integer(2)] && events.all.count == 1)
         try rows.finishRemovals()
         #expect(memory.removed.map(\.key) == [.integer(2), .integer(-1)])
@@ -276,19 +276,19 @@ struct VerificationTests {
         let place = try StorePlace()
         let rows = try open(place).open(.a)
         for key in Int64(1)...5 { try rows.put(key, "old") }
-        let old = try rows.facts().rows
+        let old = try rows.headers().rows
         try rows.put(2, "new")
         try rows.run(.change(.integer(3), .pin(true)))
         try rows.run(.remove([.integer(4), .integer(5)]))
         try rows.put(4, "again")
-        for facts in old { rows.removeLater(facts) }
+        for header in old { rows.removeLater(header) }
         try rows.finishRemovals()
         let texts = try (Int64(1)...5).map { try rows.text($0) }
         #expect(texts == [nil, "new", "old", "again", nil])
-        let cleared = try rows.facts().rows
+        let cleared = try rows.headers().rows
         try rows.run(.clear)
         for key in Int64(2)...4 { try rows.put(key, "x") }
-        for facts in cleared { rows.removeLater(facts) }
+        for header in cleared { rows.removeLater(header) }
         try rows.finishRemovals()
         #expect(try rows.totals().count == 3)
     }

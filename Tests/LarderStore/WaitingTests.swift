@@ -105,7 +105,7 @@ struct WaitingTests {
         }
         let rows = try store.open(.a, inlineLimit: 10)
         try await rows.put(1, "a value in a file")
-        let name = try #require(try rows.facts(.integer(1))?.file)
+        let name = try #require(try rows.header(.integer(1))?.file)
         try FileManager.default.removeItem(at: place.folder("store.files/" + name))
         #expect(try await rows.run(.take(.integer(1))).taken == nil)
         #expect(places.all == [false])
@@ -137,7 +137,7 @@ struct WaitingTests {
         let rows = try store.open(.a, inlineLimit: 10)
         try await rows.put(1, "a value in a file")
         try await rows.put(2, "small")
-        let name = try #require(try rows.facts(.integer(1))?.file)
+        let name = try #require(try rows.header(.integer(1))?.file)
         try FileManager.default.removeItem(at: place.folder("store.files/" + name))
         opened.change { $0 = rows }
         #expect(try await rows.run(.take(.integer(1))).taken == nil)

@@ -73,7 +73,7 @@ struct WriterTests {
         #expect(try rows.totals().count == 1301)
     }
 
-    @Test func `an entry that is put after a clear of its batch is in the new generation`() async throws {
+    @Test func `an entry that is put after a clear of its batch is in the new incarnation`() async throws {
         let store = try Store.inMemory()
         let rows = try store.open(.a)
         let body = try SlowBody(store)
@@ -278,7 +278,7 @@ struct WriterTests {
         #expect(throws: StoreError.self) {
             try store.transaction { state in do { try state.open(next, at: 0) } catch {} }
         }
-        // The old generation is not retired.
+        // The old incarnation is not retired.
         #expect(try rows.text(1) == "one" && !rows.isSuperseded())
         try rows.put(2, "two")
     }
@@ -407,7 +407,7 @@ struct WriterTests {
             ]
             for write in writes {
                 try rows.run(write)
-                revisions.insert(try #require(try rows.row(.integer(1))).facts.revision)
+                revisions.insert(try #require(try rows.row(.integer(1))).header.revision)
             }
             #expect(revisions.count == writes.count)
         }

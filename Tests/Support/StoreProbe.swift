@@ -17,7 +17,7 @@ package struct StoreProbe: Sendable {
     /// The number of writes that wait for their turn.
     package var waitingCount: Int { get throws { manager.store.waitingCount } }
 
-    /// Returns the number of rows that the table of entries has, of whatever generation.
+    /// Returns the number of rows that the table of entries has, of whatever incarnation.
     package func entryCount() throws -> Int { Int(try numbers("count(*), 0, 0, 0 FROM entry")[0]) }
 
     /// Returns the number of notes of tags.
@@ -104,7 +104,7 @@ extension StoreProbe {
         package let unsound: Int
     }
 
-    /// Returns what the tables say of the current generation of a cache.
+    /// Returns what the tables say of the current incarnation of a cache.
     package func rows(ofCache name: String) throws -> Rows {
         let found = try numbers(
             """

@@ -13,8 +13,8 @@ extension Cache {
     public func explain(_ key: Key) throws(CacheError) -> Presence {
         let stored = try stored(key)
         let name = "key \"\(stored.name)\" in the cache \"\(name)\""
-        func presence(_ kind: Presence.Kind, _ text: String, _ facts: RowFacts? = nil) -> Presence {
-            Presence(kind: kind, metadata: facts.map { EntryMetadata($0) }, description: text)
+        func presence(_ kind: Presence.Kind, _ text: String, _ header: EntryHeader? = nil) -> Presence {
+            Presence(kind: kind, metadata: header.map { EntryMetadata($0) }, description: text)
         }
         if rows.store.isClosed { return presence(.closed, "The manager was closed. Open the store again.") }
         if rows.store.isSuspended { return presence(.suspended, "The manager is suspended. Resume it first.") }
@@ -35,38 +35,38 @@ extension Cache {
             return presence(
                 .absent,
                 "There is no value of \(name). It was never set, or was removed, evicted or deleted for its age.")
-        case .damaged(let facts):
+        case .damaged(let header):
             return presence(
                 .damaged,
                 "The entry of \(name) is damaged, or its file is missing. Reads delete it. Write or load it again.",
-                facts)
+                header)
         case .row(let row):
             return explain(row, key, name, presence)
         }
     }
 
     private func explain(
-        _ row: StoredRow, _ key: Key, _ name: String, _ presence: (Presence.Kind, String, RowFacts?) -> Presence
+        _ row: StoredRow, _ key: Key, _ name: String, _ presence: (Presence.Kind, String, EntryHeader?) -> Presence
     ) -> Presence {
-        var facts = row.facts
+        var header = row.header
         let (now, hash) = (rows.store.time.now(), copies.seed.hash(key))
         let (copy, moment) = copies.state.withLock { ($0.copy(of: key, hash: hash), $0.accessedAt(key, hash: hash)) }
-        if let moment { facts.note(accessAt: moment) }
-        if facts.end < now {
-            let end = SystemClock.date(of: facts.end)
+        if let moment { header.note(accessAt: moment) }
+        if header.end < now {
+            let end = SystemClock.date(of: header.end)
             return presence(
                 .expired,
-                "The value of \(name) has expired at \(end). Write or load it again, or give it a longer age.", facts)
+                "The value of \(name) has expired at \(end). Write or load it again, or give it a longer age.", header)
         }
         do throws(CacheError) {
-            _ = try codec.decode(row.payload, cache: self.name, key: row.facts.key.name)
+            _ = try codec.decode(row.payload, cache: self.name, key: row.header.key.name)
         } catch {
-            return presence(.undecodable, error.message, facts)
+            return presence(.undecodable, error.message, header)
         }
         let isServed = copy.map { $0.isKnown && $0.end >= now } ?? false
         return isServed
-            ? presence(.inMemory, "The value of \(name) is in memory and on disk.", facts)
-            : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", facts)
+            ? presence(.inMemory, "The value of \(name) is in memory and on disk.", header)
+            : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", header)
     }
 
     /// Returns why a read of a key gives what it gives, without a wait on the thread of the task, for a task.

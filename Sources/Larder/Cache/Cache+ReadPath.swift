@@ -18,18 +18,18 @@ extension Cache {
         case .expired: return missed()
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
-            guard let facts = try rows.currentFacts(stored) else {
+            guard let header = try rows.currentHeader(stored) else {
                 copies.removed(key, hash: hash, revision: revision)
                 return missed()
             }
-            guard facts.revision == revision else { break }
-            if facts.end < now { return missed() }
-            noteAccess(to: key, hash, facts, at: now, confirming: ticket)
+            guard header.revision == revision else { break }
+            if header.end < now { return missed() }
+            noteAccess(to: key, hash, header, at: now, confirming: ticket)
             copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
-        guard let row = try rows.currentRow(stored), row.facts.end >= now else { return missed() }
+        guard let row = try rows.currentRow(stored), row.header.end >= now else { return missed() }
         let value: Value
         do throws(CacheError) {
             value = try decode(row)
@@ -73,28 +73,28 @@ extension Cache {
     func take(
         _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: ReadTicket
     ) {
-        var facts = row.facts
-        facts.note(accessAt: now)
-        let copy = copy(of: value, key, hash, row.facts.key, payloadSize: row.payload.count, cost: facts.meta.cost)
-        let isKept = copies.offer(copy, facts.stamp, at: now, ticket)
-        if !isKept { noteAccess(to: key, hash, facts, at: now) }
-        if isKept, facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
+        var header = row.header
+        header.note(accessAt: now)
+        let copy = copy(of: value, key, hash, row.header.key, payloadSize: row.payload.count, cost: header.meta.cost)
+        let isKept = copies.offer(copy, header.stamp, at: now, ticket)
+        if !isKept { noteAccess(to: key, hash, header, at: now) }
+        if isKept, header.slidingAge != nil { rows.noteAccess(to: header, at: now) }
     }
 
-    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its facts after it.
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its header after it.
     @discardableResult
     @inlinable
     func noteAccess(
-        to key: Key, _ hash: UInt64, _ facts: RowFacts, at now: Int64, confirming ticket: ReadTicket? = nil
-    ) -> RowFacts {
-        var facts = facts
-        facts.note(accessAt: now)
-        let row = facts.stamp
+        to key: Key, _ hash: UInt64, _ header: EntryHeader, at now: Int64, confirming ticket: ReadTicket? = nil
+    ) -> EntryHeader {
+        var header = header
+        header.note(accessAt: now)
+        let row = header.stamp
         let isNoted = copies.state.withLock {
             $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
         }
-        if !isNoted || facts.slidingAge != nil { rows.noteAccess(to: facts, at: now) }
-        return facts
+        if !isNoted || header.slidingAge != nil { rows.noteAccess(to: header, at: now) }
+        return header
     }
 
     /// Counts a miss.
@@ -110,19 +110,19 @@ extension Cache {
     @inlinable
     func decode(_ row: StoredRow) throws(CacheError) -> Value {
         do throws(CacheError) {
-            return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
+            return try codec.decode(row.payload, cache: name, key: row.header.key.name)
         } catch {
-            noteUndecodable(row.facts, error)
+            noteUndecodable(row.header, error)
             throw error
         }
     }
 
     @usableFromInline
-    func noteUndecodable(_ facts: RowFacts, _ error: CacheError) {
-        if undecodable == .drop { rows.removeLater(facts) }
+    func noteUndecodable(_ header: EntryHeader, _ error: CacheError) {
+        if undecodable == .drop { rows.removeLater(header) }
         copies.count { $0.failures += 1 }
         manager.reporter.report(
-            CacheEvent(.undecodable, cacheName: name, key: facts.key.name, message: error.message), .warning,
+            CacheEvent(.undecodable, cacheName: name, key: header.key.name, message: error.message), .warning,
             error: error)
     }
 
@@ -157,8 +157,8 @@ extension Cache {
         let offers = Dictionary(uniqueKeysWithValues: zip(order, tickets))
         let rows = try throwing("read values") { () throws(StoreError) in try self.rows.rows(order) }
         var values: [Key: Value] = [:]
-        for row in rows where row.facts.end >= now {
-            guard let (key, hash) = wanted[row.facts.key], let ticket = offers[row.facts.key] else { continue }
+        for row in rows where row.header.end >= now {
+            guard let (key, hash) = wanted[row.header.key], let ticket = offers[row.header.key] else { continue }
             let value: Value
             // The other values are as good.
             do throws(CacheError) { value = try decode(row) } catch { continue }
@@ -190,9 +190,9 @@ extension CacheRows {
         try throwing("read the value", key) { () throws(StoreError) in try row(key) }
     }
 
-    /// Returns the facts of a key's row; nil if there is none.
+    /// Returns the header of a key's row; nil if there is none.
     @usableFromInline
-    func currentFacts(_ key: StoredKey) throws(CacheError) -> RowFacts? {
-        try throwing("read the value", key) { () throws(StoreError) in try facts(key) }
+    func currentHeader(_ key: StoredKey) throws(CacheError) -> EntryHeader? {
+        try throwing("read the value", key) { () throws(StoreError) in try header(key) }
     }
 }

@@ -20,7 +20,7 @@ extension Cache {
         let now = rows.store.time.now()
         let found = try throwing("read the entry", stored) { () throws(StoreError) in try rows.row(stored) }
         guard let row = found else { return missed() }
-        let isExpired = row.facts.end < now
+        let isExpired = row.header.end < now
         if isExpired && !allowingExpired { return missed() }
         let value: Value
         do throws(CacheError) {
@@ -30,14 +30,14 @@ extension Cache {
             throw error
         }
         copies.count { $0.diskHits += 1 }
-        var facts = row.facts
+        var header = row.header
         if isExpired {
             // Another write may have come in between.
-            if let now = try factsWithAccess(stored), now.revision == facts.revision { facts = now }
+            if let now = try headerWithAccess(stored), now.revision == header.revision { header = now }
         } else {
-            facts = noteAccess(to: key, copies.seed.hash(key), facts, at: now)
+            header = noteAccess(to: key, copies.seed.hash(key), header, at: now)
         }
-        return CacheEntry(key, value, facts, isExpired: isExpired)
+        return CacheEntry(key, value, header, isExpired: isExpired)
     }
 
     /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
@@ -45,9 +45,9 @@ extension Cache {
         let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
         let ticket = copies.state.withLock { $0.ticket(hash) }
         guard let row = try rows.currentRow(stored) else { return nil }
-        let (value, isExpired) = (try decode(row), row.facts.end < now)
+        let (value, isExpired) = (try decode(row), row.header.end < now)
         if !isExpired { take(value, of: row, key, hash, at: now, ticket) }
-        return (CacheEntry(key, value, row.facts, isExpired: isExpired), row.facts.stamp)
+        return (CacheEntry(key, value, row.header, isExpired: isExpired), row.header.stamp)
     }
 
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
@@ -58,12 +58,12 @@ extension Cache {
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func metadata(forKey key: Key) throws(CacheError) -> EntryMetadata? {
         let stored = try stored(key)
-        guard var facts = try factsWithAccess(stored), facts.end >= rows.store.time.now() else { return nil }
+        guard var header = try headerWithAccess(stored), header.end >= rows.store.time.now() else { return nil }
         let hash = copies.seed.hash(key)
         if let moment = copies.state.withLock({ $0.accessedAt(key, hash: hash) }) {
-            facts.note(accessAt: moment)
+            header.note(accessAt: moment)
         }
-        return EntryMetadata(facts)
+        return EntryMetadata(header)
     }
 
     /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
@@ -73,7 +73,7 @@ extension Cache {
     /// - Parameter key: The key.
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
-        try liveFacts(key)?.meta.extendedData
+        try liveHeader(key)?.meta.extendedData
     }
 
     /// Returns whether a key has a value that may be served, without decoding the value.
@@ -82,7 +82,7 @@ extension Cache {
     ///
     /// - Parameter key: The key.
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
-    public func contains(_ key: Key) throws(CacheError) -> Bool { try liveFacts(key) != nil }
+    public func contains(_ key: Key) throws(CacheError) -> Bool { try liveHeader(key) != nil }
 
     /// Returns the values of the given keys that have one, at one moment.
     ///
@@ -93,14 +93,14 @@ extension Cache {
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
-    private func liveFacts(_ key: Key) throws(CacheError) -> RowFacts? {
+    private func liveHeader(_ key: Key) throws(CacheError) -> EntryHeader? {
         let stored = try stored(key)
-        let facts = try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored) }
-        return facts.flatMap { $0.end >= rows.store.time.now() ? $0 : nil }
+        let header = try throwing("look the key up", stored) { () throws(StoreError) in try rows.header(stored) }
+        return header.flatMap { $0.end >= rows.store.time.now() ? $0 : nil }
     }
 
-    private func factsWithAccess(_ stored: StoredKey) throws(CacheError) -> RowFacts? {
-        try throwing("look the key up", stored) { () throws(StoreError) in try rows.facts(stored, withAccess: true) }
+    private func headerWithAccess(_ stored: StoredKey) throws(CacheError) -> EntryHeader? {
+        try throwing("look the key up", stored) { () throws(StoreError) in try rows.header(stored, withAccess: true) }
     }
 
     // MARK: Counting
@@ -150,8 +150,8 @@ extension Cache {
         let stored = try stored(key)
         let now = rows.store.time.now()
         return try throwing("find the file", stored) { () throws(StoreError) in
-            guard let (path, facts) = try rows.filePath(stored), facts.end >= now else { return nil }
-            noteAccess(to: key, copies.seed.hash(key), facts, at: now)
+            guard let (path, header) = try rows.filePath(stored), header.end >= now else { return nil }
+            noteAccess(to: key, copies.seed.hash(key), header, at: now)
             return URL(fileURLWithPath: path)
         }
     }

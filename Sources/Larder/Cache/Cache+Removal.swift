@@ -23,9 +23,9 @@ extension Cache {
             try pages.nextRows(of: rows)
         } choose: { row in
             guard let (key, value) = decoded(row) else { return nil }
-            return try shouldRemove(CacheEntry(key, value, row.facts)) ? row.facts : nil
+            return try shouldRemove(CacheEntry(key, value, row.header)) ? row.header : nil
         } end: {
-            $0.facts.end
+            $0.header.end
         }
     }
 
@@ -49,10 +49,10 @@ extension Cache {
     ) throws -> Int {
         var pages = RowPages(withAccess: true)
         return try removeChosen(cause, while: { !pages.isDone && goesOn() }) { () throws(StoreError) in
-            try pages.nextFacts(of: rows)
-        } choose: { facts in
-            guard let key = key(of: facts) else { return nil }
-            return try shouldRemove(key, EntryMetadata(facts)) ? facts : nil
+            try pages.nextHeaders(of: rows)
+        } choose: { header in
+            guard let key = key(of: header) else { return nil }
+            return try shouldRemove(key, EntryMetadata(header)) ? header : nil
         } end: {
             $0.end
         }
@@ -60,7 +60,7 @@ extension Cache {
 
     private func removeChosen<Row>(
         _ cause: RemovedRow.Cause, while goesOn: () -> Bool, nextPage: () throws(StoreError) -> [Row],
-        choose: (Row) throws -> RowFacts?,
+        choose: (Row) throws -> EntryHeader?,
         end: (Row) -> Int64
     ) throws -> Int {
         try checkCurrent("remove entries")
@@ -69,10 +69,10 @@ extension Cache {
         while goesOn() {
             let page = try throwing("remove entries", nil, nextPage)
             let now = rows.store.time.now()
-            var (chosen, failure): ([RowFacts], (any Error)?) = ([], nil)
+            var (chosen, failure): ([EntryHeader], (any Error)?) = ([], nil)
             for row in page where end(row) >= now {
                 do {
-                    if let facts = try choose(row) { chosen.append(facts) }
+                    if let header = try choose(row) { chosen.append(header) }
                 } catch {
                     failure = error
                     break
@@ -102,7 +102,7 @@ extension Cache {
             guard try rows.mayHaveExpired(at: now) else { return 0 }
             var (pages, count) = (RowPages(), 0)
             while !pages.isDone {
-                count += try rows.remove(try pages.nextFacts(of: rows).filter { $0.end < now }, .expired)
+                count += try rows.remove(try pages.nextHeaders(of: rows).filter { $0.end < now }, .expired)
             }
             return count
         }
@@ -194,10 +194,10 @@ extension Cache {
         }
         let now = rows.store.time.now()
         var entries: [CacheEntry<Key, Value>] = []
-        for row in tagged where row.facts.end >= now {
+        for row in tagged where row.header.end >= now {
             guard let (key, value) = decoded(row) else { continue }
-            let facts = noteAccess(to: key, copies.seed.hash(key), row.facts, at: now)
-            entries.append(CacheEntry(key, value, facts))
+            let header = noteAccess(to: key, copies.seed.hash(key), row.header, at: now)
+            entries.append(CacheEntry(key, value, header))
         }
         copies.count { [count = entries.count] in $0.diskHits += count }
         return entries

@@ -188,13 +188,13 @@ extension Cache {
 
     /// Returns the value of a removed row, unless it has expired or does not decode.
     private func value(of row: StoredRow?) -> Value? {
-        guard let row, row.facts.end >= rows.store.time.now() else { return nil }
+        guard let row, row.header.end >= rows.store.time.now() else { return nil }
         do throws(CacheError) {
-            return try codec.decode(row.payload, cache: name, key: row.facts.key.name)
+            return try codec.decode(row.payload, cache: name, key: row.header.key.name)
         } catch {
             copies.count { $0.failures += 1 }
             manager.reporter.report(
-                CacheEvent(.undecodable, cacheName: name, key: row.facts.key.name, message: error.message), .warning,
+                CacheEvent(.undecodable, cacheName: name, key: row.header.key.name, message: error.message), .warning,
                 error: error)
             return nil
         }

@@ -41,14 +41,14 @@ public struct EntryMetadata: Hashable, Sendable {
         (self.expiresAt, self.isPinned, self.isFile) = (expiresAt, isPinned, isFile)
     }
 
-    init(_ facts: RowFacts) {
-        size = Int(clamping: facts.size)
-        writtenAt = SystemClock.date(of: facts.writtenAt)
-        accessedAt = SystemClock.date(of: facts.accessedAt)
+    init(_ header: EntryHeader) {
+        size = Int(clamping: header.size)
+        writtenAt = SystemClock.date(of: header.writtenAt)
+        accessedAt = SystemClock.date(of: header.accessedAt)
         // The expiration of an entry with an age of 0 is its write.
-        let end = facts.end == facts.writtenAt.addingSaturated(-1) ? facts.writtenAt : facts.end
+        let end = header.end == header.writtenAt.addingSaturated(-1) ? header.writtenAt : header.end
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
-        (isPinned, isFile) = (facts.meta.isPinned, facts.file != nil)
+        (isPinned, isFile) = (header.meta.isPinned, header.file != nil)
     }
 }
 

@@ -33,8 +33,8 @@ extension Cache: Sequence {
         let rows = try throwing("read all entries") { () throws(StoreError) in try self.rows.allRows() }
         let now = self.rows.store.time.now()
         var values: [Key: Value] = [:]
-        for row in rows where row.facts.end >= now {
-            if let key = key(of: row.facts), let value = valueOrReported(of: row) { values[key] = value }
+        for row in rows where row.header.end >= now {
+            if let key = key(of: row.header), let value = valueOrReported(of: row) { values[key] = value }
         }
         return values
     }

@@ -40,7 +40,7 @@ public struct CacheEntries<Key: Codable & Hashable & Sendable, Value: Sendable>:
             while rest > 0, let row = rows?.next() {
                 guard let (key, value) = cache.decoded(row) else { continue }
                 rest -= 1
-                return CacheEntry(key, value, row.facts)
+                return CacheEntry(key, value, row.header)
             }
             return nil
         }

@@ -51,13 +51,13 @@ extension Cache {
         let now = rows.store.time.now()
         return try throwing("read keys") { () throws(StoreError) in
             guard try rows.mayHaveExpired(at: now) else { return try pages.nextKeys(of: rows) }
-            return try pages.nextFacts(of: rows).filter { $0.end >= now }.map { $0.key }
+            return try pages.nextHeaders(of: rows).filter { $0.end >= now }.map { $0.key }
         }
     }
 
     /// Treats a row whose key does not decode as one whose value does not.
     @usableFromInline
     func removeUndecodable(_ stored: StoredKey, _ error: CacheError) {
-        do throws(StoreError) { if let facts = try rows.facts(stored) { noteUndecodable(facts, error) } } catch {}
+        do throws(StoreError) { if let header = try rows.header(stored) { noteUndecodable(header, error) } } catch {}
     }
 }

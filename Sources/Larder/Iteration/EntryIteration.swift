@@ -9,24 +9,24 @@ extension Cache {
         PagedIteration(pages, report: reportEndedIteration) { [self] pages throws(CacheError) in
             let page = try throwing("read entries") { () throws(StoreError) in try pages.nextRows(of: rows) }
             let now = rows.store.time.now()
-            return page.contains { $0.facts.end < now } ? page.filter { $0.facts.end >= now } : page
+            return page.contains { $0.header.end < now } ? page.filter { $0.header.end >= now } : page
         }
     }
 
     /// Returns the key and the value of a row; nil if one of them does not decode, which is reported.
     @inlinable
     func decoded(_ row: StoredRow) -> (key: Key, value: Value)? {
-        guard let key = key(of: row.facts), let value = valueOrReported(of: row) else { return nil }
+        guard let key = key(of: row.header), let value = valueOrReported(of: row) else { return nil }
         return (key, value)
     }
 
     /// Returns the key of a row; nil if it does not decode, which is reported.
     @inlinable
-    func key(of facts: RowFacts) -> Key? {
+    func key(of header: EntryHeader) -> Key? {
         do throws(CacheError) {
-            return try shared.keyCodec.key(facts.key, cache: name)
+            return try shared.keyCodec.key(header.key, cache: name)
         } catch {
-            noteUndecodable(facts, error)
+            noteUndecodable(header, error)
             return nil
         }
     }
@@ -48,9 +48,9 @@ extension Cache {
 
 extension CacheEntry {
     /// The entry of a row.
-    init(_ key: Key, _ value: Value, _ facts: RowFacts, isExpired: Bool = false) {
+    init(_ key: Key, _ value: Value, _ header: EntryHeader, isExpired: Bool = false) {
         self.init(
-            key: key, value: value, extendedData: facts.meta.extendedData, metadata: EntryMetadata(facts),
+            key: key, value: value, extendedData: header.meta.extendedData, metadata: EntryMetadata(header),
             isExpired: isExpired)
     }
 }

@@ -35,9 +35,9 @@ struct RowPages: Sendable {
         return page.rows
     }
 
-    /// Reads the next page of facts, without the payloads.
-    mutating func nextFacts(of rows: CacheRows) throws(StoreError) -> [RowFacts] {
-        take(try rows.facts(range, after: last, withAccess: withAccess))
+    /// Reads the next page of headers, without the payloads.
+    mutating func nextHeaders(of rows: CacheRows) throws(StoreError) -> [EntryHeader] {
+        take(try rows.headers(range, after: last, withAccess: withAccess))
     }
 
     /// Reads the next page of keys alone.

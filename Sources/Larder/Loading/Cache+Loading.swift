@@ -64,7 +64,8 @@ extension Cache {
     ///   - isDue: Decides whether an entry that has not expired is loaded all the same.
     ///   - countsMisses: A Boolean value that indicates whether a caller waits for what is missing.
     func lead(
-        _ ticket: LoadTicket, isDue: @escaping @Sendable (RowFacts) -> Bool = { _ in false }, countsMisses: Bool = true,
+        _ ticket: LoadTicket, isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false },
+        countsMisses: Bool = true,
         _ generate: @Sendable (LoadedRows) async throws -> LoadResult
     ) async {
         do {
@@ -116,12 +117,12 @@ extension Cache {
         /// The missing keys that have rows all the same.
         var rows: Set<StoredKey> = []
         /// The entries that have expired or are due.
-        var old: [StoredKey: (entry: Entry, facts: RowFacts)] = [:]
+        var old: [StoredKey: (entry: Entry, header: EntryHeader)] = [:]
     }
 
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.
     private func look(
-        for keys: [LoadItem], _ isDue: (RowFacts) -> Bool = { _ in false }, _ countsMisses: Bool = true
+        for keys: [LoadItem], _ isDue: (EntryHeader) -> Bool = { _ in false }, _ countsMisses: Bool = true
     ) throws(CacheError) -> LoadedRows {
         let (copies, now) = (shared.copies, rows.store.time.now())
         let hashes = keys.map { copies.seed.hash($0.key) }
@@ -129,7 +130,7 @@ extension Cache {
         let found = try throwing("read values", keys.count == 1 ? keys[0].stored : nil) { () throws(StoreError) in
             keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map { $0.stored })
         }
-        let byKey = Dictionary(found.map { ($0.facts.key, $0) }) { first, _ in first }
+        let byKey = Dictionary(found.map { ($0.header.key, $0) }) { first, _ in first }
         var look = LoadedRows()
         for (index, item) in keys.enumerated() {
             // A value that does not decode is reported, and counts as missing.
@@ -138,12 +139,12 @@ extension Cache {
                 if byKey[item.stored] != nil { look.rows.insert(item.stored) }
                 continue
             }
-            let isExpired = row.facts.end < now
-            let entry = CacheEntry(item.key, value, row.facts, isExpired: isExpired)
-            if isExpired || isDue(row.facts) {
+            let isExpired = row.header.end < now
+            let entry = CacheEntry(item.key, value, row.header, isExpired: isExpired)
+            if isExpired || isDue(row.header) {
                 look.missing.append(item)
                 look.rows.insert(item.stored)
-                look.old[item.stored] = (entry, row.facts)
+                look.old[item.stored] = (entry, row.header)
             } else {
                 take(value, of: row, item.key, hashes[index], at: now, tickets[index])
                 look.live[item.stored] = entry
@@ -191,16 +192,16 @@ extension Cache {
                 } catch {
                     report(error, .writeFailed, key)
                 }
-                made.entries[stored] = CacheEntry(key, value, rows.facts(of: entry, rule, old?.facts))
+                made.entries[stored] = CacheEntry(key, value, rows.header(of: entry, rule, old?.header))
             case .notModified:
-                guard let (entry, facts) = old else {
+                guard let (entry, header) = old else {
                     throw CacheError(
                         .invalidConfiguration,
                         "The closure that loads key \(stored.name) of cache \"\(name)\" has returned .notModified without"
                             + " an old value. Return it only if the closure got an entry.")
                 }
-                made.entries[stored] = CacheEntry(key, entry.value, facts.renewed(at: now, rule))
-                made.change = changing(key, stored, .renew(facts, at: now))
+                made.entries[stored] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
+                made.change = changing(key, stored, .renew(header, at: now))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
                 made.absence = age.rule.end(writtenAt: now, accessedAt: now)

@@ -155,7 +155,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         return copies.state.withLock({ $0.age(of: key, hash: hash) }).map { isDue($0.end, $0.length) } ?? false
     }
 
-    private func isDue(_ facts: RowFacts) -> Bool { isDue(facts.end, facts.stamp.age) }
+    private func isDue(_ header: EntryHeader) -> Bool { isDue(header.end, header.stamp.age) }
 
     /// Returns whether the share of an age has passed after which an entry is refreshed.
     private func isDue(_ end: Int64, _ age: Int64) -> Bool {

@@ -18,10 +18,10 @@ public struct CacheTransaction: ~Copyable {
     ///   `.storageUnavailable`.
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
         try scope.check(cache)
-        guard let (value, facts) = try scope.current(cache.stored(key), in: cache) else { return nil }
+        guard let (value, header) = try scope.current(cache.stored(key), in: cache) else { return nil }
         let (now, hash) = (cache.rows.store.time.now(), cache.copies.seed.hash(key))
         // If the body throws, the revision that it has read may never be committed.
-        scope.state.afterCommit { cache.noteAccess(to: key, hash, facts, at: now) }
+        scope.state.afterCommit { cache.noteAccess(to: key, hash, header, at: now) }
         return value
     }
 
@@ -128,7 +128,7 @@ extension Cache {
         _ key: Key, in scope: TransactionScope, _ body: (inout Value?) throws -> R
     ) throws -> R {
         let stored = try stored(key)
-        let old: (value: Value, facts: RowFacts)?
+        let old: (value: Value, header: EntryHeader)?
         do throws(CacheError) {
             old = try scope.current(stored, in: self)
         } catch {
@@ -142,7 +142,7 @@ extension Cache {
             return result
         }
         let now = rows.store.time.now()
-        var (meta, end) = (old?.facts.meta ?? RowMeta(), old?.facts.ownEnd(ifWrittenAt: now))
+        var (meta, end) = (old?.header.meta ?? RowMeta(), old?.header.ownEnd(ifWrittenAt: now))
         meta.cost = nil
         try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
         return result

@@ -20,12 +20,12 @@ struct TransactionScope {
     /// Returns the row of a key and its value; nil if there is none that may be served.
     func current<Key, Value>(
         _ stored: StoredKey, in cache: Cache<Key, Value>
-    ) throws(CacheError) -> (value: Value, facts: RowFacts)? {
+    ) throws(CacheError) -> (value: Value, header: EntryHeader)? {
         let row = try cache.throwing("read the value", stored) { () throws(StoreError) in
             try state.row(stored, of: cache.rows.declaration)
         }
-        guard let row, row.facts.end >= cache.rows.store.time.now() else { return nil }
-        return (try cache.decode(row), row.facts)
+        guard let row, row.header.end >= cache.rows.store.time.now() else { return nil }
+        return (try cache.decode(row), row.header)
     }
 
     func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {

@@ -43,8 +43,8 @@ extension Cache {
         }
         let now = rows.store.time.now()
         var values: [Key: Value] = [:]
-        for row in found where row.facts.end >= now {
-            if let key = wanted[row.facts.key], let value = valueOrReported(of: row) { values[key] = value }
+        for row in found where row.header.end >= now {
+            if let key = wanted[row.header.key], let value = valueOrReported(of: row) { values[key] = value }
         }
         return values
     }

@@ -119,8 +119,8 @@ extension Cache {
         guard let copy = copies.state.withLock({ $0.copy(of: key, hash: hash) }), copy.end >= now else { return nil }
         if copy.isKnown { return copy.value }
         do {
-            guard let facts = try rows.facts(try stored(key)) else { return nil }
-            return facts.revision == copy.revision && facts.end >= now ? copy.value : nil
+            guard let header = try rows.header(try stored(key)) else { return nil }
+            return header.revision == copy.revision && header.end >= now ? copy.value : nil
         } catch {
             return nil
         }

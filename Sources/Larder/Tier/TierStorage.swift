@@ -6,7 +6,7 @@ public import LarderStore
 ///
 /// The store calls it for rows that it removes, and for the accesses that it stamps.
 @usableFromInline
-final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: CacheMemory {
+final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: TierDelegate {
     @usableFromInline typealias State = TierState<Key, Value>
 
     /// Guards everything in memory.

@@ -103,12 +103,12 @@ package final class ValueFiles: Sendable {
     ///
     /// A file that was displaced may be overwritten at any moment, so the row is read again before this counts as damage.
     func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
-        guard let name = row.facts.file else { return row.isSound ? row : nil }
+        guard let name = row.header.file else { return row.isSound ? row : nil }
         let payload = try StoreError.translating {
-            try FileName.isValid(name) && exists() ? FileSystem.read(path(name), size: row.facts.payloadSize) : nil
+            try FileName.isValid(name) && exists() ? FileSystem.read(path(name), size: row.header.payloadSize) : nil
         }
         guard let payload, RowChecksum.ofPayload(payload) == row.fileChecksum else { return nil }
-        return StoredRow(facts: row.facts, payload: payload)
+        return StoredRow(header: row.header, payload: payload)
     }
 
     /// Returns whether the file of a row that is being written is still there.

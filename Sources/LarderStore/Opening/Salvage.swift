@@ -104,14 +104,14 @@ private struct DamagedFile: ~Copyable {
 /// The rows of a damaged database.
 private struct SalvagedRows {
     private(set) var (kept, lost) = (0, 0)
-    /// The generations by id, and whether each is live.
+    /// The incarnations by id, and whether each is live.
     private var caches: [Int64: Bool] = [:]
     /// The ids of rows that do not fit their checksum.
     private var damaged: Set<Int64> = []
 
     mutating func copy(from source: inout Connection, to copy: inout Connection) throws(SQLiteError) {
         try copy.beginWriting()
-        try copyGenerations(from: &source, &copy)
+        try copyIncarnations(from: &source, &copy)
         try Self.readByID(.salvagedEntries, from: &source) { (entry) throws(SQLiteError) in try copyEntry(entry, &copy)
         }
         try readThroughIndex(from: &source, &copy)
@@ -125,33 +125,34 @@ private struct SalvagedRows {
         try copy.finishWriting()
     }
 
-    /// Keeps the generations that fit their checksums in one of their two copies, or that are the same in both.
-    private mutating func copyGenerations(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError) {
-        var (found, crafted): ([GenerationRow], [GenerationRow]) = ([], [])
-        for copies in [SQL.salvagedGenerations, SQL.firstGenerations] where found.isEmpty && crafted.isEmpty {
+    /// Keeps the incarnations that fit their checksums in one of their two copies, or that are the same in both.
+    private mutating func copyIncarnations(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError)
+    {
+        var (found, crafted): ([IncarnationRow], [IncarnationRow]) = ([], [])
+        for copies in [SQL.salvagedIncarnations, SQL.firstIncarnations] where found.isEmpty && crafted.isEmpty {
             for sql in copies {
                 try Self.reading { () throws(SQLiteError) in
-                    try source.readGenerations(sql) { if $0.isSound { found.append($0) } else { crafted.append($0) } }
+                    try source.readIncarnations(sql) { if $0.isSound { found.append($0) } else { crafted.append($0) } }
                 }
             }
         }
         // What no damage to one page explains was written so.
         for (index, row) in crafted.enumerated()
-        where crafted[..<index].contains(where: { $0.generation == row.generation && $0.state == row.state }) {
+        where crafted[..<index].contains(where: { $0.incarnation == row.incarnation && $0.state == row.state }) {
             found.append(row)
         }
-        for row in found where caches[row.generation.id] == nil {
+        for row in found where caches[row.incarnation.id] == nil {
             if row.state != 0 {
-                caches[row.generation.id] = false
+                caches[row.incarnation.id] = false
             } else if try Self.isInserted({ () throws(SQLiteError) in
-                try copy.save(row.generation, state: 0, openedAt: row.openedAt, .insertGeneration)
+                try copy.save(row.incarnation, state: 0, openedAt: row.openedAt, .insertIncarnation)
             }) {
-                caches[row.generation.id] = true
+                caches[row.incarnation.id] = true
             }
         }
     }
 
-    /// Keeps an entry of a live generation if it fits its checksum; a payload in a file is checked when it is read.
+    /// Keeps an entry of a live incarnation if it fits its checksum; a payload in a file is checked when it is read.
     private mutating func copyEntry(_ entry: [RawValue], _ copy: inout Connection) throws(SQLiteError) {
         guard let id = entry[0].number, let cache = entry[1].number, caches[cache] != false else { return }
         let meta = RowMeta(packed: entry[9].data)

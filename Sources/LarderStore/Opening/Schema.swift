@@ -14,7 +14,7 @@ enum Schema {
             guard version < current else { return }
             for step in MigrationStep.all where step.number > version { try connection.execute(step.sql) }
             if version == 0 { try connection.run(.insertStore) }
-            if version == 1 { try connection.sealGenerations() }
+            if version == 1 { try connection.sealIncarnations() }
             try connection.setUserVersion(current)
         }
     }

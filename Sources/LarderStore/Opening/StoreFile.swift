@@ -131,7 +131,7 @@ struct StoreFile: Sendable {
         try prepare(&connection)
         guard let identity = try FileSystem.status(path)?.identity else { throw SQLiteError.moved }
         // The first read opens the log.
-        _ = try connection.liveGenerations()
+        _ = try connection.liveIncarnations()
         let opened = OpenedFile(file: self, identity: identity, logs: try logs().map(\.identity))
         var guardian = try connect(.guardian, deadline)
         _ = try guardian.userVersion()
@@ -247,7 +247,7 @@ struct StoreFile: Sendable {
         let version = try connection.userVersion()
         try requireKnown(version)
         if version < Schema.current { throw refusal("was written by an earlier release. Open it once for writing.") }
-        _ = try connection.liveGenerations()
+        _ = try connection.liveIncarnations()
         return Opening(connection: connection, guardian: nil, database: Database(connection, opened))
     }
 

@@ -5,7 +5,7 @@ extension Connection {
     /// Returns the row of a key; nil if there is none.
     ///
     /// The payload of a value file is missing.
-    package mutating func row(_ key: StoredKey, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError)
+    package mutating func row(_ key: StoredKey, in cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError)
         -> StoredRow?
     {
         let found = try with(.readRow) { row throws(SQLiteError) in
@@ -14,40 +14,40 @@ extension Connection {
             return try row.step() ? row.storedRow(key, in: cache) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, accesses)
+        try addAccess(to: &found.header, accesses)
         return found
     }
 
-    /// Returns the facts of a row, which no checksum protects, and its checksum.
+    /// Returns the header of a row, which no checksum protects, and its checksum.
     mutating func find(
-        _ key: StoredKey, in cache: Generation, _ accesses: AccessBook
-    ) throws(SQLiteError) -> (facts: RowFacts, checksum: Int64)? {
+        _ key: StoredKey, in cache: Incarnation, _ accesses: AccessBook
+    ) throws(SQLiteError) -> (header: EntryHeader, checksum: Int64)? {
         let found = try with(.findRow) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             try row.bind(key, at: 2)
-            return try row.step() ? (facts: row.facts(key, by: cache.rule), checksum: row.int64(7)) : nil
+            return try row.step() ? (header: row.header(key, by: cache.rule), checksum: row.int64(7)) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, accesses)
+        try addAccess(to: &found.header, accesses)
         return found
     }
 
     /// Looks up the last access of an entry that slides, or of any.
     mutating func addAccess(
-        to facts: inout RowFacts, _ accesses: AccessBook, always: Bool = false
+        to header: inout EntryHeader, _ accesses: AccessBook, always: Bool = false
     ) throws(SQLiteError) {
-        guard always || facts.slidingAge != nil else { return }
-        let (stamped, noted) = (try number(.lastAccess, facts.id), accesses.lastAccess(facts.id, facts.revision))
-        facts.note(accessAt: max(stamped ?? .min, noted ?? .min))
+        guard always || header.slidingAge != nil else { return }
+        let (stamped, noted) = (try number(.lastAccess, header.id), accesses.lastAccess(header.id, header.revision))
+        header.note(accessAt: max(stamped ?? .min, noted ?? .min))
     }
 
-    /// Returns the facts of a row by its id, and the id of its generation.
+    /// Returns the header of a row by its id, and the id of its incarnation.
     ///
     /// Their end is that of the entry alone.
-    mutating func facts(_ id: Int64) throws(SQLiteError) -> (facts: RowFacts, generation: Int64)? {
-        try with(.factsByID) { row throws(SQLiteError) in
+    mutating func header(_ id: Int64) throws(SQLiteError) -> (header: EntryHeader, incarnation: Int64)? {
+        try with(.headerByID) { row throws(SQLiteError) in
             try row.bind(id, at: 1)
-            return try row.step() ? (row.facts(row.key(8), by: .unlimited), row.int64(9)) : nil
+            return try row.step() ? (row.header(row.key(8), by: .unlimited), row.int64(9)) : nil
         }
     }
 
@@ -74,17 +74,17 @@ extension Connection {
         }
     }
 
-    /// Returns the live generations.
+    /// Returns the live incarnations.
     ///
     /// Throws if the schema is of another release, and if a row is damaged.
-    mutating func liveGenerations() throws(SQLiteError) -> LiveGenerations {
+    mutating func liveIncarnations() throws(SQLiteError) -> LiveIncarnations {
         try Schema.check(&self)
-        var found = LiveGenerations()
-        try readGenerations(.generations) { row throws(SQLiteError) in
+        var found = LiveIncarnations()
+        try readIncarnations(.incarnations) { row throws(SQLiteError) in
             if !row.isSound {
                 throw SQLiteError(code: .corrupt, message: "the row of a cache does not fit its checksum")
             }
-            if row.state == 0 { found[row.generation.cache.identity.name] = row.generation.withoutNonsense }
+            if row.state == 0 { found[row.incarnation.cache.identity.name] = row.incarnation.withoutNonsense }
         }
         return found
     }
@@ -101,48 +101,49 @@ extension Connection {
     }
 
     /// Reads the rows of the table `cache`, or those of its second copy.
-    mutating func readGenerations(
-        _ sql: SQL, _ body: (GenerationRow) throws(SQLiteError) -> Void
+    mutating func readIncarnations(
+        _ sql: SQL, _ body: (IncarnationRow) throws(SQLiteError) -> Void
     ) throws(SQLiteError) {
         try with(sql) { row throws(SQLiteError) in
             while try row.step() {
                 let cache = CacheDeclaration(
                     name: row.text(1), version: row.text(2), codec: row.text(3),
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)))
-                let generation = Generation(
+                let incarnation = Incarnation(
                     id: row.int64(0), cache: cache, limits: Limits(count: row.number(6), size: row.number(7)),
                     keepsExpired: row.int64(8))
                 try body(
-                    GenerationRow(
-                        generation: generation, state: row.int64(9), checksum: row.int64(10), openedAt: row.int64(11)))
+                    IncarnationRow(
+                        incarnation: incarnation, state: row.int64(9), checksum: row.int64(10), openedAt: row.int64(11))
+                )
             }
         }
     }
 
-    /// Inserts or updates the row of a generation.
-    mutating func save(_ generation: Generation, state: Int64, openedAt: Int64, _ sql: SQL) throws(SQLiteError) {
-        let (cache, rule) = (generation.cache, generation.rule.stored)
+    /// Inserts or updates the row of an incarnation.
+    mutating func save(_ incarnation: Incarnation, state: Int64, openedAt: Int64, _ sql: SQL) throws(SQLiteError) {
+        let (cache, rule) = (incarnation.cache, incarnation.rule.stored)
         try run(sql) { row throws(SQLiteError) in
-            try row.bind(generation.id, at: 1)
+            try row.bind(incarnation.id, at: 1)
             try row.bind(cache.name, at: 2)
             try row.bind(cache.version, at: 3)
             try row.bind(cache.codec, at: 4)
             try row.bind(rule.kind, at: 5)
             try row.bind(rule.milliseconds, at: 6)
-            if let limit = generation.limits.count { try row.bind(limit, at: 7) }
-            if let limit = generation.limits.size { try row.bind(limit, at: 8) }
-            try row.bind(generation.keepsExpired, at: 9)
+            if let limit = incarnation.limits.count { try row.bind(limit, at: 7) }
+            if let limit = incarnation.limits.size { try row.bind(limit, at: 8) }
+            try row.bind(incarnation.keepsExpired, at: 9)
             try row.bind(state, at: 10)
-            try row.bind(generation.checksum(state: state), at: 11)
+            try row.bind(incarnation.checksum(state: state), at: 11)
             try row.bind(openedAt, at: 12)
         }
     }
 
-    /// Writes the checksums of all generations.
-    mutating func sealGenerations() throws(SQLiteError) {
-        var rows: [GenerationRow] = []
-        try readGenerations(.generations) { rows.append($0) }
-        for row in rows { try run(.sealGeneration, row.generation.id, row.generation.checksum(state: row.state)) }
+    /// Writes the checksums of all incarnations.
+    mutating func sealIncarnations() throws(SQLiteError) {
+        var rows: [IncarnationRow] = []
+        try readIncarnations(.incarnations) { rows.append($0) }
+        for row in rows { try run(.sealIncarnation, row.incarnation.id, row.incarnation.checksum(state: row.state)) }
     }
 
     /// Returns the limits of the store.
@@ -154,7 +155,7 @@ extension Connection {
     }
 
     /// Counts the rows of a cache and their bytes, expired ones included.
-    mutating func count(of cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> RowCount {
+    mutating func count(of cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError) -> RowCount {
         var count = RowCount()
         try with(.countPlainRows) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -164,27 +165,27 @@ extension Connection {
             guard let written = row.number(3), let accessed = row.number(4) else { return }
             count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed))
         }
-        for var facts in try list(.otherRows, cache.id, row: { $0.facts(.integer(0), by: cache.rule) }) {
-            count.totals += Totals(count: 1, size: facts.size)
-            try addAccess(to: &facts, accesses)
-            count.note(end: facts.end)
+        for var header in try list(.otherRows, cache.id, row: { $0.header(.integer(0), by: cache.rule) }) {
+            count.totals += Totals(count: 1, size: header.size)
+            try addAccess(to: &header, accesses)
+            count.note(end: header.end)
         }
         return count
     }
 
     /// Counts the entries of a cache that have not expired.
-    mutating func count(at now: Int64, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> Int64 {
-        var (count, sliding) = (Int64(0), [RowFacts]())
+    mutating func count(at now: Int64, in cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError) -> Int64 {
+        var (count, sliding) = (Int64(0), [EntryHeader]())
         try with(.agesOfRows) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             while try row.step() {
-                let facts = row.facts(.integer(0), by: cache.rule)
-                if facts.end >= now { count += 1 } else if facts.slidingAge != nil { sliding.append(facts) }
+                let header = row.header(.integer(0), by: cache.rule)
+                if header.end >= now { count += 1 } else if header.slidingAge != nil { sliding.append(header) }
             }
         }
-        for var facts in sliding {
-            try addAccess(to: &facts, accesses)
-            if facts.end >= now { count += 1 }
+        for var header in sliding {
+            try addAccess(to: &header, accesses)
+            if header.end >= now { count += 1 }
         }
         return count
     }
@@ -199,33 +200,33 @@ extension Statement {
     }
 }
 
-/// The columns of a row, in the order of ``SQL``'s `facts`.
+/// The columns of a row, in the order of ``SQL``'s `header`.
 extension Statement {
-    /// The facts of a row.
+    /// The header of a row.
     ///
     /// Damaged attributes count as none, and do not fit the checksum.
-    func facts(_ key: StoredKey, by rule: AgeRule) -> RowFacts { facts(key, by: rule, packedMeta) }
+    func header(_ key: StoredKey, by rule: AgeRule) -> EntryHeader { header(key, by: rule, packedMeta) }
 
-    private func facts(_ key: StoredKey, by rule: AgeRule, _ meta: Data?) -> RowFacts {
-        RowFacts(
+    private func header(_ key: StoredKey, by rule: AgeRule, _ meta: Data?) -> EntryHeader {
+        EntryHeader(
             key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
             expiresAt: number(3),
             payloadSize: size(4), file: type(of: 5) == .null ? nil : text(5),
             meta: RowMeta(packed: meta) ?? RowMeta(), rule: rule)
     }
 
-    /// The facts and the payload of a row, and whether they fit its checksum.
+    /// The header and the payload of a row, and whether they fit its checksum.
     ///
     /// The payload of a value file is missing.
-    func storedRow(_ key: StoredKey, in cache: Generation) -> StoredRow {
+    func storedRow(_ key: StoredKey, in cache: Incarnation) -> StoredRow {
         let meta = packedMeta
-        let facts = facts(key, by: cache.rule, meta)
+        let header = header(key, by: cache.rule, meta)
         let columns = RowChecksum.ofColumns(
-            cache: cache.id, key: key, writtenAt: facts.writtenAt, expiresAt: facts.expiresAt, meta: meta)
+            cache: cache.id, key: key, writtenAt: header.writtenAt, expiresAt: header.expiresAt, meta: meta)
         let checksum = int64(7) ^ columns
-        if facts.file != nil { return StoredRow(facts: facts, payload: Data(), fileChecksum: checksum) }
+        if header.file != nil { return StoredRow(header: header, payload: Data(), fileChecksum: checksum) }
         let payload = data(8)
-        return StoredRow(facts: facts, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
+        return StoredRow(header: header, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
     }
 
     /// A size, which no checksum covers: of a damaged row it is within what can be added up.

@@ -30,7 +30,7 @@ extension Connection {
     ///   - body: Takes a row, and returns the bytes of its payload.
     mutating func page(
         _ statements: [SQL], withoutIDs: [SQL]? = nil, keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange,
-        after last: PagePosition?, _ limit: Int, in cache: Generation,
+        after last: PagePosition?, _ limit: Int, in cache: Incarnation,
         _ body: (StoredKey, borrowing Statement) -> Int64
     ) throws(SQLiteError) -> PagePosition? {
         let highestID = try number(.highestID) ?? .min

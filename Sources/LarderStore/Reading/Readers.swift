@@ -36,12 +36,12 @@ final class Readers: Sendable {
         if database != nil { openings.add(1, ordering: .releasing) }
     }
 
-    /// Returns what `body` reads with a connection and the live generation of a cache; nil if the cache is superseded.
+    /// Returns what `body` reads with a connection and the live incarnation of a cache; nil if the cache is superseded.
     ///
     /// - Parameter size: The number of rows; statements that read more than one see one moment.
     func read<R>(
         _ cache: CacheDeclaration, over writer: Writer, _ size: ReadSize,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+        _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         let own = Int((UInt64(CurrentThread.identity) &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
@@ -60,7 +60,7 @@ final class Readers: Sendable {
 
     private func read<R>(
         _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ size: ReadSize,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+        _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         guard let database = reader.database, let file = database.file else { throw StoreError(SQLiteError.moved) }
         let (watch, counter) = (database.watch, database.counter)
@@ -88,10 +88,10 @@ final class Readers: Sendable {
             }
             defer { if reader.isHolding && !isUseful { reader.release() } }
             if isUseful { scheduleRelease() }
-            // If another store has committed since, its generations are those of the snapshot, and none are kept.
+            // If another store has committed since, its incarnations are those of the snapshot, and none are kept.
             let known = watch.epoch() == epoch ? epoch : CommitWatch.noEpoch
-            guard let generation = try reader.generation(of: cache, in: known) else { return nil }
-            return try body(&reader.connection!, generation)
+            guard let incarnation = try reader.incarnation(of: cache, in: known) else { return nil }
+            return try body(&reader.connection!, incarnation)
         } catch {
             throw StoreError(any: error)
         }
@@ -167,21 +167,21 @@ private struct Reader: ~Copyable {
     var stamp: CommitStamp?
     var isCopied = false
     var reads = 0
-    /// The live generations, and the epoch in which they were looked up.
-    private var generations = LiveGenerations()
+    /// The live incarnations, and the epoch in which they were looked up.
+    private var incarnations = LiveIncarnations()
     private(set) var epoch: UInt32 = 0
 
     init(_ database: Database?) { self.database = database }
 
-    /// Returns the live generation of a cache; nil if the cache is superseded.
+    /// Returns the live incarnation of a cache; nil if the cache is superseded.
     ///
-    /// The generations are looked up again in each epoch.
-    mutating func generation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Generation? {
+    /// The incarnations are looked up again in each epoch.
+    mutating func incarnation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Incarnation? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
-            generations = try connection?.liveGenerations() ?? LiveGenerations()
+            incarnations = try connection?.liveIncarnations() ?? LiveIncarnations()
             self.epoch = epoch
         }
-        return generations.generation(of: cache)
+        return incarnations.incarnation(of: cache)
     }
 
     mutating func release() {

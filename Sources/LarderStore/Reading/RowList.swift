@@ -17,7 +17,7 @@ package struct RowList: Sendable {
 extension Connection {
     /// Lists the rows of a cache by a value, and rows with the same one by their ids.
     mutating func list(
-        _ order: RowOrder, _ range: KeyRange, in cache: Generation, _ accesses: AccessBook
+        _ order: RowOrder, _ range: KeyRange, in cache: Incarnation, _ accesses: AccessBook
     ) throws(SQLiteError) -> RowList {
         var found: [(value: Int64, id: Int64, keyHash: Int)] = []
         // Accesses that are not stored.
@@ -50,22 +50,23 @@ extension Connection {
 
     /// Returns the rows at places of a list that are still there, and the place at which the next page begins.
     mutating func rows(
-        _ list: RowList, _ places: Range<Int>, in cache: Generation, _ accesses: AccessBook
+        _ list: RowList, _ places: Range<Int>, in cache: Incarnation, _ accesses: AccessBook
     ) throws(SQLiteError) -> (rows: [StoredRow], end: Int) {
         var (rows, bytes): ([StoredRow], Int64) = ([], 0)
         for place in places {
             if bytes >= pageBytes { return (rows, place) }
             guard let row = try listedRow(list.places[place].id, in: cache, accesses),
-                row.facts.key.hashValue == list.places[place].keyHash
+                row.header.key.hashValue == list.places[place].keyHash
             else { continue }
-            bytes += row.facts.payloadSize
+            bytes += row.header.payloadSize
             rows.append(row)
         }
         return (rows, places.upperBound)
     }
 
     /// Returns a row of a cache by its id, with its last access; nil if it is not there.
-    mutating func listedRow(_ id: Int64, in cache: Generation, _ accesses: AccessBook) throws(SQLiteError) -> StoredRow?
+    mutating func listedRow(_ id: Int64, in cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError)
+        -> StoredRow?
     {
         let found = try with(.listedRow) { row throws(SQLiteError) in
             try row.bind(id, at: 1)
@@ -73,7 +74,7 @@ extension Connection {
             return try row.step() ? row.storedRow(row.key(9), in: cache) : nil
         }
         guard var found else { return nil }
-        try addAccess(to: &found.facts, accesses, always: true)
+        try addAccess(to: &found.header, accesses, always: true)
         return found
     }
 }

@@ -20,10 +20,10 @@ extension CacheRows {
 
     /// Returns whether there is an entry that has not expired: the first row tells, unless it has.
     package func hasEntry(at now: Int64) throws(StoreError) -> Bool {
-        var (page, limit) = (try facts(limit: 1), Self.pageLimit)
+        var (page, limit) = (try headers(limit: 1), Self.pageLimit)
         while !page.rows.contains(where: { $0.end >= now }) {
             guard let next = page.next else { return false }
-            page = try facts(after: next, limit: limit)
+            page = try headers(after: next, limit: limit)
             limit = min(limit * 2, 4096)
         }
         return true

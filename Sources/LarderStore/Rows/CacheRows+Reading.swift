@@ -16,15 +16,15 @@ extension CacheRows {
             guard let found else { return nil }
             if let row = try complete(found) { return row }
             // The file of an older row may be overwritten.
-            if found.facts.file == nil || found.facts.revision == last { return discardDamaged(found.facts) }
-            last = found.facts.revision
+            if found.header.file == nil || found.header.revision == last { return discardDamaged(found.header) }
+            last = found.header.revision
         }
     }
 
     /// What there is of a key.
     package enum Inspection: Sendable {
         case row(StoredRow)
-        case damaged(RowFacts)
+        case damaged(EntryHeader)
         /// There is no row; the version under which a row was written that waits to be deleted.
         case absent(retiredVersion: String?)
         /// The handle is superseded; the version of the live cache of its name.
@@ -47,17 +47,17 @@ extension CacheRows {
             return store.isReadOnly && live == nil ? .absent(retiredVersion: nil) : .superseded(version: live)
         }
         guard let found else { return .absent(retiredVersion: retired) }
-        return try complete(found).map { .row($0) } ?? .damaged(found.facts)
+        return try complete(found).map { .row($0) } ?? .damaged(found.header)
     }
 
-    /// Returns the facts of an entry without reading its payload.
+    /// Returns the header of an entry without reading its payload.
     ///
     /// - Parameter withAccess: A Boolean value that indicates whether the last access is looked up also if no end depends on it.
-    package func facts(_ key: StoredKey, withAccess: Bool = false) throws(StoreError) -> RowFacts? {
-        let found = try read { connection, cache throws(SQLiteError) -> RowFacts? in
-            guard var facts = try connection.find(key, in: cache, store.accesses)?.facts else { return nil }
-            if withAccess { try connection.addAccess(to: &facts, store.accesses, always: true) }
-            return facts
+    package func header(_ key: StoredKey, withAccess: Bool = false) throws(StoreError) -> EntryHeader? {
+        let found = try read { connection, cache throws(SQLiteError) -> EntryHeader? in
+            guard var header = try connection.find(key, in: cache, store.accesses)?.header else { return nil }
+            if withAccess { try connection.addAccess(to: &header, store.accesses, always: true) }
+            return header
         }
         return found ?? nil
     }
@@ -96,7 +96,7 @@ extension CacheRows {
                     return 0
                 }
             } while last != nil
-            for index in found.indices { try connection.addAccess(to: &found[index].facts, store.accesses) }
+            for index in found.indices { try connection.addAccess(to: &found[index].header, store.accesses) }
             return found
         }
     }
@@ -109,7 +109,7 @@ extension CacheRows {
     /// - Parameter tag: The tag that a row must have that is read alone.
     private func rowsOfOneMoment(
         _ size: ReadSize = .many, tagged tag: String? = nil,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> [StoredRow]
+        _ body: (inout Connection, Incarnation) throws(SQLiteError) -> [StoredRow]
     ) throws(StoreError) -> [StoredRow] {
         var (unreadable, attempt) = (Set<Int64>(), 0)
         while true {
@@ -119,11 +119,11 @@ extension CacheRows {
             for row in found {
                 if let row = try complete(row) {
                     rows.append(row)
-                } else if !unreadable.insert(row.facts.revision).inserted {
-                    _ = discardDamaged(row.facts)
+                } else if !unreadable.insert(row.header.revision).inserted {
+                    _ = discardDamaged(row.header)
                 } else if attempt < Self.attemptsOfOneMoment {
                     isCurrent = false
-                } else if let later = try self.row(row.facts.key), tag.map(later.facts.meta.tags.contains) ?? true {
+                } else if let later = try self.row(row.header.key), tag.map(later.header.meta.tags.contains) ?? true {
                     rows.append(later)
                 }
             }
@@ -133,17 +133,17 @@ extension CacheRows {
 
     private static let attemptsOfOneMoment = 20
 
-    /// Returns the path of an entry's value file with the facts of the entry; nil if there is none or its payload is in the
+    /// Returns the path of an entry's value file with the header of the entry; nil if there is none or its payload is in the
     /// row.
     ///
     /// The file is never overwritten then: a program that has it open goes on reading the old bytes.
-    package func filePath(_ key: StoredKey) throws(StoreError) -> (path: String, facts: RowFacts)? {
-        var facts = try facts(key)
-        while let found = facts, let file = found.file {
+    package func filePath(_ key: StoredKey) throws(StoreError) -> (path: String, header: EntryHeader)? {
+        var header = try header(key)
+        while let found = header, let file = found.file {
             let path = try store.files?.handOut(file)
-            facts = try self.facts(key)
+            header = try self.header(key)
             // The file of an older row may be gone.
-            if facts?.file != file { continue }
+            if header?.file != file { continue }
             if path == nil { _ = discardDamaged(found) }
             return path.map { ($0, found) }
         }
@@ -151,31 +151,31 @@ extension CacheRows {
     }
 
     private func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
-        if row.facts.file == nil { return row.isSound ? row : nil }
+        if row.header.file == nil { return row.isSound ? row : nil }
         return try store.files?.complete(row)
     }
 
     /// Reports an entry that does not fit its checksum, and deletes it in the background.
-    private func discardDamaged(_ facts: RowFacts) -> StoredRow? {
-        store.report(.damagedEntry(cache: declaration.name, key: facts.key))
-        removeLater(facts, .damaged)
+    private func discardDamaged(_ header: EntryHeader) -> StoredRow? {
+        store.report(.damagedEntry(cache: declaration.name, key: header.key))
+        removeLater(header, .damaged)
         return nil
     }
 
     /// Deletes an entry in the background, unless it was replaced.
-    package func removeLater(_ facts: RowFacts, _ cause: RemovedRow.Cause = .undecodable) {
+    package func removeLater(_ header: EntryHeader, _ cause: RemovedRow.Cause = .undecodable) {
         if store.isReadOnly { return }
-        store.writer.enqueue { [declaration] in try $0.removeDamaged(facts, of: declaration, cause) }
+        store.writer.enqueue { [declaration] in try $0.removeDamaged(header, of: declaration, cause) }
     }
 
     /// Completes the rows of a page, each for itself.
     private func complete(_ rows: [StoredRow]) throws(StoreError) -> [StoredRow] {
-        guard rows.contains(where: { $0.facts.file != nil || !$0.isSound }) else { return rows }
+        guard rows.contains(where: { $0.header.file != nil || !$0.isSound }) else { return rows }
         var completed: [StoredRow] = []
         for row in rows {
             if let whole = try complete(row) {
                 completed.append(whole)
-            } else if let later = try self.row(row.facts.key) {
+            } else if let later = try self.row(row.header.key) {
                 completed.append(later)
             }
         }
@@ -207,15 +207,15 @@ extension CacheRows {
         return page ?? Page()
     }
 
-    /// Returns the page of facts after a position, or the first page, without reading the payloads.
-    package func facts(
+    /// Returns the page of header after a position, or the first page, without reading the payloads.
+    package func headers(
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
         withAccess: Bool = false
-    ) throws(StoreError) -> Page<RowFacts> {
+    ) throws(StoreError) -> Page<EntryHeader> {
         let page = try read(.page) { connection, cache throws(SQLiteError) in
-            var page = Page<RowFacts>()
-            page.next = try connection.page(SQL.factPages, keyColumn: 8, range, after: last, limit, in: cache) {
-                page.rows.append($1.facts($0, by: cache.rule))
+            var page = Page<EntryHeader>()
+            page.next = try connection.page(SQL.headerPages, keyColumn: 8, range, after: last, limit, in: cache) {
+                page.rows.append($1.header($0, by: cache.rule))
                 return 0
             }
             for index in page.rows.indices {
@@ -236,10 +236,10 @@ extension CacheRows {
             page.rows.reserveCapacity(min(limit, Self.pageLimit))
             page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
                 page.rows.append($1.storedRow($0, in: cache))
-                return page.rows[page.rows.count - 1].facts.payloadSize
+                return page.rows[page.rows.count - 1].header.payloadSize
             }
-            for index in page.rows.indices where withAccess || page.rows[index].facts.slidingAge != nil {
-                try connection.addAccess(to: &page.rows[index].facts, store.accesses, always: withAccess)
+            for index in page.rows.indices where withAccess || page.rows[index].header.slidingAge != nil {
+                try connection.addAccess(to: &page.rows[index].header, store.accesses, always: withAccess)
             }
             return page
         }
@@ -271,13 +271,13 @@ extension CacheRows {
     /// Returns whether no live cache has the declaration.
     package func isSuperseded() throws(StoreError) -> Bool { try read { _, _ throws(SQLiteError) in } == nil }
 
-    /// Returns what `body` reads with a connection and the live generation; nil if the handle is superseded.
+    /// Returns what `body` reads with a connection and the live incarnation; nil if the handle is superseded.
     ///
     /// - Parameter isQuiet: Whether nothing is noted and reported of a superseded handle.
     @discardableResult
     package func read<R>(
         _ size: ReadSize = .row, isQuiet: Bool = false,
-        _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+        _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         var attempts = 0
         while true {

@@ -13,7 +13,7 @@ package final class CacheRows: Sendable {
     package let accessGrain: Int64
     /// The number of caches that the store had opened or removed when this one was opened, in the order of commits.
     package let openingCount: Int
-    /// A Boolean value that indicates whether the opening has begun a generation.
+    /// A Boolean value that indicates whether the opening has begun an incarnation.
     package let isNew: Bool
     /// The limits of the cache at the opening.
     package let limits: Limits
@@ -79,7 +79,7 @@ package final class CacheRows: Sendable {
         guard needsFiles(operation), let files = store.files else {
             let outcome = try await store.writer.run(
                 .rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
-            guard outcome.taken?.facts.file != nil, let files = outcome.files else { return outcome }
+            guard outcome.taken?.header.file != nil, let files = outcome.files else { return outcome }
             return try await files.onQueue { try self.completingTaken(outcome) }
         }
         let written = try await files.onQueue { try self.writingFiles(of: operation) }
@@ -96,21 +96,21 @@ package final class CacheRows: Sendable {
 
     /// Reads the file of a row that was removed, and discards it.
     private func completingTaken(_ outcome: Outcome) throws(StoreError) -> Outcome {
-        guard let row = outcome.taken, let file = row.facts.file, let files = outcome.files else { return outcome }
+        guard let row = outcome.taken, let file = row.header.file, let files = outcome.files else { return outcome }
         var outcome = outcome
         defer { files.discard([file]) }
         outcome.taken = try files.complete(row)
-        if outcome.taken == nil { store.report(.damagedEntry(cache: declaration.name, key: row.facts.key)) }
+        if outcome.taken == nil { store.report(.damagedEntry(cache: declaration.name, key: row.header.key)) }
         return outcome
     }
 
-    /// Returns the facts of an entry that is to be written in place of an old one.
+    /// Returns the header of an entry that is to be written in place of an old one.
     ///
     /// - Parameter rule: The rule of the cache.
-    package func facts(of entry: EntryWrite, _ rule: AgeRule, _ old: RowFacts?) -> RowFacts {
+    package func header(of entry: EntryWrite, _ rule: AgeRule, _ old: EntryHeader?) -> EntryHeader {
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
-        return RowFacts(
+        return EntryHeader(
             key: entry.key, id: 0, revision: 0, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt,
             payloadSize: Int64(entry.payloadSize),
             file: isFile(entry) ? "" : nil, meta: meta, rule: rule)
@@ -118,8 +118,8 @@ package final class CacheRows: Sendable {
 
     /// Notes a read that memory could not serve.
     @usableFromInline
-    package func noteAccess(to facts: RowFacts, at moment: Int64) {
-        noteAccess(id: facts.id, revision: facts.revision, slidingAge: facts.slidingAge, at: moment)
+    package func noteAccess(to header: EntryHeader, at moment: Int64) {
+        noteAccess(id: header.id, revision: header.revision, slidingAge: header.slidingAge, at: moment)
     }
 
     /// Notes a read of a row.

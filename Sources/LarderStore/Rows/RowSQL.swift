@@ -1,21 +1,21 @@
 package import LarderSQLite
 
-/// Every statement over rows and generations.
+/// Every statement over rows and incarnations.
 extension SQL {
-    // The columns of `RowFacts`, in its order; the checksum; the payload.
-    private static let facts =
+    // The columns of `EntryHeader`, in its order; the checksum; the payload.
+    private static let header =
         "id, revision, written_at, expires_at, coalesce(size, length(payload)), file, meta, checksum"
 
-    static let findRow = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND key = ?2")
-    static let readRow = SQL("SELECT \(facts), payload FROM entry WHERE cache = ?1 AND key = ?2")
+    static let findRow = SQL("SELECT \(header) FROM entry WHERE cache = ?1 AND key = ?2")
+    static let readRow = SQL("SELECT \(header), payload FROM entry WHERE cache = ?1 AND key = ?2")
 
     // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
     static let keyPages = pages("key")
     static let keyPagesWithIDs = pages("key, id")
-    static let factPages = pages("\(facts), key")
-    static let rowPages = pages("\(facts), payload, key")
-    /// The statements of pages, which tests explain: keys, facts, rows.
-    package static var pageTexts: [String] { (keyPages + keyPagesWithIDs + factPages + rowPages).map(\.text) }
+    static let headerPages = pages("\(header), key")
+    static let rowPages = pages("\(header), payload, key")
+    /// The statements of pages, which tests explain: keys, header, rows.
+    package static var pageTexts: [String] { (keyPages + keyPagesWithIDs + headerPages + rowPages).map(\.text) }
     private static func pages(_ columns: String) -> [SQL] {
         ["key >= ?3 ORDER BY key", "key > ?3 ORDER BY key", "key < ?3 ORDER BY key DESC", "true ORDER BY key DESC"].map
         {
@@ -33,7 +33,7 @@ extension SQL {
             """),
         SQL("SELECT id, key, coalesce(size, length(payload)), meta FROM entry WHERE cache = ?1 ORDER BY key"),
     ]
-    static let listedRow = SQL("SELECT \(facts), payload, key FROM entry WHERE id = ?1 AND cache = ?2")
+    static let listedRow = SQL("SELECT \(header), payload, key FROM entry WHERE id = ?1 AND cache = ?2")
 
     static let insertRow = SQL(
         """
@@ -62,17 +62,17 @@ extension SQL {
             min(CASE WHEN expires_at IS NULL THEN max(written_at, coalesce(accessed_at, written_at)) END)
         FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 AND meta IS NULL
         """)
-    static let otherRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
-    static let agesOfRows = SQL("SELECT \(facts) FROM entry WHERE cache = ?1")
+    static let otherRows = SQL("SELECT \(header) FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
+    static let agesOfRows = SQL("SELECT \(header) FROM entry WHERE cache = ?1")
 
-    private static let generationColumns =
+    private static let incarnationColumns =
         "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, checksum"
-    static let generations = SQL("SELECT \(generationColumns), 0 FROM cache NOT INDEXED")
-    static let insertGeneration = SQL(
+    static let incarnations = SQL("SELECT \(incarnationColumns), 0 FROM cache NOT INDEXED")
+    static let insertIncarnation = SQL(
         """
-        INSERT INTO cache (\(generationColumns), opened_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        INSERT INTO cache (\(incarnationColumns), opened_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         """)
-    static let updateGeneration = SQL(
+    static let updateIncarnation = SQL(
         """
         UPDATE cache SET version = ?3, codec = ?4, age_rule = ?5, age = ?6, count_limit = ?7, size_limit = ?8,
             keeps_expired = ?9, state = ?10, checksum = ?11, opened_at = max(opened_at, ?12)
@@ -83,21 +83,21 @@ extension SQL {
         SELECT version FROM cache WHERE state = 1 AND name = ?2 AND NOT (version = ?3 AND codec = ?4)
             AND EXISTS (SELECT 1 FROM entry WHERE entry.cache = cache.id AND key = ?1)
         """)
-    static let hasGeneration = SQL("SELECT 1 FROM cache WHERE id = ?1")
-    static let sealGeneration = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
+    static let hasIncarnation = SQL("SELECT 1 FROM cache WHERE id = ?1")
+    static let sealIncarnation = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
     static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
     static let copyOpenedAt = SQL(
         "UPDATE cache SET opened_at = (SELECT opened_at FROM cache WHERE id = ?1) WHERE id = ?2")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
-    static let retiredGeneration = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
+    static let retiredIncarnation = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
     private static let retiredRows =
         "(SELECT id FROM entry NOT INDEXED WHERE id >= ?2 AND id <= ?3 AND cache = ?1 ORDER BY id LIMIT ?4)"
     static let deleteRetiredUses = SQL("DELETE FROM used WHERE id IN \(retiredRows)")
     static let deleteRetiredRows = SQL("DELETE FROM entry WHERE id IN \(retiredRows)")
     static let anyFile = SQL("SELECT id FROM entry WHERE file IS NOT NULL LIMIT 1")
     static let retiredFiles = SQL("SELECT file FROM entry WHERE id IN \(retiredRows) AND file IS NOT NULL")
-    static let deleteGeneration = SQL("DELETE FROM cache WHERE id = ?1")
+    static let deleteIncarnation = SQL("DELETE FROM cache WHERE id = ?1")
 
     static let insertTag = SQL("INSERT OR REPLACE INTO tag (tag, cache, entry, revision) VALUES (?1, ?2, ?3, ?4)")
     static let deleteTag = SQL("DELETE FROM tag WHERE tag = ?1 AND cache = ?2 AND entry = ?3")
@@ -112,8 +112,8 @@ extension SQL {
         DELETE FROM tag WHERE (tag, cache, entry) IN (SELECT tag, cache, entry FROM tag WHERE cache = ?1 LIMIT ?2)
         """)
 
-    static let factsByID = SQL("SELECT \(facts), key, cache FROM entry WHERE id = ?1")
-    static let sweptRows = SQL("SELECT \(facts), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
+    static let headerByID = SQL("SELECT \(header), key, cache FROM entry WHERE id = ?1")
+    static let sweptRows = SQL("SELECT \(header), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let valueFiles = SQL("SELECT file FROM entry WHERE file IS NOT NULL")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
@@ -163,13 +163,13 @@ extension SQL {
         """)
 
     static let verifiedRows = SQL(
-        "SELECT \(facts), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
-    /// Both copies of the generations, in their table and in an index, and as the first step of the schema had them.
-    static let salvagedGenerations = [
-        SQL("SELECT \(generationColumns), opened_at FROM cache NOT INDEXED"),
-        SQL("SELECT \(generationColumns), 0 FROM cache INDEXED BY cache_copy ORDER BY name"),
+        "SELECT \(header), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
+    /// Both copies of the incarnations, in their table and in an index, and as the first step of the schema had them.
+    static let salvagedIncarnations = [
+        SQL("SELECT \(incarnationColumns), opened_at FROM cache NOT INDEXED"),
+        SQL("SELECT \(incarnationColumns), 0 FROM cache INDEXED BY cache_copy ORDER BY name"),
     ]
-    static let firstGenerations = [
+    static let firstIncarnations = [
         SQL(
             """
             SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, 0, opened_at

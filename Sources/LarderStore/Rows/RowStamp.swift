@@ -28,7 +28,7 @@ package struct RowStamp: Sendable {
     }
 }
 
-extension RowFacts {
+extension EntryHeader {
     @usableFromInline package var stamp: RowStamp {
         RowStamp(id: id, revision: revision, end: end, slidingAge: slidingAge, writtenAt: writtenAt)
     }

@@ -28,3 +28,13 @@ extension Statement {
 
     func data(_ column: Int32) -> Data { withBytes(column) { Data($0) } }
 }
+
+extension StoredKey: CustomStringConvertible {
+    @usableFromInline package var description: String {
+        switch self {
+        case .text(let text): "\"\(text)\""
+        case .integer(let number): "\(number)"
+        case .blob(let bytes): "a key of \(bytes.count) bytes"
+        }
+    }
+}

@@ -3,7 +3,7 @@ struct Eviction {
     typealias Victim = (id: Int64, revision: Int64, lastUse: Int64)
 
     /// The cache whose rows are removed; nil for those of all.
-    let cache: Generation?
+    let cache: Incarnation?
     /// What there is too little of; nil for rows or bytes over a limit.
     let shortage: RemovedRow.Shortage?
     /// What is left to remove.
@@ -22,7 +22,7 @@ struct Eviction {
     /// - Parameter totals: The totals of which the excess is a part, if they are to be reached, though other requests remove
     ///   rows too.
     init(
-        _ excess: Totals, of totals: Totals? = nil, from cache: Generation?, for shortage: RemovedRow.Shortage? = nil
+        _ excess: Totals, of totals: Totals? = nil, from cache: Incarnation?, for shortage: RemovedRow.Shortage? = nil
     ) {
         (rest, self.cache, self.shortage) = (excess, cache, shortage)
         goal = totals.map {
@@ -35,7 +35,7 @@ struct Eviction {
     var isDone: Bool { rest.count <= 0 && rest.size <= 0 }
 
     /// Notes that a row was removed, or counts as removed and stays.
-    mutating func note(_ row: RowFacts, stays: Bool) {
+    mutating func note(_ row: EntryHeader, stays: Bool) {
         rest += Totals(count: -1, size: -row.size)
         guard stays, let goal else { return }
         self.goal = Totals(count: goal.count.addingSaturated(1), size: goal.size.addingSaturated(row.size))
@@ -55,7 +55,7 @@ struct LimitWaits {
     /// The moment of the next count of all rows, sweep, or search where pins have held all rows.
     private(set) var nextSearch = Int64.min
     private var nextSpaceCheck = Int64.min
-    /// The ids of the generations whose limits pins keep from being held; 0 for those of the store.
+    /// The ids of the incarnations whose limits pins keep from being held; 0 for those of the store.
     var unmet: Set<Int64> = []
 
     func maySearch(at now: Int64) -> Bool { !Self.isAhead(nextSearch, 1000, of: now) }

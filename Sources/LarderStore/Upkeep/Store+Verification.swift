@@ -48,7 +48,7 @@ extension Store {
         guard repairing else { return verification.report }
         if verification.isFileDamaged { verification.report.salvage = try writer.repair() }
         for damaged in verification.damaged {
-            try writer.runBatch { try $0.removeDamaged(damaged.facts, of: damaged.cache, .damaged) }
+            try writer.runBatch { try $0.removeDamaged(damaged.header, of: damaged.cache, .damaged) }
         }
         return verification.report
     }
@@ -58,7 +58,7 @@ private struct Verification {
     let files: ValueFiles?
     var report = VerificationReport()
     private(set) var isFileDamaged = false
-    private(set) var damaged: [(facts: RowFacts, cache: CacheDeclaration)] = []
+    private(set) var damaged: [(header: EntryHeader, cache: CacheDeclaration)] = []
 
     init(files: ValueFiles?) { self.files = files }
 
@@ -78,16 +78,16 @@ private struct Verification {
     mutating func run(
         _ progress: (Int) -> Void, _ reading: ((inout Connection) throws -> Void) throws -> Void
     ) throws {
-        var (problems, caches) = ([String](), [Int64: Generation]())
+        var (problems, caches) = ([String](), [Int64: Incarnation]())
         try reading {
             problems = try $0.integrityProblems()
-            caches = try $0.liveGenerations().byID
+            caches = try $0.liveIncarnations().byID
         }
         report.problems += problems.map { "The database is damaged: \($0)." }
         isFileDamaged = !problems.isEmpty
         var next: Int64? = .min
         while let first = next {
-            var (rows, count) = ([(StoredRow, Generation)](), 0)
+            var (rows, count) = ([(StoredRow, Incarnation)](), 0)
             try reading { (rows, count, next) = try Self.rows(from: first, of: caches, &$0) }
             report.entryCount += count
             progress(report.entryCount)
@@ -97,9 +97,9 @@ private struct Verification {
 
     /// Returns the rows from an id on that have to be looked at closer, the number of all, and the id behind them.
     private static func rows(
-        from first: Int64, of caches: [Int64: Generation], _ connection: inout Connection
-    ) throws(SQLiteError) -> (rows: [(StoredRow, Generation)], count: Int, next: Int64?) {
-        var (rows, count, next): ([(StoredRow, Generation)], Int, Int64?) = ([], 0, nil)
+        from first: Int64, of caches: [Int64: Incarnation], _ connection: inout Connection
+    ) throws(SQLiteError) -> (rows: [(StoredRow, Incarnation)], count: Int, next: Int64?) {
+        var (rows, count, next): ([(StoredRow, Incarnation)], Int, Int64?) = ([], 0, nil)
         try connection.with(.verifiedRows) { row throws(SQLiteError) in
             try row.bind(first, at: 1)
             while try row.step() {
@@ -109,7 +109,7 @@ private struct Verification {
                 guard let cache = caches[row.int64(10)] else { continue }
                 count += 1
                 let stored = row.storedRow(row.key(9), in: cache)
-                if stored.facts.file != nil || !stored.isSound { rows.append((stored, cache)) }
+                if stored.header.file != nil || !stored.isSound { rows.append((stored, cache)) }
             }
         }
         return (rows, count, next)
@@ -120,22 +120,13 @@ private struct Verification {
     ) throws {
         let isWhole = try files.map { try $0.complete(row) != nil } ?? row.isSound
         // A file may have been displaced since its row was read.
-        if try isWhole || connection.facts(row.facts.id)?.facts.revision != row.facts.revision { return }
+        if try isWhole || connection.header(row.header.id)?.header.revision != row.header.revision { return }
         report.damagedCount += 1
-        damaged.append((row.facts, cache))
+        damaged.append((row.header, cache))
         guard report.damagedCount <= 100 else { return }
-        let reason = row.facts.file.map { "its file \"\($0)\" is missing or damaged" } ?? "it does not fit its checksum"
+        let reason =
+            row.header.file.map { "its file \"\($0)\" is missing or damaged" } ?? "it does not fit its checksum"
         report.problems.append(
-            "The entry of \(row.facts.key) in the cache \"\(cache.name)\" cannot be read: \(reason).")
-    }
-}
-
-extension StoredKey: CustomStringConvertible {
-    @usableFromInline package var description: String {
-        switch self {
-        case .text(let text): "\"\(text)\""
-        case .integer(let number): "\(number)"
-        case .blob(let bytes): "a key of \(bytes.count) bytes"
-        }
+            "The entry of \(row.header.key) in the cache \"\(cache.name)\" cannot be read: \(reason).")
     }
 }

@@ -6,7 +6,7 @@ struct Aftermath {
     struct Removal {
         let cache: CacheIdentity
         let rows: [RemovedRow]
-        let memories: [any CacheMemory]
+        let memories: [any TierDelegate]
     }
 
     /// The files that no row names any more, to be discarded, and the folder in which they are.

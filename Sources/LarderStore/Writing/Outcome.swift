@@ -2,7 +2,7 @@
 struct Opened: Sendable {
     /// The place of the opening in the order of commits of openings and removals.
     var count = 0
-    /// A Boolean value that indicates whether it has begun a generation.
+    /// A Boolean value that indicates whether it has begun an incarnation.
     var isNew = false
     var limits = Limits()
     var hasStoreLimits = false

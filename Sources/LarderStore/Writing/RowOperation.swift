@@ -7,7 +7,7 @@ package enum AttributeChange: Sendable {
     /// Restarts the age at a moment, with another age of the entry's own; nil leaves the one that it has.
     case touch(at: Int64, ownAge: AgeRule?)
     /// Restarts the age of a row at a moment, whether it has expired or not, unless it was written since.
-    case renew(RowFacts, at: Int64)
+    case renew(EntryHeader, at: Int64)
 }
 
 /// The changes that a request can make to the rows of one cache.

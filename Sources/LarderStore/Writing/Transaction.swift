@@ -4,8 +4,8 @@ struct Transaction {
     var changesBefore = 0
     /// The pages that the database had before; 0 unless the disk is short of room.
     var pagesBefore = 0
-    /// Whether it adds, retires or changes a generation.
-    var switchesGeneration = false
+    /// Whether it adds, retires or changes an incarnation.
+    var switchesIncarnation = false
     /// The files that it displaces, and those that its body wrote.
     var displacedFiles: [String] = []
     var writtenFiles: [String] = []

@@ -28,7 +28,7 @@ final class Writer: Sendable {
     let queue: Mutex<Queue>
     let lock: OwnedLock<WriterState?>
     let report: @Sendable (StoreEvent) -> Void
-    let memories: Memories
+    let memories: AttachedTiers
     let serialQueue = DispatchQueue(label: "larder.writer")
     let ownConnections = DispatchGroup()
     let busyTimeout: Int64

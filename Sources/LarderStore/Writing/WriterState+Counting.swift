@@ -5,12 +5,12 @@ extension WriterState {
     func count(of cache: CacheDeclaration) throws(SQLiteError) -> RowCount? {
         try connection.beginReading()
         defer { connection.abandonWriting() }
-        try lookUpGenerations()
-        return try generation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) }
+        try lookUpIncarnations()
+        return try incarnation(of: cache).map { cache throws(SQLiteError) in try count(of: cache) }
     }
 
-    /// Returns what is known of a generation, and counts its rows if nothing is.
-    func count(of cache: Generation) throws(SQLiteError) -> RowCount {
+    /// Returns what is known of an incarnation, and counts its rows if nothing is.
+    func count(of cache: Incarnation) throws(SQLiteError) -> RowCount {
         if let known = counts[cache.id] { return known }
         let counted = try connection.count(of: cache, accesses)
         counts[cache.id] = counted

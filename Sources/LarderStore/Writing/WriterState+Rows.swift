@@ -6,29 +6,29 @@ extension WriterState {
     ///
     /// Refuses a superseded handle before it changes anything.
     func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws(StoreError) -> Outcome {
-        guard let generation = generation(of: declaration) else { throw .superseded }
+        guard let incarnation = incarnation(of: declaration) else { throw .superseded }
         overtakeLoads(of: operation.overtakingKeys, in: declaration.identity)
         return try request {
             var outcome = Outcome()
             switch operation {
             case .put(let entries, let condition):
-                for entry in entries { try checkSize(entry.size, in: generation) }
+                for entry in entries { try checkSize(entry.size, in: incarnation) }
                 if condition?() == false { return outcome }
                 outcome.rows.reserveCapacity(entries.count)
-                for entry in entries { try put(entry, in: generation, &outcome) }
+                for entry in entries { try put(entry, in: incarnation, &outcome) }
             case .remove(let keys, let condition):
                 if condition?() == false { return outcome }
-                for key in keys { try remove(key, in: generation, &outcome) }
-            case .take(let key): try take(key, in: generation, &outcome)
+                for key in keys { try remove(key, in: incarnation, &outcome) }
+            case .take(let key): try take(key, in: incarnation, &outcome)
             case .change(let key, let change, let moment):
-                try self.change(key, change, at: moment, in: generation, &outcome)
+                try self.change(key, change, at: moment, in: incarnation, &outcome)
             case .clear:
-                outcome.cleared = try count(of: generation).totals
-                _ = try clear(generation)
+                outcome.cleared = try count(of: incarnation).totals
+                _ = try clear(incarnation)
                 return outcome
             }
             // A rollback forgets all counts.
-            counts[generation.id]?.totals += outcome.difference
+            counts[incarnation.id]?.totals += outcome.difference
             return outcome
         }
     }
@@ -61,22 +61,22 @@ extension WriterState {
 
     /// Returns the entry of a key; nil if there is none, or if its checksum does not fit.
     package func row(_ key: StoredKey, of declaration: CacheDeclaration) throws(StoreError) -> StoredRow? {
-        guard let generation = generation(of: declaration) else { return nil }
+        guard let incarnation = incarnation(of: declaration) else { return nil }
         do {
-            return try row(key, in: generation)
+            return try row(key, in: incarnation)
         } catch {
             open.readFailure = error
             throw StoreError(any: error)
         }
     }
 
-    private func row(_ key: StoredKey, in generation: Generation) throws -> StoredRow? {
-        guard let found = try connection.row(key, in: generation, accesses) else { return nil }
+    private func row(_ key: StoredKey, in incarnation: Incarnation) throws -> StoredRow? {
+        guard let found = try connection.row(key, in: incarnation, accesses) else { return nil }
         if let files { return try files.complete(found) }
-        return found.isSound && found.facts.file == nil ? found : nil
+        return found.isSound && found.header.file == nil ? found : nil
     }
 
-    private func put(_ entry: EntryWrite, in cache: Generation, _ outcome: inout Outcome) throws {
+    private func put(_ entry: EntryWrite, in cache: Incarnation, _ outcome: inout Outcome) throws {
         now = entry.writtenAt
         if let file = entry.file {
             // Other programs may leave files that no row names.
@@ -85,7 +85,7 @@ extension WriterState {
             try database.requirePlace()
             if try files?.contains(file) != true { throw StoreError.fileDeleted }
         }
-        let old = try connection.find(entry.key, in: cache, accesses)?.facts
+        let old = try connection.find(entry.key, in: cache, accesses)?.header
         var meta = entry.meta
         if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let packed = meta.packed
@@ -130,11 +130,11 @@ extension WriterState {
     }
 
     /// Removes an entry whose payload the caller gets.
-    private func take(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws {
+    private func take(_ key: StoredKey, in cache: Incarnation, _ outcome: inout Outcome) throws {
         let row = try connection.row(key, in: cache, accesses)
         try remove(key, in: cache, &outcome)
         var isSound = row?.isSound ?? true
-        if let file = row?.facts.file {
+        if let file = row?.header.file {
             // It is read once the transaction is over, and then discarded. A damaged row may name that of another row.
             open.displacedFiles.removeAll { $0 == file }
             isSound = try connection.number(.namesFile, text: file) == nil
@@ -149,8 +149,8 @@ extension WriterState {
         }
     }
 
-    private func remove(_ key: StoredKey, in cache: Generation, _ outcome: inout Outcome) throws(SQLiteError) {
-        guard let old = try connection.find(key, in: cache, accesses)?.facts else { return }
+    private func remove(_ key: StoredKey, in cache: Incarnation, _ outcome: inout Outcome) throws(SQLiteError) {
+        guard let old = try connection.find(key, in: cache, accesses)?.header else { return }
         try delete(old, from: cache.id)
         outcome.difference += Totals(count: -1, size: -old.size)
         outcome.rows.append(.init(key: key, row: nil))
@@ -158,56 +158,56 @@ extension WriterState {
 
     /// Removes a row that does not fit its checksum or cannot be decoded, unless it was replaced.
     func removeDamaged(
-        _ facts: RowFacts, of declaration: CacheDeclaration, _ cause: RemovedRow.Cause
+        _ header: EntryHeader, of declaration: CacheDeclaration, _ cause: RemovedRow.Cause
     ) throws(SQLiteError) {
         // The files of a store that was moved are not at the path.
         try database.requirePlace()
-        guard let cache = generation(of: declaration), try remove(facts, ifUnchangedIn: cache, cause),
-            let file = facts.file
+        guard let cache = incarnation(of: declaration), try remove(header, ifUnchangedIn: cache, cause),
+            let file = header.file
         else { return }
         // A damaged row may name the file of a sound one.
         if try connection.number(.namesFile, text: file) != nil { open.displacedFiles.removeAll { $0 == file } }
     }
 
     /// Removes a row unless it was written since, and returns whether it was there.
-    func remove(_ facts: RowFacts, ifUnchangedIn cache: Generation, _ cause: RemovedRow.Cause) throws(SQLiteError)
+    func remove(_ header: EntryHeader, ifUnchangedIn cache: Incarnation, _ cause: RemovedRow.Cause) throws(SQLiteError)
         -> Bool
     {
-        guard let (now, generation) = try connection.facts(facts.id), generation == cache.id,
-            now.revision == facts.revision
+        guard let (now, incarnation) = try connection.header(header.id), incarnation == cache.id,
+            now.revision == header.revision
         else { return false }
-        try remove(now, from: generation, cause)
+        try remove(now, from: incarnation, cause)
         return true
     }
 
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
-    func remove(_ facts: RowFacts, from generation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
-        try delete(facts, from: generation)
-        counts[generation]?.totals += Totals(count: -1, size: -facts.size)
-        guard let cache = generations.values.first(where: { $0.id == generation })?.cache else { return }
+    func remove(_ header: EntryHeader, from incarnation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
+        try delete(header, from: incarnation)
+        counts[incarnation]?.totals += Totals(count: -1, size: -header.size)
+        guard let cache = incarnations.values.first(where: { $0.id == incarnation })?.cache else { return }
         open.removedRows[cache.identity, default: []].append(
-            RemovedRow(key: facts.key, id: facts.id, revision: facts.revision, cause: cause))
+            RemovedRow(key: header.key, id: header.id, revision: header.revision, cause: cause))
         if case .evicted = cause { evictedCount += 1 }
     }
 
     /// Deletes a row with its tags and accesses.
-    private func delete(_ facts: RowFacts, from generation: Int64) throws(SQLiteError) {
-        try connection.run(.deleteRow, facts.id)
-        try connection.run(.deleteUse, facts.id)
-        try deleteTags(facts.meta.tags, in: generation, id: facts.id)
-        if let file = facts.file { open.displacedFiles.append(file) }
-        if facts.meta.isPinned { waits = LimitWaits() }
+    private func delete(_ header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
+        try connection.run(.deleteRow, header.id)
+        try connection.run(.deleteUse, header.id)
+        try deleteTags(header.meta.tags, in: incarnation, id: header.id)
+        if let file = header.file { open.displacedFiles.append(file) }
+        if header.meta.isPinned { waits = LimitWaits() }
     }
 
     /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
-    private func noteReplacement(of old: RowFacts, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError) {
+    private func noteReplacement(of old: EntryHeader, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError) {
         if let file = old.file { open.displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
         if old.meta.isPinned { waits = LimitWaits() }
     }
 
     /// Notes when a row ends that was just written or touched.
-    private func noteEnd(of cache: Generation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64) {
+    private func noteEnd(of cache: Incarnation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64) {
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
         counts[cache.id]?.note(end: end)
@@ -215,7 +215,7 @@ extension WriterState {
     }
 
     private func change(
-        _ key: StoredKey, _ change: AttributeChange, at moment: Int64, in cache: Generation,
+        _ key: StoredKey, _ change: AttributeChange, at moment: Int64, in cache: Incarnation,
         _ outcome: inout Outcome
     ) throws {
         guard let (old, checksum) = try connection.find(key, in: cache, accesses) else { return }

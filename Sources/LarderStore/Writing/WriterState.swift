@@ -24,16 +24,16 @@ package final class WriterState {
         aftermath.events += events
     }
     /// The declarations of a file that was moved, until they are declared again.
-    var undeclared: (caches: [Generation], limits: StoreLimits)?
+    var undeclared: (caches: [Incarnation], limits: StoreLimits)?
     /// What the open transaction, or the last one, has noted.
     var open = Transaction()
     /// What is to be done outside the lock.
     private var aftermath = Aftermath()
 
-    var generations = LiveGenerations()
+    var incarnations = LiveIncarnations()
     /// The number of caches that were opened or removed, which tells the order of their commits.
     var openingCount = 0
-    /// What is known of generations that were counted, by id.
+    /// What is known of incarnations that were counted, by id.
     var counts: [Int64: RowCount] = [:]
 
     private(set) var epoch: UInt32 = 0
@@ -42,7 +42,7 @@ package final class WriterState {
 
     let busyTimeout: Int64
     let accesses = AccessBook()
-    let memories = Memories()
+    let memories = AttachedTiers()
     var upkeep: Upkeep?
     var upkeepInterval: Int64?
     /// The day on which old counters were deleted last.
@@ -50,10 +50,10 @@ package final class WriterState {
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
     var storeLimits = StoreLimits()
-    /// Whether the limits of the store and the last id were looked up since the generations were.
+    /// Whether the limits of the store and the last id were looked up since the incarnations were.
     private var knowsLimits = false
     private(set) var hasLimits = false
-    /// The evictions that have begun, by the ids of generations; 0 for that of the store.
+    /// The evictions that have begun, by the ids of incarnations; 0 for that of the store.
     var evictions: [Int64: Eviction] = [:]
     var waits = LimitWaits()
     /// The free bytes of the disk when the running eviction for its floor began.
@@ -66,8 +66,8 @@ package final class WriterState {
 
     var room = Room()
     var log = LogCopies()
-    /// The retired generation whose rows are being deleted, and the id from which some may be left.
-    var reclaimCursor = (generation: Int64(0), id: Int64?.some(.min))
+    /// The retired incarnation whose rows are being deleted, and the id from which some may be left.
+    var reclaimCursor = (incarnation: Int64(0), id: Int64?.some(.min))
     private(set) var isWriting = false
     /// The number of rows that the open transaction has changed.
     var changeCount: Int { Int(clamping: connection.totalChanges &- open.changesBefore) }
@@ -123,12 +123,12 @@ package final class WriterState {
         do {
             try connection.finishWriting()
         } catch {
-            _ = watch.endCommit(isCommitted: false, switchesGeneration: false)
+            _ = watch.endCommit(isCommitted: false, switchesIncarnation: false)
             throw error
         }
         // After a move the files may be those of another database, and the commit may be in a file that is gone.
         do { try database.requirePlace() } catch {
-            _ = watch.endCommit(isCommitted: true, switchesGeneration: true)
+            _ = watch.endCommit(isCommitted: true, switchesIncarnation: true)
             loss = .moved
             throw error
         }
@@ -142,7 +142,7 @@ package final class WriterState {
         }
         events += open.events
         // Nothing is known if another store has committed since.
-        self.epoch = watch.endCommit(isCommitted: true, switchesGeneration: open.switchesGeneration) ?? 0
+        self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
     }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
@@ -231,7 +231,7 @@ package final class WriterState {
 
     /// Undoes the transaction.
     ///
-    /// The next transaction looks the generations up again.
+    /// The next transaction looks the incarnations up again.
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
@@ -240,29 +240,29 @@ package final class WriterState {
 
     // MARK: Reading
 
-    /// Returns what `body` reads in the live generation of a cache; nil if the cache is superseded.
+    /// Returns what `body` reads in the live incarnation of a cache; nil if the cache is superseded.
     func read<R>(
-        _ cache: CacheDeclaration, _ body: (inout Connection, Generation) throws(SQLiteError) -> R
+        _ cache: CacheDeclaration, _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(SQLiteError) -> R? {
-        try lookUpGenerations()
-        guard let generation = generation(of: cache) else { return nil }
-        return try body(&connection, generation)
+        try lookUpIncarnations()
+        guard let incarnation = incarnation(of: cache) else { return nil }
+        return try body(&connection, incarnation)
     }
 
-    /// Looks up the generations, and forgets what was counted, if another store has committed.
-    func lookUpGenerations() throws(SQLiteError) {
+    /// Looks up the incarnations, and forgets what was counted, if another store has committed.
+    func lookUpIncarnations() throws(SQLiteError) {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
         try database.requirePlace()
         counts = [:]
-        generations = try connection.liveGenerations()
+        incarnations = try connection.liveIncarnations()
         (epoch, knowsLimits) = (now, false)
         noteLimits()
     }
 
     /// Looks up what only a writer has to know.
     func lookUpLimits() throws(SQLiteError) {
-        try lookUpGenerations()
+        try lookUpIncarnations()
         if knowsLimits { return }
         storeLimits = try connection.storeLimits()
         noteLimits()
@@ -272,7 +272,7 @@ package final class WriterState {
     }
 
     func noteLimits() {
-        hasLimits = storeLimits != StoreLimits() || generations.values.contains { $0.limits != Limits() }
+        hasLimits = storeLimits != StoreLimits() || incarnations.values.contains { $0.limits != Limits() }
     }
 
     // MARK: Numbers

@@ -107,7 +107,7 @@ struct RowsPowerLossTests {
         try store.maintain()
         problems += try store.verify().problems
         if try rows.totals().count != Int64(found.count) { problems.append("The count is wrong.") }
-        let named = Set(try rows.facts().rows.compactMap(\.file))
+        let named = Set(try rows.headers().rows.compactMap(\.file))
         if try files(left) != named { problems.append("The files are not those that rows name.") }
         try store.close()
         let again = try open(left, durability)
@@ -129,7 +129,7 @@ struct RowsPowerLossTests {
     private func entries(of rows: CacheRows) throws -> [Int64: String] {
         var found: [Int64: String] = [:]
         for row in try rows.rows().rows {
-            guard case .integer(let key) = row.facts.key else { continue }
+            guard case .integer(let key) = row.header.key else { continue }
             found[key] = String(decoding: row.payload, as: UTF8.self)
         }
         return found

@@ -4,7 +4,7 @@ import LarderStore
 import LarderTestSupport
 
 /// The rows that the store has removed, and why.
-final class Removals: CacheMemory {
+final class Removals: TierDelegate {
     let causes = Locked<[StoredKey: String]>([:])
 
     func rowsAreRemoved() {}
@@ -84,7 +84,7 @@ final class KnownCache {
         var (found, last): ([Int64: Data], PagePosition?) = ([:], nil)
         repeat {
             let page = try rows.rows(after: last)
-            for row in page.rows { if case .integer(let key) = row.facts.key { found[key] = row.payload } }
+            for row in page.rows { if case .integer(let key) = row.header.key { found[key] = row.payload } }
             last = page.next
         } while last != nil
         let (name, expected, count) = (rows.declaration.name, keys, try rows.totals().count)

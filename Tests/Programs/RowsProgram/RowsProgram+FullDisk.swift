@@ -124,8 +124,8 @@ private final class FullDisk {
         case "overfill": while cache.removals.causes.value.isEmpty { if add(1, to: cache).contains("Full") { break } }
         case "access":
             for key in cache.oldest(count) {
-                guard let facts = try cache.rows.facts(StoredKey.integer(key)) else { continue }
-                cache.rows.noteAccess(to: facts, at: now.value)
+                guard let header = try cache.rows.header(StoredKey.integer(key)) else { continue }
+                cache.rows.noteAccess(to: header, at: now.value)
                 cache.kept.append(key)
             }
         case "remove": return cache.forget(cache.oldest(count)) { _ = try cache.rows.run($0) }

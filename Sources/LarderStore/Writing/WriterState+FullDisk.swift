@@ -25,7 +25,7 @@ extension WriterState {
     /// Makes room for a value file by removing more bytes than it needs.
     func makeRoom(forFileOf size: Int64, from cache: CacheDeclaration) throws {
         // Deleting rows frees pages inside the main file; only a value file gives blocks back.
-        let files = try connection.number(.sizeOfFiles, generation(of: cache)?.id) ?? 0
+        let files = try connection.number(.sizeOfFiles, incarnation(of: cache)?.id) ?? 0
         guard files >= size else { throw StoreError.full }
         let excess = Totals(count: 16, size: size * 2)
         do {
@@ -38,8 +38,8 @@ extension WriterState {
 
     /// Evicts expired and then least recently used rows of a cache, and copies the log.
     private func evict(_ excess: Totals, from declaration: CacheDeclaration) throws {
-        try lookUpGenerations()
-        guard let cache = generation(of: declaration) else { throw StoreError.superseded }
+        try lookUpIncarnations()
+        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         lastWrittenID = nil
         let before = try count(of: cache).totals
         try removeExpired(of: [cache], busyTimeout)

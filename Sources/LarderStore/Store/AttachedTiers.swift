@@ -1,9 +1,9 @@
 internal import LarderLocks
 
 /// The caches that a process has open, with the memories in front of them.
-final class Memories: Sendable {
+final class AttachedTiers: Sendable {
     private struct AnyCacheCore {
-        var memories: [any CacheMemory] = []
+        var memories: [any TierDelegate] = []
         var handleCount = 0
 
         var isOpen: Bool { handleCount > 0 || !memories.isEmpty }
@@ -12,9 +12,9 @@ final class Memories: Sendable {
     private let byCache = Mutex<[CacheIdentity: AnyCacheCore]>([:])
     let loadCount = LoadCount()
 
-    func attach(_ memory: any CacheMemory, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
+    func attach(_ memory: any TierDelegate, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
 
-    func detach(_ memory: any CacheMemory, from cache: CacheIdentity) {
+    func detach(_ memory: any TierDelegate, from cache: CacheIdentity) {
         change(cache) { $0.memories.removeAll { $0 === memory } }
     }
 
@@ -33,8 +33,8 @@ final class Memories: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    subscript(cache: CacheIdentity) -> [any CacheMemory] { byCache.withLock { $0[cache]?.memories ?? [] } }
-    var all: [CacheIdentity: [any CacheMemory]] { byCache.withLock { $0.mapValues(\.memories) } }
+    subscript(cache: CacheIdentity) -> [any TierDelegate] { byCache.withLock { $0[cache]?.memories ?? [] } }
+    var all: [CacheIdentity: [any TierDelegate]] { byCache.withLock { $0.mapValues(\.memories) } }
     /// The names of the caches that are open.
     var names: Set<ExactName> { byCache.withLock { Set($0.keys.map(\.name)) } }
     /// The number of caches that are open.

@@ -12,15 +12,15 @@ extension WriterState {
     func sweepBatch(_ sweep: inout Sweep) throws -> Int {
         let ids = try findExpired(&sweep, atMost: Self.batchLimit)
         for id in ids {
-            if let (facts, generation) = try connection.facts(id) { try remove(facts, from: generation, .expired) }
+            if let (header, incarnation) = try connection.header(id) { try remove(header, from: incarnation, .expired) }
         }
         return ids.count
     }
 
     /// Returns the ids of the expired rows among the next 10,000, at most `limit`.
     private func findExpired(_ sweep: inout Sweep, atMost limit: Int) throws(SQLiteError) -> [Int64] {
-        let caches = generations.byID
-        var (expired, sliding): ([Int64], [(RowFacts, Generation)]) = ([], [])
+        let caches = incarnations.byID
+        var (expired, sliding): ([Int64], [(EntryHeader, Incarnation)]) = ([], [])
         try connection.with(.sweptRows) { row throws(SQLiteError) in
             guard let first = sweep.next else { return }
             try row.bind(first, at: 1)
@@ -35,30 +35,30 @@ extension WriterState {
                 guard let next = sweep.next, id >= next else { throw SQLiteError.damagedOrder }
                 sweep.next = id == .max ? nil : id + 1
                 guard let cache = caches[row.int64(9)] else { continue }
-                let facts = row.facts(.integer(0), by: cache.rule)
-                if cache.removal(at: facts.end) >= sweep.now { continue }
-                if facts.slidingAge == nil { expired.append(facts.id) } else { sliding.append((facts, cache)) }
+                let header = row.header(.integer(0), by: cache.rule)
+                if cache.removal(at: header.end) >= sweep.now { continue }
+                if header.slidingAge == nil { expired.append(header.id) } else { sliding.append((header, cache)) }
             }
         }
-        for (var facts, cache) in sliding {
-            try connection.addAccess(to: &facts, accesses)
-            if cache.removal(at: facts.end) < sweep.now { expired.append(facts.id) }
+        for (var header, cache) in sliding {
+            try connection.addAccess(to: &header, accesses)
+            if cache.removal(at: header.end) < sweep.now { expired.append(header.id) }
         }
         return expired
     }
 
     /// Discards the counts of the swept caches, whose first end has changed.
     func endSweep(_ sweep: Sweep) {
-        for cache in generations.values where cache.removal(at: counts[cache.id]?.firstEnd ?? .max) < sweep.now {
+        for cache in incarnations.values where cache.removal(at: counts[cache.id]?.firstEnd ?? .max) < sweep.now {
             counts[cache.id] = nil
         }
     }
 
     /// Returns the moment at which the next row can be removed for its age; nil if none ever can.
     func nextRemoval() throws(SQLiteError) -> Int64? {
-        try lookUpGenerations()
+        try lookUpIncarnations()
         var next = Int64.max
-        for cache in generations.values { next = min(next, cache.removal(at: try count(of: cache).firstEnd)) }
+        for cache in incarnations.values { next = min(next, cache.removal(at: try count(of: cache).firstEnd)) }
         return next == .max ? nil : next
     }
 

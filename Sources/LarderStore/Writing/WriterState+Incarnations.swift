@@ -1,33 +1,33 @@
 internal import LarderSQLite
 
 extension WriterState {
-    /// Returns the live generation of a declaration; nil if the handle is superseded.
-    func generation(of declaration: CacheDeclaration) -> Generation? { generations.generation(of: declaration) }
+    /// Returns the live incarnation of a declaration; nil if the handle is superseded.
+    func incarnation(of declaration: CacheDeclaration) -> Incarnation? { incarnations.incarnation(of: declaration) }
 
     /// Opens a cache: under another version or codec its rows are retired.
     package func open(_ declaration: CacheDeclaration, at now: Int64) throws(StoreError) {
         try request {
-            open.switchesGeneration = true
+            open.switchesIncarnation = true
             self.now = now
-            if let old = generation(of: declaration) {
+            if let old = incarnation(of: declaration) {
                 try change(declaration) { $0.cache = declaration }
                 // Other ends hold now.
                 counts[old.id] = nil
             } else {
-                let old = generations[declaration.identity.name]
+                let old = incarnations[declaration.identity.name]
                 if let old {
                     try retire(old)
                     open.events.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
-                try declare(Generation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
+                try declare(Incarnation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
             }
         }
     }
 
     /// Sets the limits of a cache, and lets its expired rows stay for a time, unless that holds already.
     func set(_ limits: Limits?, _ keepsExpired: Int64, of declaration: CacheDeclaration) throws {
-        guard let cache = generation(of: declaration) else { throw StoreError.superseded }
+        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         let (limits, longest) = (limits ?? cache.limits, max(cache.keepsExpired, keepsExpired))
         if limits == cache.limits && longest == cache.keepsExpired { return }
         try change(declaration) { ($0.limits, $0.keepsExpired) = (limits, longest) }
@@ -36,7 +36,7 @@ extension WriterState {
 
     /// Writes when a cache was opened last, to the minute, and by which program, unless the disk is full.
     func noteOpening(of declaration: CacheDeclaration, at now: Int64) throws(SQLiteError) {
-        guard !room.isShort, let cache = generation(of: declaration) else { return }
+        guard !room.isShort, let cache = incarnation(of: declaration) else { return }
         try connection.run(.setOpenedAt, now, cache.id, now.subtractingSaturated(60_000))
         guard let opener = database.file?.file.options.opener else { return }
         try connection.run(.noteOpener) { row throws(SQLiteError) in
@@ -48,77 +48,77 @@ extension WriterState {
 
     /// Clears all caches.
     func clearAll() throws(SQLiteError) {
-        let cleared = generations.values.flatMap { memories[$0.cache.identity] }
-        for generation in Array(generations.values) { _ = try clear(generation) }
+        let cleared = incarnations.values.flatMap { memories[$0.cache.identity] }
+        for incarnation in Array(incarnations.values) { _ = try clear(incarnation) }
         afterCommit { for memory in cleared { memory.overtakeLoads(of: nil) } }
     }
 
     /// Removes a cache: its handles are superseded.
     func removeCache(named name: String) throws(SQLiteError) {
         openingCount += 1
-        guard let generation = generations[ExactName(name)] else { return }
-        open.switchesGeneration = true
+        guard let incarnation = incarnations[ExactName(name)] else { return }
+        open.switchesIncarnation = true
         try connection.run(.deleteActivity, text: name)
-        try retire(generation)
+        try retire(incarnation)
     }
 
-    func clear(_ generation: Generation) throws(SQLiteError) -> Generation {
-        try retire(generation)
-        let next = try declare(generation)
-        try connection.run(.copyOpenedAt, generation.id, next.id)
+    func clear(_ incarnation: Incarnation) throws(SQLiteError) -> Incarnation {
+        try retire(incarnation)
+        let next = try declare(incarnation)
+        try connection.run(.copyOpenedAt, incarnation.id, next.id)
         return next
     }
 
-    /// Adds a generation with a new id that is declared as another one is.
+    /// Adds an incarnation with a new id that is declared as another one is.
     @discardableResult
-    func declare(_ cache: Generation) throws(SQLiteError) -> Generation {
-        open.switchesGeneration = true
-        let next = Generation(
+    func declare(_ cache: Incarnation) throws(SQLiteError) -> Incarnation {
+        open.switchesIncarnation = true
+        let next = Incarnation(
             id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
-        try save(next, .insertGeneration)
+        try save(next, .insertIncarnation)
         counts[next.id] = RowCount()
         return next
     }
 
-    func change(_ declaration: CacheDeclaration, _ body: (inout Generation) -> Void) throws {
-        guard var generation = generation(of: declaration) else { throw StoreError.superseded }
-        body(&generation)
-        try save(generation, .updateGeneration)
+    func change(_ declaration: CacheDeclaration, _ body: (inout Incarnation) -> Void) throws {
+        guard var incarnation = incarnation(of: declaration) else { throw StoreError.superseded }
+        body(&incarnation)
+        try save(incarnation, .updateIncarnation)
     }
 
-    private func save(_ generation: Generation, _ sql: SQL) throws(SQLiteError) {
-        try connection.save(generation, state: 0, openedAt: now, sql)
-        generations[generation.cache.identity.name] = generation
+    private func save(_ incarnation: Incarnation, _ sql: SQL) throws(SQLiteError) {
+        try connection.save(incarnation, state: 0, openedAt: now, sql)
+        incarnations[incarnation.cache.identity.name] = incarnation
         noteLimits()
     }
 
-    private func retire(_ generation: Generation) throws(SQLiteError) {
-        try connection.save(generation, state: 1, openedAt: .min, .updateGeneration)
-        generations[generation.cache.identity.name] = nil
-        (counts[generation.id], evictions[generation.id]) = (nil, nil)
+    private func retire(_ incarnation: Incarnation) throws(SQLiteError) {
+        try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
+        incarnations[incarnation.cache.identity.name] = nil
+        (counts[incarnation.id], evictions[incarnation.id]) = (nil, nil)
         upkeep?.ask(at: now, from: now)
     }
 
-    /// Deletes rows of retired generations, and the generations that have none left.
+    /// Deletes rows of retired incarnations, and the incarnations that have none left.
     ///
     /// It goes through the table in the order of ids, 10,000 at a time: neighbours are on one page.
     ///
-    /// - Returns: The number of deleted rows, at most `limit`, and whether no retired generation is left.
+    /// - Returns: The number of deleted rows, at most `limit`, and whether no retired incarnation is left.
     package func reclaim(atMost limit: Int) throws(StoreError) -> (deleted: Int, isDone: Bool) {
         try request { try reclaimRows(atMost: limit) }
     }
 
     private func reclaimRows(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
-        let retired = try connection.number(.retiredGeneration)
+        let retired = try connection.number(.retiredIncarnation)
         guard let retired else { return (0, true) }
-        if reclaimCursor.generation != retired { reclaimCursor = (retired, .min) }
+        if reclaimCursor.incarnation != retired { reclaimCursor = (retired, .min) }
         var deleted = 0
         for _ in 0..<10 where deleted < limit {
             // Ids without a row are skipped, however many.
             guard let from = reclaimCursor.id, let first = try connection.number(.nextID, from) else {
                 try connection.run(.deleteTagsOfCache, retired, Int64(limit))
                 if connection.changes == limit { break }
-                try connection.run(.deleteGeneration, retired)
+                try connection.run(.deleteIncarnation, retired)
                 // A damaged page shows rows that no search by id finds.
                 if connection.changes == 0 { throw SQLiteError.damagedOrder }
                 break
@@ -135,11 +135,11 @@ extension WriterState {
         return (deleted, false)
     }
 
-    /// Returns a random id above 0 that no generation has, of four bytes: it is in every row and in its index.
+    /// Returns a random id above 0 that no incarnation has, of four bytes: it is in every row and in its index.
     private func newID() throws(SQLiteError) -> Int64 {
         while true {
             let id = max(1, newRevision() & 0x7FFF_FFFF)
-            if try connection.number(.hasGeneration, id) == nil { return id }
+            if try connection.number(.hasIncarnation, id) == nil { return id }
         }
     }
 }

@@ -1,7 +1,7 @@
 /// The rows of a cache under one id.
 ///
-/// Purging a cache means switching to another generation.
-package struct Generation: Hashable, Sendable {
+/// Purging a cache means switching to another incarnation.
+package struct Incarnation: Hashable, Sendable {
     package let id: Int64
     /// The declaration of the latest open, whose age rule holds.
     package var cache: CacheDeclaration
@@ -10,12 +10,12 @@ package struct Generation: Hashable, Sendable {
     /// The milliseconds that expired rows stay.
     var keepsExpired: Int64 = 0
 
-    /// The generation without limits and times below 0, which only a damaged or crafted row has.
-    var withoutNonsense: Generation {
-        var generation = self
-        generation.limits = Limits(count: limits.count?.asLimit, size: limits.size?.asLimit)
-        generation.keepsExpired = max(0, keepsExpired)
-        return generation
+    /// The incarnation without limits and times below 0, which only a damaged or crafted row has.
+    var withoutNonsense: Incarnation {
+        var incarnation = self
+        incarnation.limits = Limits(count: limits.count?.asLimit, size: limits.size?.asLimit)
+        incarnation.keepsExpired = max(0, keepsExpired)
+        return incarnation
     }
 
     /// Returns the moment after which a row with an end is removed.

@@ -1,8 +1,6 @@
-public import Foundation
-
 /// A row without its payload.
 @usableFromInline
-package struct RowFacts: Sendable {
+package struct EntryHeader: Sendable {
     @usableFromInline package let key: StoredKey
     @usableFromInline package let id: Int64
     @usableFromInline package let revision: Int64
@@ -46,48 +44,15 @@ package struct RowFacts: Sendable {
         return moment.addingSaturated(expiresAt.subtractingSaturated(writtenAt))
     }
 
-    /// Returns the facts as they are once the age of the entry begins again.
+    /// Returns the header as they are once the age of the entry begins again.
     ///
     /// - Parameter rule: The rule of the cache.
-    package func renewed(at now: Int64, _ rule: AgeRule) -> RowFacts {
-        RowFacts(
+    package func renewed(at now: Int64, _ rule: AgeRule) -> EntryHeader {
+        EntryHeader(
             key: key, id: id, revision: revision, writtenAt: now, expiresAt: ownEnd(ifWrittenAt: now),
             payloadSize: payloadSize, file: file, meta: meta, rule: rule)
     }
 
     /// The bytes that count against limits: payload and extended data.
     package var size: Int64 { payloadSize + Int64(meta.extendedData?.count ?? 0) }
-}
-
-/// A row with its payload.
-@usableFromInline
-package struct StoredRow: Sendable {
-    @usableFromInline package internal(set) var facts: RowFacts
-    @usableFromInline package let payload: Data
-    /// What the hash of the file has to be; nil if the payload was in the row.
-    var fileChecksum: Int64?
-    /// A Boolean value that indicates whether a payload in the row fits the checksum.
-    var isSound = true
-}
-
-/// The totals of a cache, and what is known of the ends of its rows.
-struct RowCount: Sendable {
-    var totals = Totals()
-    /// A moment before which no row expires.
-    var firstEnd = Int64.max
-
-    mutating func note(end: Int64) { firstEnd = min(firstEnd, end) }
-}
-
-/// A number of entries and their bytes.
-package struct Totals: Hashable, Sendable {
-    package var count: Int64 = 0
-    package var size: Int64 = 0
-
-    package init(count: Int64 = 0, size: Int64 = 0) { (self.count, self.size) = (count, size) }
-
-    static func += (a: inout Totals, b: Totals) {
-        a.count += b.count
-        a.size += b.size
-    }
 }

@@ -2,7 +2,7 @@ internal import LarderSQLite
 
 /// Tags: a row for each tag of an entry, with the revision of the entry.
 ///
-/// A row whose revision is not the entry's is ignored, and deleted with the entry or its generation.
+/// A row whose revision is not the entry's is ignored, and deleted with the entry or its incarnation.
 extension WriterState {
     func insertTags(_ tags: [String], in cache: Int64, id: Int64, _ revision: Int64) throws(SQLiteError) {
         for tag in tags { try connection.run(.insertTag, text: tag, cache, id, revision) }
@@ -16,9 +16,9 @@ extension WriterState {
     ///
     /// Loads that run do not store results with the tag.
     func removeTagged(_ tag: String, in declaration: CacheDeclaration?) throws -> Int {
-        if let declaration, generation(of: declaration) == nil { throw StoreError.superseded }
+        if let declaration, incarnation(of: declaration) == nil { throw StoreError.superseded }
         var count = 0
-        let caches = generations.values.filter {
+        let caches = incarnations.values.filter {
             declaration == nil || $0.cache.identity.name == declaration?.identity.name
         }
         // A load that begins in the meantime may still be given the tag by what was there before the removal.
@@ -28,7 +28,7 @@ extension WriterState {
         for cache in caches {
             let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
             for id in ids {
-                if let (facts, _) = try connection.facts(id) { try remove(facts, from: cache.id, .removed) }
+                if let (header, _) = try connection.header(id) { try remove(header, from: cache.id, .removed) }
             }
             count += ids.count
         }

@@ -1,7 +1,7 @@
 package import LarderSQLite
 
 /// The memory tier of a cache, as the store calls it.
-package protocol CacheMemory: AnyObject, Sendable {
+package protocol TierDelegate: AnyObject, Sendable {
     /// Called under the writer's lock after a commit that removed rows, before reads agree with it: until
     /// ``rowsWereRemoved(_:)``, whose keys are decoded outside the lock, no copy is served that was not compared with its row.
     ///

@@ -1,7 +1,7 @@
 /// A row of the table `cache`, or its second copy in the index.
-struct GenerationRow {
-    var generation: Generation
-    /// 0 for a live generation, 1 for a retired one.
+struct IncarnationRow {
+    var incarnation: Incarnation
+    /// 0 for a live incarnation, 1 for a retired one.
     let state: Int64
     /// The checksum in the row; 0 if it has none.
     let checksum: Int64
@@ -9,13 +9,13 @@ struct GenerationRow {
 
     /// A Boolean value that indicates whether the row fits its checksum, or has none and can be that of a cache.
     var isSound: Bool {
-        checksum == generation.checksum(state: state)
-            || checksum == 0 && generation.id > 0 && !generation.cache.name.isEmpty && (0...1).contains(state)
+        checksum == incarnation.checksum(state: state)
+            || checksum == 0 && incarnation.id > 0 && !incarnation.cache.name.isEmpty && (0...1).contains(state)
     }
 }
 
-extension Generation {
-    /// The checksum of the generation's row, against damage.
+extension Incarnation {
+    /// The checksum of the incarnation's row, against damage.
     func checksum(state: Int64) -> Int64 {
         let rule = rule.stored
         return RowChecksum.of(

@@ -14,7 +14,7 @@ extension WriterState {
     }
 
     /// Refuses an entry that is larger than a whole size limit.
-    func checkSize(_ size: Int64, in cache: Generation) throws(StoreError) {
+    func checkSize(_ size: Int64, in cache: Incarnation) throws(StoreError) {
         guard hasLimits else { return }
         if let limit = cache.limits.size, size > limit { throw .exceeds(limit, of: "its cache", size: size) }
         if let limit = storeLimits.size, size > limit { throw .exceeds(limit, of: "the store", size: size) }
@@ -48,8 +48,8 @@ extension WriterState {
         guard hasLimits else { return false }
         let maySearch = waits.maySearch(at: now)
         var isOver = false
-        for generation in generations.values where generation.limits != Limits() && !isOver {
-            isOver = try hold(generation.limits, of: generation, maySearch, waiting)
+        for incarnation in incarnations.values where incarnation.limits != Limits() && !isOver {
+            isOver = try hold(incarnation.limits, of: incarnation, maySearch, waiting)
         }
         if !isOver && storeLimits.size != nil {
             isOver = try hold(Limits(size: storeLimits.size), of: nil, maySearch, waiting)
@@ -60,7 +60,7 @@ extension WriterState {
     /// Holds the limits of a cache, or of all, by a batch, and returns whether the eviction goes on.
     ///
     /// Rows are counted after commits of another store, and searched in vain, at most once a second.
-    private func hold(_ limits: Limits, of cache: Generation?, _ maySearch: Bool, _ waiting: Int64) throws -> Bool {
+    private func hold(_ limits: Limits, of cache: Incarnation?, _ maySearch: Bool, _ waiting: Int64) throws -> Bool {
         let id = cache?.id ?? 0
         if evictions[id] == nil {
             if !areCounted(cache) {
@@ -69,7 +69,7 @@ extension WriterState {
             }
             let totals = try totals(of: cache)
             guard limits.excess(of: totals) != Totals(), maySearch || !waits.unmet.contains(id) else { return false }
-            try removeExpired(of: cache.map { [$0] } ?? Array(generations.values), waiting, maySearch: maySearch)
+            try removeExpired(of: cache.map { [$0] } ?? Array(incarnations.values), waiting, maySearch: maySearch)
             let rest = try self.totals(of: cache)
             evictions[id] = Eviction(limits.excess(of: rest), of: rest, from: cache)
         }
@@ -92,21 +92,21 @@ extension WriterState {
     }
 
     /// Returns whether the rows of a cache, or of all, are counted.
-    private func areCounted(_ cache: Generation?) -> Bool {
-        cache.map { counts[$0.id] != nil } ?? generations.values.allSatisfy { counts[$0.id] != nil }
+    private func areCounted(_ cache: Incarnation?) -> Bool {
+        cache.map { counts[$0.id] != nil } ?? incarnations.values.allSatisfy { counts[$0.id] != nil }
     }
 
-    private func totals(of cache: Generation?) throws(SQLiteError) -> Totals {
+    private func totals(of cache: Incarnation?) throws(SQLiteError) -> Totals {
         if let cache { return try count(of: cache).totals }
         var totals = Totals()
-        for cache in generations.values { totals += try count(of: cache).totals }
+        for cache in incarnations.values { totals += try count(of: cache).totals }
         return totals
     }
 
     /// Removes expired rows of a cache that exceeds limits, and returns their number and the eviction that is left to do.
     func beginTrim(_ declaration: CacheDeclaration, to limits: Limits) throws -> (removed: Int, Eviction) {
-        try lookUpGenerations()
-        guard let cache = generation(of: declaration) else { throw StoreError.superseded }
+        try lookUpIncarnations()
+        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         guard limits.excess(of: try totals(of: cache)) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
         lastWrittenID = nil
         let expired = try removeExpired(of: [cache], busyTimeout)
@@ -126,7 +126,7 @@ extension WriterState {
             let missing = floor.subtractingSaturated(free)
             guard missing > 0 else { return false }
             spaceBefore = free
-            try removeExpired(of: Array(generations.values), waiting)
+            try removeExpired(of: Array(incarnations.values), waiting)
             let rest = max(0, missing - Int64(try connection.freePages()) * pageSize)
             evictions[Self.ofFreeSpace] = Eviction(Totals(size: rest), from: nil, for: .space)
         }
@@ -144,7 +144,7 @@ extension WriterState {
 
     /// Removes expired rows among the first 100,000, and returns their number.
     @discardableResult
-    func removeExpired(of caches: [Generation], _ waiting: Int64, maySearch: Bool = true) throws -> Int {
+    func removeExpired(of caches: [Incarnation], _ waiting: Int64, maySearch: Bool = true) throws -> Int {
         guard maySearch,
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
         else { return 0 }
@@ -160,7 +160,7 @@ extension WriterState {
     ///
     /// - Parameter waiting: The milliseconds that it waits for another process.
     func evictBatch(_ eviction: inout Eviction, _ waiting: Int64) throws {
-        if let cache = eviction.cache, generations[cache.cache.identity.name]?.id != cache.id {
+        if let cache = eviction.cache, incarnations[cache.cache.identity.name]?.id != cache.id {
             return eviction.isHeld = true
         }
         if areCounted(eviction.cache) || waits.maySearch(at: now) {
@@ -183,11 +183,11 @@ extension WriterState {
                 (eviction.chosenIn, eviction.areLast) = (epoch, eviction.victims.count < limit)
             }
             for victim in eviction.victims.prefix(Self.batchLimit) where !eviction.isDone {
-                guard let (facts, generation) = try connection.facts(victim.id),
-                    eviction.cache.map({ $0.id == generation }) ?? true, !facts.meta.isPinned
+                guard let (header, incarnation) = try connection.header(victim.id),
+                    eviction.cache.map({ $0.id == incarnation }) ?? true, !header.meta.isPinned
                 else { continue }
                 // It was written or read since it was chosen.
-                if facts.revision != victim.revision
+                if header.revision != victim.revision
                     || accesses.lastAccess(victim.id, victim.revision).map(Access.order) ?? .min > victim.lastUse
                 {
                     eviction.areLast = false
@@ -195,8 +195,8 @@ extension WriterState {
                 }
                 // The last written row is kept, and counted as removed.
                 let shortage = eviction.shortage ?? (eviction.rest.count > 0 ? .count : .size)
-                if victim.id != kept { try remove(facts, from: generation, .evicted(by: shortage)) }
-                eviction.note(facts, stays: victim.id == kept)
+                if victim.id != kept { try remove(header, from: incarnation, .evicted(by: shortage)) }
+                eviction.note(header, stays: victim.id == kept)
             }
             // A damaged index names rows that are not there.
             if isNewChoice && eviction.rest == before { eviction.isHeld = false }
@@ -207,7 +207,7 @@ extension WriterState {
 
     /// Returns unpinned rows in the order of use, with a row that is to be kept at the end.
     private func leastRecentlyUsed(
-        of cache: Generation?, atMost count: Int, _ kept: Int64?
+        of cache: Incarnation?, atMost count: Int, _ kept: Int64?
     ) throws(SQLiteError) -> [Eviction.Victim] {
         // Accesses that are not stored yet count too, and can move as many rows back.
         let noted = accesses.moments

@@ -49,7 +49,7 @@ package final class Store: Sendable {
     let readers: Readers?
     /// The accesses of this process that are not stamped yet.
     package let accesses: AccessBook
-    let memories: Memories
+    let memories: AttachedTiers
     package var loadCount: LoadCount { memories.loadCount }
     /// The number of caches that the process has open.
     package var openCacheCount: Int { memories.count }
@@ -155,8 +155,8 @@ package final class Store: Sendable {
     private func storedLimits(of declaration: CacheDeclaration) -> Limits {
         do throws(StoreError) {
             return try writer.read { state in
-                var live = try state.connection.liveGenerations()
-                return live.generation(of: declaration)?.limits ?? Limits()
+                var live = try state.connection.liveIncarnations()
+                return live.incarnation(of: declaration)?.limits ?? Limits()
             }
         } catch {
             return Limits()
@@ -179,12 +179,12 @@ package final class Store: Sendable {
             state.now = now
             state.openingCount += 1
             outcome.opening.count = state.openingCount
-            outcome.opening.isNew = state.generation(of: declaration) == nil
+            outcome.opening.isNew = state.incarnation(of: declaration) == nil
             // If the cache is open with the same rule, nothing is written.
-            if state.generation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
+            if state.incarnation(of: declaration)?.cache != declaration { try state.open(declaration, at: now) }
             try state.set(limits, keepsExpired, of: declaration)
             try state.noteOpening(of: declaration, at: now)
-            outcome.opening.limits = state.generation(of: declaration)?.limits ?? Limits()
+            outcome.opening.limits = state.incarnation(of: declaration)?.limits ?? Limits()
             outcome.opening.hasStoreLimits = state.storeLimits != StoreLimits()
             return outcome
         }

@@ -46,7 +46,7 @@ extension WriterState {
     /// Adds what the counters of caches have gained.
     func addActivity(_ gains: [ExactName: [Int64: Int64]], at now: Int64) throws(SQLiteError) {
         let day = now / Self.day
-        for (cache, counters) in gains where generations[cache] != nil {
+        for (cache, counters) in gains where incarnations[cache] != nil {
             for (counter, gain) in counters where gain != 0 {
                 try connection.run(.addActivity, text: cache.text, day, counter, gain)
             }
