@@ -71,7 +71,7 @@ package final class CommitWatch: Sendable {
     /// Makes every later look begin an epoch, since the file is closed.
     package func end() { isBlind.store(true, ordering: .releasing) }
 
-    @inlinable @inline(__always) var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
+    @inlinable @inline(__always) package var isUnsure: Bool { isBlind.load(ordering: .relaxed) }
 
     /// Called with the write lock of the database, immediately before COMMIT.
     ///

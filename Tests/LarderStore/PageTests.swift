@@ -171,11 +171,11 @@ struct PageTests {
         try place.open().open(.a).put(1, "x")
         var other = try place.otherConnection()
         let statements = SQL.pageTexts
-        #expect(statements.count == 16)
+        #expect(statements.count == 12)
         for (index, sql) in statements.enumerated() {
             let plan = try other.plan(sql)
             #expect(plan.contains("entry_key") && !plan.contains("TEMP B-TREE"), "\(sql): \(plan)")
-            #expect(plan.contains("COVERING") == (index < 8), "\(sql): \(plan)")
+            #expect(plan.contains("COVERING") == (index < 4), "\(sql): \(plan)")
         }
     }
 }

@@ -19,9 +19,6 @@ package final class ManualTime: Sendable {
 
     package var now: Date { state.withLock { $0.now } }
 
-    /// The time that has passed, in milliseconds.
-    package var uptime: Int64 { state.withLock { $0.elapsed / 1000 } }
-
     /// Sets the clock, without anything coming due; a later moment counts as time that has passed.
     package func set(_ date: Date) {
         state.withLock { state in
@@ -67,7 +64,6 @@ package final class ManualTime: Sendable {
     package var configuration: CacheManager.Configuration {
         var configuration = CacheManager.Configuration()
         configuration.clock = { self.now }
-        configuration.uptime = { self.uptime }
         configuration.wake = { self.wake(after: $0, $1) }
         // A test that moves time for an age wants nothing swept by it.
         configuration.maintenanceInterval = nil
@@ -76,7 +72,7 @@ package final class ManualTime: Sendable {
 
     package var timekeeper: Timekeeper {
         Timekeeper(
-            now: { SystemClock.milliseconds(of: self.now) }, uptime: { self.uptime },
+            now: { SystemClock.milliseconds(of: self.now) },
             wake: { self.wake(after: $0, $1) })
     }
 }

@@ -43,15 +43,6 @@ package enum SystemClock {
     @usableFromInline
     static func second() -> Int64 { Int64(time(nil)) }
 
-    /// Returns milliseconds since some moment, by a clock that runs while the machine sleeps and that nothing sets.
-    package static func uptime() -> Int64 {
-        #if os(Linux)
-        read(CLOCK_BOOTTIME)
-        #else
-        read(CLOCK_MONOTONIC_RAW)
-        #endif
-    }
-
     /// Returns the current time, in the form of a caller's clock.
     @Sendable package static func date() -> Date { Date() }
 

@@ -11,40 +11,30 @@ package struct Timekeeper: Sendable {
     /// Calls back once, on a thread of its own choice, when the duration has passed, unless the result was cancelled.
     package let wake: @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
 
-    /// Milliseconds that have passed, sleep of the machine included, since some moment; nothing can set it.
-    package let uptime: @Sendable () -> Int64
-
-    /// Creates a timekeeper.
-    ///
-    /// - Parameter uptime: The uptime; nil for one that never contradicts the clock.
     package init(
-        now: @escaping @Sendable () -> Int64, uptime: (@Sendable () -> Int64)? = nil,
+        now: @escaping @Sendable () -> Int64,
         wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
     ) {
-        self.now = now
-        self.uptime = uptime ?? now
-        self.wake = wake
+        (self.now, self.wake) = (now, wake)
     }
 
     /// Creates the timekeeper of an injected clock, or the system's if there is none.
     package init(
-        clock: (@Sendable () -> Date)?, uptime: (@Sendable () -> Int64)? = nil,
+        clock: (@Sendable () -> Date)?,
         wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup = Timekeeper.system.wake
     ) {
         guard let clock else {
-            self.init(now: Self.system.now, uptime: uptime ?? Self.system.uptime, wake: wake)
+            self.init(now: Self.system.now, wake: wake)
             return
         }
-        self.init(now: { SystemClock.milliseconds(of: clock()) }, uptime: uptime, wake: wake)
+        self.init(now: { SystemClock.milliseconds(of: clock()) }, wake: wake)
     }
 
     /// The system's time.
     package static let system = Timekeeper(
         now: { SystemClock.now() },
-        uptime: { SystemClock.uptime() },
         wake: { delay, action in
             let wakeup = Wakeup(action)
-            // It is held until then, but a cancelled one holds nothing.
             TimerThread.shared.fire(wakeup, after: delay)
             return wakeup
         })
@@ -52,23 +42,19 @@ package struct Timekeeper: Sendable {
 
 /// An action that waits for its time.
 package final class Wakeup: Sendable {
-    private let action: Mutex<(@Sendable () -> Void)?>
+    private let action: @Sendable () -> Void
+    /// True once the action ran or was cancelled.
+    private let isDone = Atomic(false)
 
-    package init(_ action: @escaping @Sendable () -> Void) {
-        self.action = Mutex(action)
-    }
+    package init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+
+    package var isOver: Bool { isDone.load(ordering: .relaxed) }
 
     /// Runs the action, once.
-    package func fire() {
-        let action = action.withLock { $0.take() }
-        action?()
-    }
+    package func fire() { if !isDone.exchange(true, ordering: .acquiringAndReleasing) { action() } }
 
-    /// A Boolean value that indicates whether the action ran or was cancelled.
-    package var isOver: Bool { action.withLock { $0 == nil } }
-
-    /// Prevents the action from beginning, and releases it.
+    /// Prevents the action from beginning.
     package func cancel() {
-        _ = action.withLock { $0.take() }
+        if !isDone.exchange(true, ordering: .acquiringAndReleasing) { TimerThread.shared.remove(self) }
     }
 }

@@ -13,8 +13,6 @@ final class TimerThread: Sendable {
         /// The waiting wakeups, soonest last.
         var waiting: [(due: DispatchTime, wakeup: Wakeup)] = []
         var isRunning = false
-        /// The length at which cancelled wakeups are removed.
-        var purgesAt = 64
     }
 
     private let state = Mutex(State())
@@ -24,10 +22,6 @@ final class TimerThread: Sendable {
     func fire(_ wakeup: Wakeup, after delay: Duration) {
         let due = DispatchTime.now() + max(0, delay / .seconds(1))
         let starts = state.withLock { state in
-            if state.waiting.count >= state.purgesAt {
-                state.waiting.removeAll { $0.wakeup.isOver }
-                state.purgesAt = max(64, 2 * state.waiting.count)
-            }
             let place = state.waiting.firstIndex { $0.due < due } ?? state.waiting.endIndex
             state.waiting.insert((due, wakeup), at: place)
             defer { state.isRunning = true }
@@ -39,6 +33,9 @@ final class TimerThread: Sendable {
             change.signal()
         }
     }
+
+    /// Forgets a wakeup that was cancelled.
+    func remove(_ wakeup: Wakeup) { state.withLock { $0.waiting.removeAll { $0.wakeup === wakeup } } }
 
     private enum Step {
         case fire(Wakeup)

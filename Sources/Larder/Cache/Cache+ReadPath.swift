@@ -54,7 +54,7 @@ extension Cache {
         switch look {
         case .hit(let value): return value
         case .slid(let value, let row):
-            rows.noteAccess(id: row.id, revision: row.revision, slidingAge: row.slidingAge, at: now)
+            rows.noteAccess(to: row, at: now)
             return value
         case .expired, .unsure, .absent: return nil
         }
@@ -78,7 +78,7 @@ extension Cache {
         let copy = copy(of: value, key, hash, row.header.key, payloadSize: row.payload.count, cost: header.meta.cost)
         let isKept = copies.offer(copy, header.stamp, at: now, ticket)
         if !isKept { noteAccess(to: key, hash, header, at: now) }
-        if isKept, header.slidingAge != nil { rows.noteAccess(to: header, at: now) }
+        if isKept, header.slidingAge != nil { rows.noteAccess(to: header.stamp, at: now) }
     }
 
     /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its header after it.
@@ -93,7 +93,7 @@ extension Cache {
         let isNoted = copies.state.withLock {
             $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
         }
-        if !isNoted || header.slidingAge != nil { rows.noteAccess(to: header, at: now) }
+        if !isNoted || header.slidingAge != nil { rows.noteAccess(to: row, at: now) }
         return header
     }
 

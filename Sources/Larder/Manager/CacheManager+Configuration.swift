@@ -127,9 +127,6 @@ extension CacheManager {
         /// The clock that the program has set; nil for the system's, so that hits can read a cheaper one.
         package var injectedClock: (@Sendable () -> Date)?
 
-        /// Returns the time that has passed, in milliseconds; nil for the system's, or for that of an injected clock.
-        package var uptime: (@Sendable () -> Int64)?
-
         /// Waits for intervals; tests replace it to move time by hand.
         package var wake = Timekeeper.system.wake
 
@@ -164,7 +161,7 @@ extension CacheManager {
             ownLog = log
         }
 
-        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, uptime: uptime, wake: wake) }
+        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, wake: wake) }
 
         /// The time as the store reads it.
         var storeTime: StoreTime {

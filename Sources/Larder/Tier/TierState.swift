@@ -200,11 +200,13 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
 
     mutating func endRemoval() {
         openRemovals -= 1
-        follow(storeWatch)
+        if openRemovals == 0 { watch = storeWatch }
     }
 
     /// Serves copies as the watch of the open file says.
     mutating func follow(_ watch: CommitWatch) {
+        // The file may have been closed in the meantime.
+        if watch.isUnsure { return }
         storeWatch = watch
         if openRemovals == 0 { self.watch = watch }
     }

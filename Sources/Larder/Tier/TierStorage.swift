@@ -11,7 +11,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Guards everything in memory.
     ///
-    /// Nothing else is locked while it is held.
+    /// Only `CommitWatch.ownCommit` is locked while it is held.
     @usableFromInline let state: Mutex<State>
     @usableFromInline let seed: HashSeed
     @usableFromInline let accesses: AccessBook

@@ -119,7 +119,7 @@ private struct SalvagedRows {
         try Self.readByID(.salvagedUses, from: &source) { (use) throws(SQLiteError) in
             try Self.insert(use, .insertUse, &copy)
         }
-        for (sql, insert) in [(SQL.salvagedStore, SQL.setStoreLimits), (.salvagedActivity, .addActivity)] {
+        for (sql, insert) in [(SQL.storeLimits, SQL.setStoreLimits), (.salvagedActivity, .addActivity)] {
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
         }
         try copy.finishWriting()

@@ -26,17 +26,14 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - statements: One for each `KeyRange.Start`.
-    ///   - withoutIDs: The statements without ids, for pages in which no row is newer than the iteration.
     ///   - body: Takes a row, and returns the bytes of its payload.
     mutating func page(
-        _ statements: [SQL], withoutIDs: [SQL]? = nil, keyColumn: Int32, idColumn: Int32 = 0, _ range: KeyRange,
-        after last: PagePosition?, _ limit: Int, in cache: Incarnation,
+        _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, after last: PagePosition?, _ limit: Int,
+        in cache: Incarnation,
         _ body: (StoredKey, borrowing Statement) -> Int64
     ) throws(SQLiteError) -> PagePosition? {
         let highestID = try number(.highestID) ?? .min
         let newest = last?.highestID ?? highestID
-        let mayBeNewer = newest < highestID
-        let statements = mayBeNewer ? statements : withoutIDs ?? statements
         let (start, bound) = range.start(after: last?.key)
         return try with(statements[start.rawValue]) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
@@ -50,7 +47,7 @@ extension Connection {
             while next == nil, try row.step() {
                 let key = row.key(keyColumn)
                 guard range.contains(key) else { return nil }
-                if !mayBeNewer || row.int64(idColumn) <= newest { bytes += body(key, row) }
+                if row.int64(0) <= newest { bytes += body(key, row) }
                 count += 1
                 if count == limit || bytes >= pageBytes { next = key }
             }
@@ -62,7 +59,6 @@ extension Connection {
 }
 
 extension Statement {
-    /// The key in a column.
     func key(_ column: Int32) -> StoredKey {
         switch type(of: column) {
         case .integer: .integer(int64(column))

@@ -28,10 +28,7 @@ final class Readers: Sendable {
     /// Lets reads use a file; nil ends them until the next one is opened.
     func open(_ database: Database?) {
         for slot in slots {
-            slot.lock.wait { reader in
-                reader.release()
-                reader = Reader(database)
-            }
+            slot.lock.wait { $0 = Reader(database) }
         }
         if database != nil { openings.add(1, ordering: .releasing) }
     }
@@ -178,7 +175,7 @@ private struct Reader: ~Copyable {
     /// The incarnations are looked up again in each epoch.
     mutating func incarnation(of cache: CacheDeclaration, in epoch: UInt32) throws(SQLiteError) -> Incarnation? {
         if self.epoch != epoch || epoch == CommitWatch.noEpoch {
-            incarnations = try connection?.liveIncarnations() ?? LiveIncarnations()
+            incarnations = try connection!.liveIncarnations()
             self.epoch = epoch
         }
         return incarnations.incarnation(of: cache)

@@ -43,8 +43,8 @@ extension CacheRows {
 
     /// Returns the count that the writer has; nil while it works.
     private func known() throws(StoreError) -> RowCount? {
-        let found = try store.writer.retrying { database throws(StoreError) in
-            try store.readers?.compare(database)
+        let found = try store.writer.retrying { () throws(StoreError) in
+            try store.readers?.compare(store.writer.database)
             return try store.writer.tryRead { try $0.count(of: declaration) }
         }
         if case .some(.none) = found { noteSuperseded() }

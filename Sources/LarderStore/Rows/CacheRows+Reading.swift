@@ -33,16 +33,14 @@ extension CacheRows {
 
     /// Returns what there is of a key, and changes and reports nothing.
     package func inspect(_ key: StoredKey) throws(StoreError) -> Inspection {
-        var (retired, live) = (String?.none, String?.none)
+        var retired: String?
         let row = try read(.page, isQuiet: true) { connection, cache throws(SQLiteError) in
             let row = try connection.row(key, in: cache, store.accesses)
             if row == nil { retired = try connection.retiredVersion(of: key, besides: cache.cache) }
             return row
         }
         guard let found = row else {
-            for cache in try store.caches() where cache.declaration.identity.name == declaration.identity.name {
-                live = cache.declaration.version
-            }
+            let live = try store.liveVersion(of: declaration.identity.name)
             // A store that is only read creates no cache.
             return store.isReadOnly && live == nil ? .absent(retiredVersion: nil) : .superseded(version: live)
         }
@@ -191,39 +189,19 @@ extension CacheRows {
     package func keys(
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit
     ) throws(StoreError) -> Page<StoredKey> {
-        let page = try read(.page) { connection, cache throws(SQLiteError) in
-            var page = Page<StoredKey>()
-            page.rows.reserveCapacity(min(limit, 4 * Self.pageLimit))
-            page.next = try connection.page(
-                SQL.keyPagesWithIDs, withoutIDs: SQL.keyPages, keyColumn: 0, idColumn: 1, range, after: last, limit,
-                in: cache
-            ) {
-                key, _ in
-                page.rows.append(key)
-                return 0
-            }
-            return page
-        }
-        return page ?? Page()
+        try page(SQL.keyPages, keyColumn: 1, range, last, limit) { key, _, _ in (key, 0) }
     }
 
-    /// Returns the page of header after a position, or the first page, without reading the payloads.
+    /// Returns the page of headers after a position, or the first page, without reading the payloads.
     package func headers(
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
         withAccess: Bool = false
     ) throws(StoreError) -> Page<EntryHeader> {
-        let page = try read(.page) { connection, cache throws(SQLiteError) in
-            var page = Page<EntryHeader>()
-            page.next = try connection.page(SQL.headerPages, keyColumn: 8, range, after: last, limit, in: cache) {
-                page.rows.append($1.header($0, by: cache.rule))
-                return 0
-            }
-            for index in page.rows.indices {
-                try connection.addAccess(to: &page.rows[index], store.accesses, always: withAccess)
-            }
-            return page
+        try page(SQL.headerPages, keyColumn: 8, range, last, limit) { key, row, cache in
+            (row.header(key, by: cache.rule), 0)
+        } then: { header, connection throws(SQLiteError) in
+            try connection.addAccess(to: &header, store.accesses, always: withAccess)
         }
-        return page ?? Page()
     }
 
     /// Returns the page of entries after a position, or the first page, without those that are damaged.
@@ -231,21 +209,34 @@ extension CacheRows {
         _ range: KeyRange = KeyRange(), after last: PagePosition? = nil, limit: Int = pageLimit,
         withAccess: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
-        let found = try read(.page) { connection, cache throws(SQLiteError) in
-            var page = Page<StoredRow>()
+        var found = try page(SQL.rowPages, keyColumn: 9, range, last, limit) { key, row, cache in
+            let row = row.storedRow(key, in: cache)
+            return (row, row.header.payloadSize)
+        } then: { row, connection throws(SQLiteError) in
+            try connection.addAccess(to: &row.header, store.accesses, always: withAccess)
+        }
+        found.rows = try complete(found.rows)
+        return found
+    }
+
+    /// Returns a page of what `body` makes of each row, with the bytes of its payload, and `then` adds to each after that.
+    private func page<Row>(
+        _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, _ last: PagePosition?, _ limit: Int,
+        _ body: (StoredKey, borrowing Statement, Incarnation) -> (Row, Int64),
+        then: (inout Row, inout Connection) throws(SQLiteError) -> Void = { _, _ in }
+    ) throws(StoreError) -> Page<Row> {
+        let page = try read(.page) { connection, cache throws(SQLiteError) in
+            var page = Page<Row>()
             page.rows.reserveCapacity(min(limit, Self.pageLimit))
-            page.next = try connection.page(SQL.rowPages, keyColumn: 9, range, after: last, limit, in: cache) {
-                page.rows.append($1.storedRow($0, in: cache))
-                return page.rows[page.rows.count - 1].header.payloadSize
+            page.next = try connection.page(statements, keyColumn: keyColumn, range, after: last, limit, in: cache) {
+                let (row, size) = body($0, $1, cache)
+                page.rows.append(row)
+                return size
             }
-            for index in page.rows.indices where withAccess || page.rows[index].header.slidingAge != nil {
-                try connection.addAccess(to: &page.rows[index].header, store.accesses, always: withAccess)
-            }
+            for index in page.rows.indices { try then(&page.rows[index], &connection) }
             return page
         }
-        guard var page = found else { return Page() }
-        page.rows = try complete(page.rows)
-        return page
+        return page ?? Page()
     }
 
     /// Lists the entries in an order that no index has.
@@ -279,25 +270,12 @@ extension CacheRows {
         _ size: ReadSize = .row, isQuiet: Bool = false,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
-        var attempts = 0
-        while true {
-            let openings = store.readers?.openingCount
-            do throws(StoreError) {
-                let found: R?
-                if let readers = store.readers {
-                    found = try readers.read(declaration, over: store.writer, size, body)
-                } else {
-                    try store.writer.requireResumed()
-                    found = try store.writer.read { try $0.read(declaration, body) }
-                }
-                if !isQuiet { if found == nil { noteSuperseded() } else { noteCurrent() } }
-                return found
-            } catch {
-                attempts += 1
-                // The file was moved, or is damaged.
-                guard attempts < 3, try store.writer.renew(after: error, if: { $0.readers?.openingCount == openings })
-                else { throw error }
-            }
+        let found = try store.writer.retrying { () throws(StoreError) -> R? in
+            if let readers = store.readers { return try readers.read(declaration, over: store.writer, size, body) }
+            try store.writer.requireResumed()
+            return try store.writer.read { try $0.read(declaration, body) }
         }
+        if !isQuiet { if found == nil { noteSuperseded() } else { noteCurrent() } }
+        return found
     }
 }

@@ -42,10 +42,10 @@ extension CacheRows {
     ///
     /// It is kept until it is detached, so it must not keep the rows.
     package func attach(_ memory: any TierDelegate) {
-        store.memories.attach(memory, to: declaration.identity)
+        store.tiers.attach(memory, to: declaration.identity)
         // The file may have been opened again in the meantime.
         memory.storeWasOpened(store.watch, isSameFile: true)
     }
 
-    package func detach(_ memory: any TierDelegate) { store.memories.detach(memory, from: declaration.identity) }
+    package func detach(_ memory: any TierDelegate) { store.tiers.detach(memory, from: declaration.identity) }
 }

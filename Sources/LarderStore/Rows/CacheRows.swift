@@ -37,10 +37,10 @@ package final class CacheRows: Sendable {
         // No commit orders the openings of a store that is only read.
         openingCount = store.isReadOnly ? Self.readOnlyCount.add(1, ordering: .relaxed).newValue : opening.count
         (isNew, limits) = (opening.isNew, opening.limits)
-        store.memories.countHandle(of: declaration.identity, 1)
+        store.tiers.countHandle(of: declaration.identity, 1)
     }
 
-    deinit { store.memories.countHandle(of: declaration.identity, -1) }
+    deinit { store.tiers.countHandle(of: declaration.identity, -1) }
 
     /// Notes that a store that is only read has the cache.
     func noteCurrent() { if store.isReadOnly { wasCurrent.store(true, ordering: .relaxed) } }
@@ -116,19 +116,13 @@ package final class CacheRows: Sendable {
             file: isFile(entry) ? "" : nil, meta: meta, rule: rule)
     }
 
-    /// Notes a read that memory could not serve.
+    /// Notes a read of a row that memory alone does not know of.
     @usableFromInline
-    package func noteAccess(to header: EntryHeader, at moment: Int64) {
-        noteAccess(id: header.id, revision: header.revision, slidingAge: header.slidingAge, at: moment)
-    }
-
-    /// Notes a read of a row.
-    @usableFromInline
-    package func noteAccess(id: Int64, revision: Int64, slidingAge: Int64?, at moment: Int64) {
-        let grain = min(accessGrain, (slidingAge ?? .max) / 16)
-        let access = Access(id: id, revision: revision, moment: moment, grain: grain)
+    package func noteAccess(to row: RowStamp, at moment: Int64) {
+        let grain = min(accessGrain, (row.slidingAge ?? .max) / 16)
+        let access = Access(id: row.id, revision: row.revision, moment: moment, grain: grain)
         if store.accesses.note(access) { store.upkeep.ask(at: moment, from: moment) }
-        if slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
+        if row.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 
     /// Returns whether the payload of an entry becomes a file.

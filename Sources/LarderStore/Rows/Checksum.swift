@@ -41,11 +41,3 @@ package enum Checksum {
         0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB, 0x8EBC_6AF0_9C88_C6E3, 0x5899_65CC_7537_4CC3
     )
 }
-
-extension UInt64 {
-    /// The number as 16 hexadecimal digits.
-    package var digits: String {
-        let digits = String(self, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-}

@@ -10,12 +10,11 @@ extension SQL {
     static let readRow = SQL("SELECT \(header), payload FROM entry WHERE cache = ?1 AND key = ?2")
 
     // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
-    static let keyPages = pages("key")
-    static let keyPagesWithIDs = pages("key, id")
+    static let keyPages = pages("id, key")
     static let headerPages = pages("\(header), key")
     static let rowPages = pages("\(header), payload, key")
     /// The statements of pages, which tests explain: keys, header, rows.
-    package static var pageTexts: [String] { (keyPages + keyPagesWithIDs + headerPages + rowPages).map(\.text) }
+    package static var pageTexts: [String] { (keyPages + headerPages + rowPages).map(\.text) }
     private static func pages(_ columns: String) -> [SQL] {
         ["key >= ?3 ORDER BY key", "key > ?3 ORDER BY key", "key < ?3 ORDER BY key DESC", "true ORDER BY key DESC"].map
         {
@@ -87,8 +86,6 @@ extension SQL {
     static let sealIncarnation = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
     static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
-    static let copyOpenedAt = SQL(
-        "UPDATE cache SET opened_at = (SELECT opened_at FROM cache WHERE id = ?1) WHERE id = ?2")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
     static let retiredIncarnation = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
     private static let retiredRows =
@@ -200,6 +197,5 @@ extension SQL {
     static let salvagedUses = SQL("SELECT id, accessed_at FROM used WHERE id >= ?1 ORDER BY id")
     static let insertUse = SQL(
         "INSERT INTO used (id, accessed_at) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM entry WHERE id = ?1)")
-    static let salvagedStore = SQL("SELECT size_limit, free_space_floor FROM store")
     static let salvagedActivity = SQL("SELECT cache, day, counter, value FROM activity")
 }

@@ -1,21 +1,21 @@
 internal import LarderLocks
 
-/// The caches that a process has open, with the memories in front of them.
+/// The caches that a process has open, with the tiers in front of them.
 final class AttachedTiers: Sendable {
     private struct AnyCacheCore {
-        var memories: [any TierDelegate] = []
+        var tiers: [any TierDelegate] = []
         var handleCount = 0
 
-        var isOpen: Bool { handleCount > 0 || !memories.isEmpty }
+        var isOpen: Bool { handleCount > 0 || !tiers.isEmpty }
     }
 
     private let byCache = Mutex<[CacheIdentity: AnyCacheCore]>([:])
     let loadCount = LoadCount()
 
-    func attach(_ memory: any TierDelegate, to cache: CacheIdentity) { change(cache) { $0.memories.append(memory) } }
+    func attach(_ memory: any TierDelegate, to cache: CacheIdentity) { change(cache) { $0.tiers.append(memory) } }
 
     func detach(_ memory: any TierDelegate, from cache: CacheIdentity) {
-        change(cache) { $0.memories.removeAll { $0 === memory } }
+        change(cache) { $0.tiers.removeAll { $0 === memory } }
     }
 
     /// Notes that there is a handle more, or one less.
@@ -33,8 +33,8 @@ final class AttachedTiers: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    subscript(cache: CacheIdentity) -> [any TierDelegate] { byCache.withLock { $0[cache]?.memories ?? [] } }
-    var all: [CacheIdentity: [any TierDelegate]] { byCache.withLock { $0.mapValues(\.memories) } }
+    subscript(cache: CacheIdentity) -> [any TierDelegate] { byCache.withLock { $0[cache]?.tiers ?? [] } }
+    var all: [CacheIdentity: [any TierDelegate]] { byCache.withLock { $0.mapValues(\.tiers) } }
     /// The names of the caches that are open.
     var names: Set<ExactName> { byCache.withLock { Set($0.keys.map(\.name)) } }
     /// The number of caches that are open.

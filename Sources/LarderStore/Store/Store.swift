@@ -49,12 +49,12 @@ package final class Store: Sendable {
     let readers: Readers?
     /// The accesses of this process that are not stamped yet.
     package let accesses: AccessBook
-    let memories: AttachedTiers
-    package var loadCount: LoadCount { memories.loadCount }
+    let tiers: AttachedTiers
+    package var loadCount: LoadCount { tiers.loadCount }
     /// The number of caches that the process has open.
-    package var openCacheCount: Int { memories.count }
+    package var openCacheCount: Int { tiers.count }
     /// The names of the caches that the process has open, sorted.
-    package var openNames: [String] { memories.names.map(\.text).sorted() }
+    package var openNames: [String] { tiers.names.map(\.text).sorted() }
     let upkeep: Upkeep
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
@@ -67,7 +67,7 @@ package final class Store: Sendable {
         let state = WriterState(opening, readers, busyTimeout: options.busyTimeout)
         self.path = path
         (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
-        (accesses, memories) = (state.accesses, state.memories)
+        (accesses, tiers) = (state.accesses, state.tiers)
         writer = Writer(state, options)
         upkeep = Upkeep(writer, time, isManual: !options.runsUpkeep)
         if isReadOnly { upkeep.stop() } else { writer.attach(upkeep, options) }
@@ -134,11 +134,11 @@ package final class Store: Sendable {
     ) throws(StoreError) -> CacheRows {
         var opening = Opened()
         // A file that is opened again before there is a handle has the cache too.
-        memories.countHandle(of: declaration.identity, 1)
-        defer { memories.countHandle(of: declaration.identity, -1) }
+        tiers.countHandle(of: declaration.identity, 1)
+        defer { tiers.countHandle(of: declaration.identity, -1) }
         if !isReadOnly {
             let block = self.opening(declaration, limits, keepsExpired)
-            opening = try writer.retrying { _ throws(StoreError) in try writer.run(.block(block)).opening }
+            opening = try writer.retrying { () throws(StoreError) in try writer.run(.block(block)).opening }
         } else {
             opening.limits = storedLimits(of: declaration)
         }

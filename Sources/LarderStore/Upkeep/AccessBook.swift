@@ -27,52 +27,61 @@ package struct Access: Sendable {
 @usableFromInline
 package final class AccessBook: Sendable {
     /// The number of new accesses after which it is time to store them.
-    private static let batchSize = 4096
+    fileprivate static let batchSize = 4096
 
-    private let accesses = Mutex<[Int64: Access]>([:])
+    fileprivate struct State {
+        var accesses: [Int64: Access] = [:]
+        /// The number of accesses that were not taken yet.
+        var newCount = 0
+    }
+
+    private let state = Mutex(State())
 
     /// Notes accesses that memory has served.
     @usableFromInline
     package func note(servedByMemory served: [Access]) {
-        accesses.withLock { accesses in
-            for access in served { _ = Self.note(access, in: &accesses) }
+        state.withLock { state in
+            for access in served { _ = state.note(access) }
         }
     }
 
     /// Notes an access, and returns whether it is time to store them.
-    func note(_ access: Access) -> Bool { accesses.withLock { Self.note(access, in: &$0) } }
-
-    private static func note(_ access: Access, in accesses: inout [Int64: Access]) -> Bool {
-        var access = access
-        if let old = accesses[access.id] {
-            if old.revision == access.revision {
-                (access.moment, access.grain) = (max(access.moment, old.moment), min(access.grain, old.grain))
-            } else if old.moment > access.moment {
-                return false
-            }
-        }
-        guard accesses.updateValue(access, forKey: access.id) == nil, accesses.count % batchSize == 0 else {
-            return false
-        }
-        if accesses.count >= 4 * batchSize { accesses = accesses.filter { !$0.value.isTaken } }
-        // Nobody takes them.
-        if accesses.count >= 64 * batchSize { accesses = [:] }
-        return true
-    }
+    func note(_ access: Access) -> Bool { state.withLock { $0.note(access) } }
 
     /// Returns the accesses since the last call.
     func take() -> [Access] {
-        accesses.withLock { accesses in
-            let found = accesses.values.filter { !$0.isTaken }
-            for access in found { accesses[access.id]?.isTaken = true }
+        state.withLock { state in
+            let found = state.accesses.values.filter { !$0.isTaken }
+            for access in found { state.accesses[access.id]?.isTaken = true }
+            state.newCount = 0
             return found
         }
     }
 
     /// The moments of the accesses, by the ids of rows.
-    var moments: [Int64: Int64] { accesses.withLock { $0.mapValues(\.moment) } }
+    var moments: [Int64: Int64] { state.withLock { $0.accesses.mapValues(\.moment) } }
 
     func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
-        accesses.withLock { $0[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+        state.withLock { $0.accesses[id].flatMap { $0.revision == revision ? $0.moment : nil } }
+    }
+}
+
+extension AccessBook.State {
+    fileprivate mutating func note(_ access: Access) -> Bool {
+        var access = access
+        let old = accesses[access.id]
+        if let old, old.revision == access.revision {
+            (access.moment, access.grain) = (max(access.moment, old.moment), min(access.grain, old.grain))
+        } else if let old, old.moment > access.moment {
+            return false
+        }
+        accesses[access.id] = access
+        if old?.isTaken == false { return false }
+        newCount += 1
+        guard newCount % AccessBook.batchSize == 0 else { return false }
+        if accesses.count >= 4 * AccessBook.batchSize { accesses = accesses.filter { !$0.value.isTaken } }
+        // Nobody takes them.
+        if accesses.count >= 64 * AccessBook.batchSize { (accesses, newCount) = ([:], 0) }
+        return true
     }
 }

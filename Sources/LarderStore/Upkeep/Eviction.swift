@@ -9,7 +9,7 @@ struct Eviction {
     /// What is left to remove.
     var rest: Totals
     /// The totals to reach; nil if it ends with a number of rows or bytes.
-    var goal: Totals?
+    private var goal: Totals?
     /// The rows that were chosen and are still to be removed.
     var victims: ArraySlice<Victim> = []
     /// A Boolean value that indicates whether no other row can be chosen.
@@ -58,14 +58,9 @@ struct LimitWaits {
     /// The ids of the incarnations whose limits pins keep from being held; 0 for those of the store.
     var unmet: Set<Int64> = []
 
-    func maySearch(at now: Int64) -> Bool { !Self.isAhead(nextSearch, 1000, of: now) }
+    func maySearch(at now: Int64) -> Bool { now >= nextSearch }
     mutating func putOff(from now: Int64) { nextSearch = now.addingSaturated(1000) }
 
-    func mayLookAtSpace(at now: Int64) -> Bool { !Self.isAhead(nextSpaceCheck, 60_000, of: now) }
+    func mayLookAtSpace(at now: Int64) -> Bool { now >= nextSpaceCheck }
     mutating func putOffSpace(from now: Int64) { nextSpaceCheck = now.addingSaturated(60_000) }
-
-    /// Returns whether a moment is less than `wait` ahead: if it is further, the clock was set back.
-    private static func isAhead(_ moment: Int64, _ wait: Int64, of now: Int64) -> Bool {
-        now < moment && now.addingSaturated(wait) >= moment
-    }
 }

@@ -45,7 +45,7 @@ extension Store {
 
     /// Sets the limits of the store, and holds them.
     package func setLimits(_ limits: StoreLimits) throws(StoreError) {
-        try writer.retrying { _ throws(StoreError) in
+        try writer.retrying { () throws(StoreError) in
             try writer.runBatch { if $0.storeLimits != limits { try $0.setLimits(limits) } }
         }
     }
@@ -53,11 +53,7 @@ extension Store {
     /// Stores the accesses, as far as the grain asks for it.
     package func flush() throws(StoreError) {
         if isReadOnly { throw .readOnly }
-        let now = time.now()
-        try writer.runBatch { state in
-            state.now = now
-            try state.storeAccesses()
-        }
+        try upkeep.storeAccesses()
     }
 
     /// Removes all entries of all caches.
@@ -67,17 +63,16 @@ extension Store {
     package func caches() throws(StoreError) -> [CacheSummary] {
         let now = time.now()
         if isClosed { throw .closed }
-        return try writer.retrying { database throws(StoreError) in
-            guard let file = database.file else {
-                return try writer.read { try $0.connection.caches(at: now, accesses) }
-            }
-            // Not over the writer, which a long body may hold.
-            return try StoreError.translating {
-                try writer.withOwnConnection {
-                    var connection = try file.file.openReader(of: file)
-                    return try connection.caches(at: now, accesses)
-                }
-            }
+        return try writer.retrying { () throws(StoreError) in
+            try StoreError.translating { try writer.readAlone { try $0.caches(at: now, accesses) } }
+        }
+    }
+
+    /// Returns the version of the live cache of a name; nil if there is none.
+    func liveVersion(of name: ExactName) throws(StoreError) -> String? {
+        if isClosed { throw .closed }
+        return try writer.retrying { () throws(StoreError) in
+            try StoreError.translating { try writer.readAlone { try $0.liveIncarnations()[name]?.cache.version } }
         }
     }
 

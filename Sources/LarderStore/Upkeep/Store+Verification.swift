@@ -23,25 +23,11 @@ extension Store {
     ) throws(StoreError) -> VerificationReport {
         if isReadOnly && repairing { throw .readOnly }
         if isClosed { throw .closed }
-        var verification = try writer.retrying { database throws(StoreError) in
-            var verification = Verification(files: database.files)
-            guard let file = database.file else {
-                // Each step holds the writer for itself.
-                try StoreError.translating {
-                    try verification.run(progress) { step in try writer.read { try step(&$0.connection) } }
-                }
-                return verification
-            }
+        var verification = try writer.retrying { () throws(StoreError) in
+            var verification = Verification(files: files)
+            // Between its steps a body can write, and a suspension waits for no closure of the program.
             try StoreError.translating {
-                try verification.noting {
-                    // A suspension waits for a step, and not for the program's closure.
-                    try $0.run(progress) { step in
-                        try writer.withOwnConnection {
-                            var connection = try file.file.openReader(of: file)
-                            try step(&connection)
-                        }
-                    }
-                }
+                try verification.run(progress) { step in try writer.readAlone(step) }
             }
             return verification
         }
@@ -62,20 +48,21 @@ private struct Verification {
 
     init(files: ValueFiles?) { self.files = files }
 
-    /// Notes damage that `body` meets.
-    mutating func noting(_ body: (inout Self) throws -> Void) throws {
+    /// Looks at everything, and calls `progress` after each step.
+    ///
+    /// - Parameter reading: Runs a step with a connection.
+    mutating func run(
+        _ progress: (Int) -> Void, _ reading: ((inout Connection) throws -> Void) throws -> Void
+    ) throws {
         do {
-            try body(&self)
+            try look(progress, reading)
         } catch let error as SQLiteError where error.isCorruption {
             report.problems.append("The database is damaged: \(error.message).")
             isFileDamaged = true
         }
     }
 
-    /// Looks at everything, and calls `progress` after each step.
-    ///
-    /// - Parameter reading: Runs a step with a connection.
-    mutating func run(
+    private mutating func look(
         _ progress: (Int) -> Void, _ reading: ((inout Connection) throws -> Void) throws -> Void
     ) throws {
         var (problems, caches) = ([String](), [Int64: Incarnation]())

@@ -178,7 +178,7 @@ final class Upkeep: Sendable {
         }
     }
 
-    private func storeAccesses() throws(StoreError) {
+    func storeAccesses() throws(StoreError) {
         let now = time.now()
         let accesses = try writer.read { state in
             state.now = now
@@ -189,10 +189,7 @@ final class Upkeep: Sendable {
 
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
         guard isWhole || now >= state.withLock({ $0.lastActivity.addingSaturated(3_600_000) }) else { return }
-        try writer.runBatch { state in
-            try state.addActivity(state.takeActivity(), at: now)
-            try state.deleteOldActivity(at: now)
-        }
+        try writer.runBatch { try $0.writeActivity(at: now) }
         state.withLock { $0.lastActivity = now }
     }
 

@@ -2,11 +2,11 @@ internal import LarderSQLite
 
 /// What follows transactions once the writer's lock is released.
 struct Aftermath {
-    /// The rows of a cache that were removed by age, limit or tag, and the memories that were told so.
+    /// The rows of a cache that were removed by age, limit or tag, and the tiers that were told so.
     struct Removal {
         let cache: CacheIdentity
         let rows: [RemovedRow]
-        let memories: [any TierDelegate]
+        let tiers: [any TierDelegate]
     }
 
     /// The files that no row names any more, to be discarded, and the folder in which they are.
@@ -16,7 +16,7 @@ struct Aftermath {
     var events: [StoreEvent] = []
     /// The watch of the file that was opened again, and whether it is the same file as before.
     var opened: (watch: CommitWatch, isSameFile: Bool)?
-    /// A Boolean value that indicates whether an eviction was begun that is not done.
+    /// True if an eviction was begun that is not done.
     var beginsEviction = false
     /// Objects whose end may run code of the program.
     var released: [Any] = []
@@ -27,9 +27,11 @@ extension Writer {
     ///
     /// An eviction that was begun goes on. Between its batches other threads write, and requests that wait are run.
     ///
-    /// - Parameter waits: A Boolean value that indicates whether this thread may wait for files to be deleted.
-    func finish(_ aftermath: Aftermath, waits: Bool) {
-        finishOnce(aftermath, waits: waits)
+    /// - Parameters:
+    ///   - finished: The requests that were run, whose tasks go on.
+    ///   - waits: Whether this thread may wait for files to be deleted.
+    func finish(_ aftermath: Aftermath, _ finished: [Request] = [], waits: Bool) {
+        finishOnce(aftermath, finished, waits: waits)
         var isEvicting = aftermath.beginsEviction
         while isEvicting {
             var (aftermath, finished) = (Aftermath(), [Request]())
@@ -39,20 +41,20 @@ extension Writer {
                 aftermath = state?.takeAftermath() ?? aftermath
                 isEvicting = state?.evictions.isEmpty == false
             }
-            finishOnce(aftermath, waits: waits)
-            for request in finished { request.resume() }
+            finishOnce(aftermath, finished, waits: waits)
         }
     }
 
-    private func finishOnce(_ aftermath: Aftermath, waits: Bool) {
+    private func finishOnce(_ aftermath: Aftermath, _ finished: [Request], waits: Bool) {
         if let (watch, isSameFile) = aftermath.opened {
-            for memory in memories.all.values.joined() { memory.storeWasOpened(watch, isSameFile: isSameFile) }
+            for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
         }
-        for removal in aftermath.removals { for memory in removal.memories { memory.rowsWereRemoved(removal.rows) } }
+        for removal in aftermath.removals { for tier in removal.tiers { tier.rowsWereRemoved(removal.rows) } }
         for removal in aftermath.removals { report(.removed(removal.rows, cache: removal.cache.name.text)) }
         for event in aftermath.events { report(event) }
         if !aftermath.files.isEmpty, let files = aftermath.folder {
             if waits { files.discard(aftermath.files) } else { files.discardLater(aftermath.files) }
         }
+        for request in finished { request.resume() }
     }
 }

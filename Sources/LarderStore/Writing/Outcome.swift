@@ -36,10 +36,4 @@ package struct Outcome: Sendable {
     var deferred = Deferred()
     /// What the request adds to the totals.
     package var difference = Totals()
-
-    func `in`(_ epoch: UInt32) -> Outcome {
-        var outcome = self
-        outcome.epoch = epoch
-        return outcome
-    }
 }

@@ -60,7 +60,8 @@ final class Request: @unchecked Sendable {
     /// Called after the commit, in the order of commits.
     func end(_ result: Result<Outcome, StoreError>, _ epoch: UInt32) {
         self.result = result.map { outcome in
-            var (outcome, deferred) = (outcome.in(epoch), Deferred())
+            var (outcome, deferred) = (outcome, Deferred())
+            outcome.epoch = epoch
             apply?(outcome, &deferred)
             outcome.deferred = deferred
             return outcome

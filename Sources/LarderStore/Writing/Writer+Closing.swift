@@ -16,8 +16,7 @@ extension Writer {
             state = nil
             return drained + drain(nil)
         }
-        finish(aftermath, waits: true)
-        for request in finished { request.resume() }
+        finish(aftermath, finished, waits: true)
     }
 
     /// Throws `.suspended` while the store is suspended.
@@ -27,8 +26,6 @@ extension Writer {
 
     /// Refuses new requests, runs those that wait, and closes the connections until ``resume()``.
     func suspend(at now: Int64) throws(StoreError) {
-        try lock.refuseOwner()
-        if isClosed { throw .closed }
         queue.withLock { if $0.refusal == nil { $0.refusal = .suspended } }
         ownConnections.wait()
         var (aftermath, finished) = (Aftermath(), [Request]())
@@ -38,8 +35,7 @@ extension Writer {
             aftermath = state?.takeAftermath() ?? aftermath
             return result
         }
-        finish(aftermath, waits: true)
-        for request in finished { request.resume() }
+        finish(aftermath, finished, waits: true)
         try result.get()
     }
 
@@ -52,11 +48,15 @@ extension Writer {
         return true
     }
 
-    /// Runs a read over a connection of its own, which ``suspend(at:)`` waits for.
-    func withOwnConnection<R>(_ body: () throws -> R) throws -> R {
+    /// Reads over a connection of its own, so that it waits for no body; ``suspend(at:)`` waits for it.
+    ///
+    /// In memory it reads over the writer's.
+    func readAlone<R>(_ body: (inout Connection) throws -> R) throws -> R {
         ownConnections.enter()
         defer { ownConnections.leave() }
         try requireResumed()
-        return try body()
+        guard let file = database.file else { return try read { try body(&$0.connection) } }
+        var connection = try file.file.openReader(of: file)
+        return try body(&connection)
     }
 }

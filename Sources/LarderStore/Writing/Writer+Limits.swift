@@ -3,13 +3,10 @@ extension Writer {
     /// Runs an eviction that `begin` returns, after the rows that it has removed itself, and returns the number of all.
     func trim(_ begin: (WriterState) throws -> (removed: Int, Eviction)) throws(StoreError) -> Int {
         var (count, eviction) = try read(begin)
-        while eviction.isHeld == nil {
-            lock.letOthersIn()
-            count += try read { state in
-                let before = state.evictedCount
-                try state.evictBatch(&eviction, busyTimeout)
-                return state.evictedCount - before
-            }
+        if eviction.isHeld != nil { return count }
+        count += try evict { state in
+            try state.evictBatch(&eviction, busyTimeout)
+            return eviction.isHeld == nil
         }
         return count
     }
@@ -17,12 +14,17 @@ extension Writer {
     /// Holds all limits, and returns the number of removed rows.
     func holdLimits(at now: Int64) throws(StoreError) -> Int {
         try read { try $0.lookAtLimits(at: now) }
-        var (count, isOver) = (0, true)
-        while isOver {
+        return try evict { try $0.holdLimits(waiting: busyTimeout) }
+    }
+
+    /// Removes batches as long as `step` returns true, and returns the number of removed rows.
+    private func evict(_ step: (WriterState) throws -> Bool) throws(StoreError) -> Int {
+        var (count, goesOn) = (0, true)
+        while goesOn {
             lock.letOthersIn()
             count += try read { state in
                 let before = state.evictedCount
-                isOver = try state.holdLimits(waiting: busyTimeout)
+                goesOn = try step(state)
                 return state.evictedCount - before
             }
         }

@@ -11,31 +11,30 @@ extension Writer {
     }
 
     /// Runs a read, and repeats it if the file had to be opened again.
-    func retrying<R>(_ body: (Database) throws(StoreError) -> R) throws(StoreError) -> R {
+    func retrying<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
         var attempts = 0
         while true {
-            try requireResumed()
-            let database = database
+            let openings = readers?.openingCount
             do throws(StoreError) {
-                return try body(database)
+                return try body()
             } catch {
                 attempts += 1
-                guard attempts < 3, try renew(after: error, if: { $0.database === database }) else { throw error }
+                guard attempts < 3, try renew(after: error, openings) else { throw error }
             }
         }
     }
 
     /// Opens the file again after a read that failed, and returns whether it is worth a second attempt.
     ///
-    /// - Parameter isOld: Returns whether the file that was read is still the open one.
-    func renew(after error: StoreError, if isOld: (WriterState) -> Bool) throws(StoreError) -> Bool {
-        guard error.isAboutMove || [.corrupt, .closed].contains(error.code), !isOwned else { return false }
+    /// - Parameter openings: The number of openings before the read.
+    private func renew(after error: StoreError, _ openings: Int?) throws(StoreError) -> Bool {
+        guard error.isAboutMove || error.code == .corrupt, !isOwned else { return false }
         try requireResumed()
         return try locked { state throws(StoreError) in
             guard let state else { throw .closed }
-            if isOld(state) { state.note(error) }
+            if readers?.openingCount == openings { state.note(error) }
             try renew(state)
-            return !isOld(state)
+            return readers?.openingCount != openings
         }
     }
 
@@ -47,7 +46,7 @@ extension Writer {
             if state.loss == .suspended { throw .suspended }
             state.loss = .damaged
             try renew(state)
-            guard case .replaced(let salvage)? = state.events.last else { return nil }
+            guard case .replaced(let salvage)? = state.aftermath.events.last else { return nil }
             return salvage
         }
     }

@@ -28,7 +28,8 @@ final class Writer: Sendable {
     let queue: Mutex<Queue>
     let lock: OwnedLock<WriterState?>
     let report: @Sendable (StoreEvent) -> Void
-    let memories: AttachedTiers
+    let tiers: AttachedTiers
+    let readers: Readers?
     let serialQueue = DispatchQueue(label: "larder.writer")
     let ownConnections = DispatchGroup()
     let busyTimeout: Int64
@@ -37,7 +38,7 @@ final class Writer: Sendable {
 
     init(_ state: sending WriterState, _ options: Store.Options) {
         queue = Mutex(Queue(database: state.database))
-        memories = state.memories
+        (tiers, readers) = (state.tiers, state.readers)
         syncsCommits = state.database.file != nil && options.durability == .powerLoss
         lock = OwnedLock(state)
         (report, busyTimeout) = (options.report, options.busyTimeout)
@@ -68,9 +69,7 @@ final class Writer: Sendable {
         let request = Request(work, apply: apply)
         if try runAlone(request, waits: true), let result = request.result { return try result.get() }
         if let refusal = append(request) { throw refusal }
-        var finished: [Request] = []
-        try locked { state in while !request.isDone { finished += drain(state) } }
-        for request in finished { request.resume() }
+        try drain { request.isDone }
         guard let result = request.result else { throw .closed }
         return try result.get()
     }
@@ -172,11 +171,21 @@ final class Writer: Sendable {
     private func drainOnSerialQueue() {
         serialQueue.async { [self] in
             // No body runs on this thread now, so the lock is never refused.
-            do { for request in try locked({ drain($0) }) { request.resume() } } catch {}
+            do { try drain { true } } catch {}
         }
     }
 
     // MARK: Draining
+
+    /// Runs batches of the waiting requests until a condition holds.
+    private func drain(until isDone: () -> Bool) throws(StoreError) {
+        var (aftermath, finished) = (Aftermath(), [Request]())
+        try lock.withLock { state in
+            repeat { finished += drain(state) } while !isDone()
+            aftermath = state?.takeAftermath() ?? aftermath
+        }
+        finish(aftermath, finished, waits: true)
+    }
 
     /// Runs one batch of the waiting requests, and returns it.
     ///

@@ -11,9 +11,9 @@ extension WriterState {
 
     /// Notes the accesses that memory has.
     func noteMemory() {
-        let all = Array(memories.all.values.joined())
+        let all = Array(tiers.all.values.joined())
         accesses.note(servedByMemory: all.flatMap { $0.takeAccesses(at: now) })
-        releaseLater(all)
+        aftermath.released += all as [Any]
     }
 
     func store(_ access: Access) throws(SQLiteError) {
@@ -21,35 +21,21 @@ extension WriterState {
         try connection.run(.storeAccess, access.id, access.revision, access.moment, latest)
     }
 
-    /// Returns what the counters of caches have gained.
-    func takeActivity() -> [ExactName: [Int64: Int64]] {
-        var gains: [ExactName: [Int64: Int64]] = [:]
-        for (cache, memories) in memories.all {
-            for memory in memories { gains[cache.name, default: [:]].merge(memory.takeActivity(), uniquingKeysWith: +) }
-            releaseLater(memories)
-        }
-        return gains
-    }
-
     /// The milliseconds of a day.
     static let day: Int64 = 86_400_000
-    private static let keptDays: Int64 = 90
 
-    /// Deletes the counters that are older than ninety days, at most once a day.
-    func deleteOldActivity(at now: Int64) throws(SQLiteError) {
+    /// Adds what the counters of caches have gained, and once a day deletes those that are older than ninety days.
+    func writeActivity(at now: Int64) throws(SQLiteError) {
         let day = now / Self.day
-        if day == activityDay { return }
-        try connection.run(.deleteOldActivity, day - Self.keptDays)
-        activityDay = day
-    }
-
-    /// Adds what the counters of caches have gained.
-    func addActivity(_ gains: [ExactName: [Int64: Int64]], at now: Int64) throws(SQLiteError) {
-        let day = now / Self.day
-        for (cache, counters) in gains where incarnations[cache] != nil {
-            for (counter, gain) in counters where gain != 0 {
-                try connection.run(.addActivity, text: cache.text, day, counter, gain)
+        for (cache, tiers) in tiers.all {
+            aftermath.released += tiers as [Any]
+            guard incarnations[cache.name] != nil else { continue }
+            for (counter, gain) in tiers.flatMap({ $0.takeActivity() }) where gain != 0 {
+                try connection.run(.addActivity, text: cache.name.text, day, counter, gain)
             }
         }
+        if day == activityDay { return }
+        try connection.run(.deleteOldActivity, day - 90)
+        activityDay = day
     }
 }

@@ -25,6 +25,7 @@ extension WriterState {
     /// Makes room for a value file by removing more bytes than it needs.
     func makeRoom(forFileOf size: Int64, from cache: CacheDeclaration) throws {
         // Deleting rows frees pages inside the main file; only a value file gives blocks back.
+        try lookUpIncarnations()
         let files = try connection.number(.sizeOfFiles, incarnation(of: cache)?.id) ?? 0
         guard files >= size else { throw StoreError.full }
         let excess = Totals(count: 16, size: size * 2)

@@ -48,9 +48,9 @@ extension WriterState {
 
     /// Clears all caches.
     func clearAll() throws(SQLiteError) {
-        let cleared = incarnations.values.flatMap { memories[$0.cache.identity] }
-        for incarnation in Array(incarnations.values) { _ = try clear(incarnation) }
-        afterCommit { for memory in cleared { memory.overtakeLoads(of: nil) } }
+        let cleared = incarnations.values.flatMap { tiers[$0.cache.identity] }
+        for incarnation in Array(incarnations.values) { try clear(incarnation) }
+        afterCommit { for tier in cleared { tier.overtakeLoads(of: nil) } }
     }
 
     /// Removes a cache: its handles are superseded.
@@ -62,22 +62,19 @@ extension WriterState {
         try retire(incarnation)
     }
 
-    func clear(_ incarnation: Incarnation) throws(SQLiteError) -> Incarnation {
+    func clear(_ incarnation: Incarnation) throws(SQLiteError) {
+        let openedAt = try connection.number(.openedAt, incarnation.id)
         try retire(incarnation)
-        let next = try declare(incarnation)
-        try connection.run(.copyOpenedAt, incarnation.id, next.id)
-        return next
+        try declare(incarnation, openedAt: openedAt)
     }
 
     /// Adds an incarnation with a new id that is declared as another one is.
-    @discardableResult
-    func declare(_ cache: Incarnation) throws(SQLiteError) -> Incarnation {
+    func declare(_ cache: Incarnation, openedAt: Int64? = nil) throws(SQLiteError) {
         open.switchesIncarnation = true
         let next = Incarnation(
             id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
-        try save(next, .insertIncarnation)
+        try save(next, .insertIncarnation, openedAt: openedAt)
         counts[next.id] = RowCount()
-        return next
     }
 
     func change(_ declaration: CacheDeclaration, _ body: (inout Incarnation) -> Void) throws {
@@ -86,8 +83,8 @@ extension WriterState {
         try save(incarnation, .updateIncarnation)
     }
 
-    private func save(_ incarnation: Incarnation, _ sql: SQL) throws(SQLiteError) {
-        try connection.save(incarnation, state: 0, openedAt: now, sql)
+    private func save(_ incarnation: Incarnation, _ sql: SQL, openedAt: Int64? = nil) throws(SQLiteError) {
+        try connection.save(incarnation, state: 0, openedAt: openedAt ?? now, sql)
         incarnations[incarnation.cache.identity.name] = incarnation
         noteLimits()
     }

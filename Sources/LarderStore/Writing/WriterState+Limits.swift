@@ -27,8 +27,9 @@ extension WriterState {
         guard hasLimits else { return }
         let wasEvicting = !evictions.isEmpty
         do {
-            if try holdLimits(waiting: 0) && !wasEvicting { noteEviction() }
+            if try holdLimits(waiting: 0) && !wasEvicting { aftermath.beginsEviction = true }
         } catch {
+            evictions = [:]
             upkeep?.ask(at: now.addingSaturated(1000), from: now)
         }
     }
@@ -78,7 +79,7 @@ extension WriterState {
             waits.unmet.remove(id)
         } else {
             waits.putOff(from: now)
-            if waits.unmet.insert(id).inserted { events.append(.limitUnmet(cache: cache?.cache.name)) }
+            if waits.unmet.insert(id).inserted { aftermath.events.append(.limitUnmet(cache: cache?.cache.name)) }
         }
         return false
     }
@@ -131,7 +132,8 @@ extension WriterState {
             evictions[Self.ofFreeSpace] = Eviction(Totals(size: rest), from: nil, for: .space)
         }
         if try goOn(Self.ofFreeSpace, waiting) == nil { return true }
-        files.discard(takeDiscardedFiles())
+        files.discard(aftermath.files)
+        aftermath.files = []
         files.emptyPool()
         let missing = floor.subtractingSaturated(spaceBefore)
         try giveBackPages(missing / pageSize + 1)

@@ -49,11 +49,11 @@ extension WriterState {
         do {
             if guardian != nil, try connection.checkpoint(guardedBy: &guardian!) {
                 log.nextPages = copyInterval
-                if log.isFailing { events.append(.logCopied) }
+                if log.isFailing { aftermath.events.append(.logCopied) }
                 log.isFailing = false
             }
         } catch {
-            if !log.isFailing { events.append(.logNotCopied(StoreError(error))) }
+            if !log.isFailing { aftermath.events.append(.logNotCopied(StoreError(error))) }
             log.isFailing = true
         }
         lookAtRoom()
@@ -87,7 +87,7 @@ extension WriterState {
         do {
             try transaction(until: Deadline(in: 0)) { state in
                 try state.storeAccesses()
-                try state.addActivity(state.takeActivity(), at: now)
+                try state.writeActivity(at: now)
             }
         } catch {}
     }

@@ -36,7 +36,7 @@ extension WriterState {
     /// If that fails, the next call tries it again. A damaged file that cannot be exchanged is used until the next failure.
     func reopen() throws(StoreError) {
         guard let old = database.file, let loss else { return }
-        let open = memories.names
+        let open = tiers.names
         let known = undeclared ?? (incarnations.values.filter { open.contains($0.cache.identity.name) }, storeLimits)
         if !connection.isInAutocommit {
             // A transaction keeps its locks until the connection is closed.
@@ -61,16 +61,17 @@ extension WriterState {
         }
         (self.loss, undeclared) = (.moved, known)
         // They may belong to the new file now.
-        _ = takeDiscardedFiles()
+        aftermath.files = []
         database.end()
         database = next.database
         readers?.open(database)
         // Of the same file, memory compares what it has with the rows.
-        noteOpening(next.events, isSameFile: isSameFile)
+        aftermath.opened = (watch, isSameFile && aftermath.opened?.isSameFile ?? true)
+        aftermath.events += next.events
         connection = next.connection
         guardian = next.guardian
         rollBack()
-        (room.isFull, waits) = (false, LimitWaits())
+        (room.isFull, waits, evictions) = (false, LimitWaits(), [:])
         lookAtRoom()
         resetLog()
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }

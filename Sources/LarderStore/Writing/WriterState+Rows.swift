@@ -24,7 +24,7 @@ extension WriterState {
                 try self.change(key, change, at: moment, in: incarnation, &outcome)
             case .clear:
                 outcome.cleared = try count(of: incarnation).totals
-                _ = try clear(incarnation)
+                try clear(incarnation)
                 return outcome
             }
             // A rollback forgets all counts.
@@ -35,10 +35,10 @@ extension WriterState {
 
     /// Keeps loads that run for keys from storing their results; nil for all keys.
     func overtakeLoads(of keys: [StoredKey]?, in cache: CacheIdentity) {
-        if memories.loadCount.isZero || keys?.isEmpty == true { return }
-        let memories = memories[cache]
-        for memory in memories { memory.overtakeLoads(of: keys) }
-        releaseLater(memories)
+        if tiers.loadCount.isZero || keys?.isEmpty == true { return }
+        let tiers = tiers[cache]
+        for tier in tiers { tier.overtakeLoads(of: keys) }
+        aftermath.released += tiers as [Any]
     }
 
     /// Does an operation for the body of a transaction.

@@ -22,9 +22,9 @@ extension WriterState {
             declaration == nil || $0.cache.identity.name == declaration?.identity.name
         }
         // A load that begins in the meantime may still be given the tag by what was there before the removal.
-        let memories = caches.flatMap { self.memories[$0.cache.identity] }
-        for memory in memories { memory.overtakeLoads(tagged: tag) }
-        afterCommit { for memory in memories { memory.overtakeLoads(tagged: tag) } }
+        let tiers = caches.flatMap { self.tiers[$0.cache.identity] }
+        for tier in tiers { tier.overtakeLoads(tagged: tag) }
+        afterCommit { for tier in tiers { tier.overtakeLoads(tagged: tag) } }
         for cache in caches {
             let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
             for id in ids {

@@ -14,21 +14,12 @@ package final class WriterState {
     var files: ValueFiles? { database.files }
     /// The reason to open the file again before any other work.
     var loss: Loss?
-    var events: [StoreEvent] {
-        get { aftermath.events }
-        set { aftermath.events = newValue }
-    }
-    /// Notes that the file was opened again, with the repairs of the opening.
-    func noteOpening(_ events: [StoreEvent], isSameFile: Bool) {
-        aftermath.opened = (watch, isSameFile && aftermath.opened?.isSameFile ?? true)
-        aftermath.events += events
-    }
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Incarnation], limits: StoreLimits)?
     /// What the open transaction, or the last one, has noted.
     var open = Transaction()
     /// What is to be done outside the lock.
-    private var aftermath = Aftermath()
+    var aftermath = Aftermath()
 
     var incarnations = LiveIncarnations()
     /// The number of caches that were opened or removed, which tells the order of their commits.
@@ -42,7 +33,7 @@ package final class WriterState {
 
     let busyTimeout: Int64
     let accesses = AccessBook()
-    let memories = AttachedTiers()
+    let tiers = AttachedTiers()
     var upkeep: Upkeep?
     var upkeepInterval: Int64?
     /// The day on which old counters were deleted last.
@@ -136,11 +127,11 @@ package final class WriterState {
         apply(epoch)
         for (cache, rows) in open.removedRows {
             overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
-            let memories = memories[cache]
-            for memory in memories { memory.rowsAreRemoved() }
-            aftermath.removals.append(.init(cache: cache, rows: rows, memories: memories))
+            let tiers = tiers[cache]
+            for tier in tiers { tier.rowsAreRemoved() }
+            aftermath.removals.append(.init(cache: cache, rows: rows, tiers: tiers))
         }
-        events += open.events
+        aftermath.events += open.events
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
     }
@@ -156,7 +147,10 @@ package final class WriterState {
             isCommitting = true
             try commit { epoch in
                 var deferred = Deferred()
-                for (apply, outcome) in open.applies { apply(outcome.in(epoch), &deferred) }
+                for (apply, var outcome) in open.applies {
+                    outcome.epoch = epoch
+                    apply(outcome, &deferred)
+                }
                 aftermath.released.append(deferred)
             }
             endBody()
@@ -182,28 +176,15 @@ package final class WriterState {
     /// What the body displaced is released outside the lock.
     private func endBody() {
         for end in open.endings.values { end() }
-        if open.applies.isEmpty { return }
-        aftermath.released += open.applies.map(\.apply)
-        open.applies = []
-        askForUpkeep()
+        aftermath.released += [open.endings, open.applies.map(\.apply)] as [Any]
+        if !open.applies.isEmpty { askForUpkeep() }
+        (open.endings, open.applies) = ([:], [])
     }
 
     /// Asks for upkeep some time after a write.
     func askForUpkeep() {
         if let upkeepInterval, now != .min { upkeep?.ask(at: now.addingSaturated(upkeepInterval), from: now) }
     }
-
-    /// Returns the files that no row names any more, for the caller to discard outside the lock.
-    func takeDiscardedFiles() -> [String] {
-        defer { aftermath.files = [] }
-        return aftermath.files
-    }
-
-    /// Keeps an object until the lock is released, because its end runs code of the program.
-    func releaseLater(_ objects: [any Sendable]) { aftermath.released += objects }
-
-    /// Notes that this thread has begun an eviction, which it goes on with once the lock was released.
-    func noteEviction() { aftermath.beginsEviction = true }
 
     func takeAftermath() -> Aftermath {
         aftermath.folder = files
@@ -235,7 +216,7 @@ package final class WriterState {
     func rollBack() {
         if isWriting { connection.abandonWriting() }
         isWriting = false
-        (epoch, reclaimCursor, evictions) = (0, (0, .min), [:])
+        (epoch, counts, reclaimCursor) = (0, [:], (0, .min))
     }
 
     // MARK: Reading

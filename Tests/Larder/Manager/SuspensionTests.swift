@@ -161,7 +161,7 @@ struct SuspensionTests {
         }
         try begun.wait()
         let suspension = SideThread { try manager.suspend() }
-        try Waiting.until { (try? cache.count) == nil }
+        try Waiting.until { manager.store.isSuspended }
         #expect(suspension.result == nil)
         end.open()
         try body.value()
