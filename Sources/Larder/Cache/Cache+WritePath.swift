@@ -87,6 +87,13 @@ extension Cache {
         fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// Writes a value.
+    @inlinable
+    func run(_ write: Write) throws(CacheError) {
+        let (copies, copy) = (shared.copies, write.copy)
+        try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
+    }
+
     /// Writes values in one step.
     @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {

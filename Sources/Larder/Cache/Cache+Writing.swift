@@ -31,7 +31,7 @@ extension Cache {
         guard let value else { return try remove(key) }
         let attributes = EntryAttributes(
             cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags, isPinned: pinned)
-        try run([write(value, forKey: key, attributes)], "set the value")
+        try run(write(value, forKey: key, attributes))
     }
 
     /// Writes the value of a key; nil removes it, for a task.

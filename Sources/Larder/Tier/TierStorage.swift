@@ -58,13 +58,14 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     /// - Parameter load: The load whose result it is.
     @inlinable
     func wrote(
-        _ copies: [NewCopy<Key, Value>], _ outcome: Outcome, _ deferred: inout Deferred, by load: Int? = nil
+        _ copies: some Collection<NewCopy<Key, Value>>, _ outcome: Outcome, _ deferred: inout Deferred,
+        by load: Int? = nil
     ) {
         overtakeLoads(with: outcome, load)
         let evicted = state.withLock { state in
-            for (index, row) in outcome.rows.enumerated() where index < copies.count {
+            for (copy, row) in zip(copies, outcome.rows) {
                 guard let written = row.row else { continue }
-                state.wrote(copies[index], written, at: written.writtenAt, outcome.epoch, &deferred)
+                state.wrote(copy, written, at: written.writtenAt, outcome.epoch, &deferred)
             }
             state.counts.writes += outcome.rows.count
             return state.takeEvictedAccesses()

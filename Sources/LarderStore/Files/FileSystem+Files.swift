@@ -15,7 +15,9 @@ extension FileSystem {
         _ bytes: UnsafeRawBufferPointer, _ path: String, oldSize: Int64?, syncs: Bool
     ) throws(FileError) -> Bool {
         let isNew = oldSize == nil
-        let file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (isNew ? O_CREAT | O_EXCL : O_NONBLOCK), 0o600)
+        let flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (isNew ? O_CREAT | O_EXCL : O_NONBLOCK)
+        // The argument alone would be copied.
+        let file = path.withCString { open($0, flags, 0o600) }
         guard file >= 0 else { if isNew { throw failure("create", path) } else { return false } }
         defer { close(file) }
         do throws(FileError) {
@@ -83,7 +85,7 @@ extension FileSystem {
 
     private static func openToRead(_ path: String) throws(FileError) -> (file: Int32, size: Int64)? {
         // Does not wait for a writer: what stands there may be a pipe.
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        let file = path.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) }
         guard file >= 0 else {
             if [ENOENT, ELOOP, ENXIO, ENOTDIR].contains(errno) { return nil }
             throw failure("open", path)

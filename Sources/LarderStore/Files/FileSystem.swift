@@ -43,7 +43,7 @@ package enum FileSystem {
     /// Returns the status of what is at `path`, without following a symbolic link; nil if there is nothing.
     package static func status(_ path: String) throws(FileError) -> Status? {
         var status = stat()
-        guard lstat(path, &status) == 0 else {
+        guard path.withCString({ lstat($0, &status) }) == 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("lstat", path)
         }
@@ -117,7 +117,7 @@ package enum FileSystem {
     /// Returns the bytes that may still be written to the disk of `path`.
     static func freeSpace(_ path: String) throws(FileError) -> Int64 {
         var space = statvfs()
-        guard statvfs(path, &space) == 0 else { throw failure("statvfs", path) }
+        guard path.withCString({ statvfs($0, &space) }) == 0 else { throw failure("statvfs", path) }
         return Int64(
             clamping: UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize)).partialValue)
     }

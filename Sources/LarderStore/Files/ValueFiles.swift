@@ -10,6 +10,8 @@ internal import LarderLocks
 /// Safety: bytes are read inside the call that lends them.
 package final class ValueFiles: Sendable {
     private let folder: String
+    /// The folder with a slash.
+    private let prefix: String
     private let database: OpenedFile
     private let syncs: Bool
     /// A Boolean value that indicates whether the name of the folder is on the disk, whichever process created it.
@@ -35,6 +37,7 @@ package final class ValueFiles: Sendable {
         self.database = database
         syncs = database.file.options.durability == .powerLoss
         folder = Self.folder(of: database.path)
+        prefix = folder + "/"
         queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     }
 
@@ -43,7 +46,7 @@ package final class ValueFiles: Sendable {
         path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
     }
 
-    private func path(_ name: String) -> String { folder + "/" + name }
+    private func path(_ name: String) -> String { prefix + name }
 
     private func exists() throws(FileError) -> Bool {
         guard let status = try FileSystem.status(folder) else { return false }

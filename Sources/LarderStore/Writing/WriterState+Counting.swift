@@ -16,4 +16,13 @@ extension WriterState {
         counts[cache.id] = counted
         return counted
     }
+
+    /// Changes what is known of an incarnation, if anything is.
+    ///
+    /// A change in place would allocate memory.
+    func changeCount(of id: Int64, _ change: (inout RowCount) -> Void) {
+        guard var count = counts[id] else { return }
+        change(&count)
+        counts[id] = count
+    }
 }

@@ -28,14 +28,16 @@ extension WriterState {
                 return outcome
             }
             // A rollback forgets all counts.
-            counts[incarnation.id]?.totals += outcome.difference
+            changeCount(of: incarnation.id) { $0.totals += outcome.difference }
             return outcome
         }
     }
 
     /// Keeps loads that run for keys from storing their results; nil for all keys.
-    func overtakeLoads(of keys: [StoredKey]?, in cache: CacheIdentity) {
-        if tiers.loadCount.isZero || keys?.isEmpty == true { return }
+    func overtakeLoads(of keys: @autoclosure () -> [StoredKey]?, in cache: CacheIdentity) {
+        if tiers.loadCount.isZero { return }
+        let keys = keys()
+        if keys?.isEmpty == true { return }
         let tiers = tiers[cache]
         for tier in tiers { tier.overtakeLoads(of: keys) }
         aftermath.released += tiers as [Any]
@@ -183,7 +185,7 @@ extension WriterState {
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
     func remove(_ header: EntryHeader, from incarnation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
         try delete(header, from: incarnation)
-        counts[incarnation]?.totals += Totals(count: -1, size: -header.size)
+        changeCount(of: incarnation) { $0.totals += Totals(count: -1, size: -header.size) }
         guard let cache = incarnations.values.first(where: { $0.id == incarnation })?.cache else { return }
         open.removedRows[cache.identity, default: []].append(
             RemovedRow(key: header.key, id: header.id, revision: header.revision, cause: cause))
@@ -210,7 +212,7 @@ extension WriterState {
     private func noteEnd(of cache: Incarnation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64) {
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
-        counts[cache.id]?.note(end: end)
+        changeCount(of: cache.id) { $0.note(end: end) }
         if end != .max { upkeep?.ask(forRemovalAt: cache.removal(at: end), from: now) }
     }
 
