@@ -61,6 +61,34 @@ struct WaitingTests {
         #expect(try rows.totals().count == 100 && rows.text(-1) == "between")
     }
 
+    enum Change: CaseIterable { case removal, trim, noLimit }
+
+    @Test(arguments: Change.allCases)
+    func `an eviction ends if another store has done its work in the meantime, and removes no more`(
+        change: Change
+    ) throws {
+        let other = try place.open()
+        let told = Counter()
+        let store = try place.open { options in
+            options.report = { event in
+                guard event.isRemoval, told.increment() == 1 else { return }
+                do {
+                    switch change {
+                    case .removal: _ = try other.removeCache(named: "a")
+                    case .trim: _ = try other.open(.a).trim(to: Limits(count: 100))
+                    // Its opening holds the limit first.
+                    case .noLimit: try other.open(.a).setLimits(Limits())
+                    }
+                } catch { Issue.record(error) }
+            }
+        }
+        let rows = try store.open(.a)
+        try rows.run(.put((0..<3000).map { EntryWrite($0, "x") }))
+        try SideThread { try rows.setLimits(Limits(count: 100)) }.value()
+        #expect(told.value > 0)
+        #expect(try rows.totals().count == (change == .removal ? 0 : 100))
+    }
+
     @Test(arguments: [false, true])
     func `two evictions at once remove no more than one of them has to`(isTrim: Bool) throws {
         let store = try place.open()

@@ -40,28 +40,30 @@ final class Readers: Sendable {
         _ cache: CacheDeclaration, over writer: Writer, _ size: ReadSize,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
+        // The clock may be the program's, which takes locks of its own.
+        let now = options.time.now()
         let own = Int((UInt64(CurrentThread.identity) &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let slot = slots[(own + offset) % slots.count]
             let result = try slot.lock.tryLock { reader throws(StoreError) in
                 slot.isLong.store(size == .many, ordering: .relaxed)
-                return try read(&reader, cache, writer, size, body)
+                return try read(&reader, cache, writer, now, size, body)
             }
             if let result { return result }
         }
         return try slots[own].lock.withLock { reader throws(StoreError) in
             slots[own].isLong.store(size == .many, ordering: .relaxed)
-            return try read(&reader, cache, writer, size, body)
+            return try read(&reader, cache, writer, now, size, body)
         }
     }
 
     private func read<R>(
-        _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ size: ReadSize,
+        _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ now: Int64, _ size: ReadSize,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         guard let database = reader.database, let file = database.file else { throw StoreError(SQLiteError.moved) }
         let (watch, counter) = (database.watch, database.counter)
-        try compare(database)
+        try compare(database, at: now)
         // All are taken before the snapshot, so it is at least as new.
         let (epoch, stamp, isCopied) = (watch.epoch(), counter?.stamp(), counter?.uncopiedFrames == 0)
         // A transaction from before the log was copied keeps it from beginning again.
@@ -95,8 +97,8 @@ final class Readers: Sendable {
     }
 
     /// Throws if another file, or none, is at the path: a look four times a second.
-    func compare(_ database: Database) throws(StoreError) {
-        let (now, last) = (options.time.now(), lastComparison.load(ordering: .relaxed))
+    func compare(_ database: Database, at now: Int64) throws(StoreError) {
+        let last = lastComparison.load(ordering: .relaxed)
         guard now >= last.addingSaturated(250) || now < last else { return }
         lastComparison.store(now, ordering: .relaxed)
         do { try database.requirePlace() } catch { throw StoreError(error) }

@@ -44,7 +44,8 @@ extension CacheRows {
     /// Returns the count that the writer has; nil while it works.
     private func known() throws(StoreError) -> RowCount? {
         let found = try store.writer.retrying { () throws(StoreError) in
-            try store.readers?.compare(store.writer.database)
+            try store.writer.requireResumed()
+            try store.readers?.compare(store.writer.database, at: store.time.now())
             return try store.writer.tryRead { try $0.count(of: declaration) }
         }
         if case .some(.none) = found { noteSuperseded() }

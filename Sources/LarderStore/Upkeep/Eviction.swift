@@ -9,7 +9,7 @@ struct Eviction {
     /// What is left to remove.
     var rest: Totals
     /// The totals to reach; nil if it ends with a number of rows or bytes.
-    private var goal: Totals?
+    private(set) var goal: Totals?
     /// The rows that were chosen and are still to be removed.
     var victims: ArraySlice<Victim> = []
     /// A Boolean value that indicates whether no other row can be chosen.
@@ -52,15 +52,24 @@ struct Eviction {
 
 /// What limits wait for, so that nothing is searched in vain at each write.
 struct LimitWaits {
-    /// The moment of the next count of all rows, sweep, or search where pins have held all rows.
-    private(set) var nextSearch = Int64.min
-    private var nextSpaceCheck = Int64.min
+    struct Pause {
+        private let length: Int64
+        private var next = Int64.min
+
+        init(_ milliseconds: Int64) { length = milliseconds }
+
+        /// A pause that is longer than it can be was begun before the clock was set back.
+        func isOver(at now: Int64) -> Bool { now >= next || next > now.addingSaturated(length) }
+        mutating func begin(at now: Int64) { next = now.addingSaturated(length) }
+        mutating func end() { next = .min }
+    }
+
+    /// Between two counts of all rows, or searches where pins have held all rows.
+    var search = Pause(1000)
+    /// Between two sweeps that find nothing.
+    var sweep = Pause(1000)
+    /// Between two looks at a disk whose room another process keeps.
+    var space = Pause(60_000)
     /// The ids of the incarnations whose limits pins keep from being held; 0 for those of the store.
     var unmet: Set<Int64> = []
-
-    func maySearch(at now: Int64) -> Bool { now >= nextSearch }
-    mutating func putOff(from now: Int64) { nextSearch = now.addingSaturated(1000) }
-
-    func mayLookAtSpace(at now: Int64) -> Bool { now >= nextSpaceCheck }
-    mutating func putOffSpace(from now: Int64) { nextSpaceCheck = now.addingSaturated(60_000) }
 }

@@ -121,12 +121,13 @@ final class Upkeep: Sendable {
     func doChores(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
         let now = time.now()
         var report = MaintenanceReport()
-        try storeAccesses()
-        try writeActivity(now, isWhole: isWhole)
         report.expired = try sweepRows(now, isWhole: isWhole)
         report.reclaimed = try reclaim()
         report.trimmed = try writer.holdLimits(at: now)
         report.orphans = try sweepFiles(now, isWhole: isWhole)
+        // On a full disk there may be no page for them before rows were removed.
+        try storeAccesses()
+        try writeActivity(now, isWhole: isWhole)
         if isWhole {
             try writer.database.files?.emptyPool()
             let size = try writer.read { $0.connection.fileSize }
@@ -201,7 +202,6 @@ final class Upkeep: Sendable {
         var (count, earliest) = (0, state.withLock { $0.nextSweep })
         if first < now, isWhole || now >= earliest {
             var sweep = Sweep(now: now)
-            try writer.read { $0.noteMemory() }
             while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
             try writer.read { $0.endSweep(sweep) }
             earliest = now.addingSaturated(20 * min(max(0, time.now().subtractingSaturated(now)), 1 << 40))

@@ -1,6 +1,6 @@
 /// A change that waits for the writer, and its result.
 ///
-/// Safety: `result` is written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
+/// Safety: `result` and `performed` are written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
 /// `continuation`, `deadline` and `isCancelled` are used under the queue's lock until the request is taken out of the queue, and then by
 /// the thread that took it.
 final class Request: @unchecked Sendable {
@@ -16,6 +16,8 @@ final class Request: @unchecked Sendable {
     private let apply: CacheRows.Apply?
 
     private(set) var result: Result<Outcome, StoreError>?
+    /// The result of the work, if the open transaction is committed.
+    private var performed: Result<Outcome, StoreError> = .failure(.closed)
     var continuation: CheckedContinuation<Outcome, any Error>?
     var isCancelled = false
 
@@ -23,12 +25,14 @@ final class Request: @unchecked Sendable {
 
     var isDone: Bool { result != nil }
 
-    var isFull: Bool { if case .failure(let error) = result { error.isFullDisk } else { false } }
+    var isFull: Bool { if case .failure(let error) = result { error.code == .storageFull } else { false } }
 
-    var adds: Bool {
+    /// The bytes that it adds; nil if it adds none.
+    var addedBytes: Int? {
         switch work {
-        case .rows(.put, _, _), .rows(.change, _, _): true
-        default: false
+        case .rows(.put(let entries, _), _, _): entries.reduce(0) { $0 + $1.payload.count }
+        case .rows(.change, _, _): 0
+        default: nil
         }
     }
 
@@ -37,29 +41,28 @@ final class Request: @unchecked Sendable {
 
     /// The cache whose rows may go if the disk is full.
     var evictedCache: CacheDeclaration? {
-        if case .rows(_, let cache, evicts: true) = work, adds { cache } else { nil }
+        if case .rows(_, let cache, evicts: true) = work, addedBytes != nil { cache } else { nil }
     }
 
-    /// Does the work in the open transaction.
+    /// Does the work in the open transaction, and keeps what comes of it until the commit.
     ///
-    /// It records nothing here, so it can be done again. What is refused has changed nothing, which does not concern the
-    /// other requests of the batch.
-    func perform(_ state: WriterState) throws -> Result<Outcome, StoreError> {
+    /// It can be done again. What is refused has changed nothing, which does not concern the other requests of the batch.
+    func perform(_ state: WriterState) throws {
         switch work {
         case .rows(let operation, let cache, _):
             do throws(StoreError) {
-                return .success(try state.perform(operation, on: cache))
+                performed = .success(try state.perform(operation, on: cache))
             } catch  where error.isRefusal {
-                return .failure(error)
+                performed = .failure(error)
             }
         case .block(let block):
-            return .success(try block(state))
+            performed = .success(try block(state))
         }
     }
 
     /// Called after the commit, in the order of commits.
-    func end(_ result: Result<Outcome, StoreError>, _ epoch: UInt32) {
-        self.result = result.map { outcome in
+    func end(_ epoch: UInt32) {
+        result = performed.map { outcome in
             var (outcome, deferred) = (outcome, Deferred())
             outcome.epoch = epoch
             apply?(outcome, &deferred)

@@ -5,6 +5,8 @@ extension Writer {
         var (count, eviction) = try read(begin)
         if eviction.isHeld != nil { return count }
         count += try evict { state in
+            // Whatever other stores commit, a trim goes on.
+            state.waits.search.end()
             try state.evictBatch(&eviction, busyTimeout)
             return eviction.isHeld == nil
         }

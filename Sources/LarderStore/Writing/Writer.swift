@@ -120,7 +120,7 @@ final class Writer: Sendable {
                 if waits { request.fail(StoreError(any: error)) }
                 return waits
             }
-            let isDone = execute([request], state, mayWait: waits)
+            let isDone = executeAlone(request, state, mayWait: waits)
             aftermath = state.takeAftermath()
             return isDone
         }
@@ -211,52 +211,62 @@ final class Writer: Sendable {
     }
 
     /// Runs requests in the open transaction, and each alone if one of them fails.
-    ///
-    /// - Parameter mayWait: A Boolean value that indicates whether this thread may make room on a full disk.
-    /// - Returns: False if it may not and there is no room, so that the request is still to be run.
-    @discardableResult
-    private func execute(_ batch: [Request], _ state: WriterState, mayWait: Bool = true) -> Bool {
+    private func execute(_ batch: [Request], _ state: WriterState) {
+        if batch.count == 1 {
+            executeAlone(batch[0], state)
+            return
+        }
         do {
             try attempt(batch, state)
         } catch {
             let failure = state.fail(error)
             // After a move the commit may have been done, in the moved file.
-            if state.isLost {
-                for request in batch { request.fail(failure) }
-                return true
-            }
-            if batch.count == 1 {
-                if failure.code != .storageFull {
-                    batch[0].fail(failure)
-                } else if mayWait {
-                    retryWithMoreRoom(batch[0], failure, state)
-                }
-                return batch[0].isDone
-            }
-            var isFull = false
+            let isMoved = state.isLost
+            var refusedBytes = Int.max
             for request in batch {
-                // Once one has found no room, however much was made, the others that add find none.
-                if isFull && request.adds { request.fail(.full); continue }
+                if isMoved { request.fail(failure); continue }
+                // Once one has found no room, though room was made, others that add as much find none.
+                if request.addedBytes ?? -1 >= refusedBytes { request.fail(.full); continue }
                 do {
                     try state.begin(until: request.deadline)
-                    execute([request], state)
+                    executeAlone(request, state)
                 } catch {
                     request.fail(StoreError(error))
                 }
-                isFull = isFull || request.isFull
+                if request.isFull, let bytes = request.addedBytes { refusedBytes = min(refusedBytes, bytes) }
             }
-            return true
+            return
+        }
+        state.holdLimits()
+        scheduleCopy(state)
+    }
+
+    /// Runs a request in the open transaction.
+    ///
+    /// - Parameter mayWait: Whether this thread may make room on a full disk, and hold limits.
+    /// - Returns: False if it may not and there is no room, so that the request is still to be run.
+    @discardableResult
+    private func executeAlone(_ request: Request, _ state: WriterState, mayWait: Bool = true) -> Bool {
+        do {
+            try attempt(CollectionOfOne(request), state)
+        } catch {
+            let failure = state.fail(error)
+            if state.isLost || failure.code != .storageFull {
+                request.fail(failure)
+            } else if mayWait {
+                retryWithMoreRoom(request, failure, state)
+            }
+            return request.isDone
         }
         if mayWait { state.holdLimits() }
         scheduleCopy(state)
         return true
     }
 
-    private func attempt(_ batch: [Request], _ state: WriterState) throws {
-        var results: [Result<Outcome, StoreError>] = []
-        for request in batch { results.append(try request.perform(state)) }
+    private func attempt(_ batch: some Collection<Request>, _ state: WriterState) throws {
+        for request in batch { try request.perform(state) }
         try state.requireRoom()
-        try state.commit { epoch in for (request, result) in zip(batch, results) { request.end(result, epoch) } }
+        try state.commit { epoch in for request in batch { request.end(epoch) } }
         state.askForUpkeep()
     }
 
@@ -265,7 +275,7 @@ final class Writer: Sendable {
         do {
             try state.makeRoom(after: failure, from: request.evictedCache)
             try state.begin(until: request.deadline)
-            try attempt([request], state)
+            try attempt(CollectionOfOne(request), state)
         } catch {
             request.fail(state.fail(error))
         }

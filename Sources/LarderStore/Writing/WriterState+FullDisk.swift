@@ -19,7 +19,7 @@ extension WriterState {
     /// - Parameter cache: The cache whose expired and least recently used rows are evicted; nil if none may be.
     func makeRoom(after failure: StoreError, from cache: CacheDeclaration?) throws {
         if failure.isFullDisk { try releaseBallast() } else { copyLog() }
-        if room.isFull, let cache { try evict(Totals(count: 64), from: cache) }
+        if failure.isFullDisk || room.isFull, let cache { try evict(Totals(count: 64), from: cache) }
     }
 
     /// Makes room for a value file by removing more bytes than it needs.

@@ -24,10 +24,14 @@ extension WriterState {
     ///
     /// Called after each batch of requests. If another process writes or the disk fails, the limits wait for upkeep.
     func holdLimits() {
-        guard hasLimits else { return }
         let wasEvicting = !evictions.isEmpty
         do {
-            if try holdLimits(waiting: 0) && !wasEvicting { aftermath.beginsEviction = true }
+            if try holdLimits(waiting: 0) {
+                if !wasEvicting { aftermath.beginsEviction = true }
+            } else {
+                // Of caches that are gone or have no limit any more.
+                evictions = [:]
+            }
         } catch {
             evictions = [:]
             upkeep?.ask(at: now.addingSaturated(1000), from: now)
@@ -47,7 +51,7 @@ extension WriterState {
     /// Removes a batch of rows in a transaction of its own if a limit does not hold, and returns whether one still does not.
     func holdLimits(waiting: Int64) throws -> Bool {
         guard hasLimits else { return false }
-        let maySearch = waits.maySearch(at: now)
+        let maySearch = waits.search.isOver(at: now)
         var isOver = false
         for incarnation in incarnations.values where incarnation.limits != Limits() && !isOver {
             isOver = try hold(incarnation.limits, of: incarnation, maySearch, waiting)
@@ -65,12 +69,15 @@ extension WriterState {
         let id = cache?.id ?? 0
         if evictions[id] == nil {
             if !areCounted(cache) {
-                guard maySearch else { upkeep?.ask(at: waits.nextSearch, from: now); return false }
-                waits.putOff(from: now)
+                guard maySearch else {
+                    upkeep?.ask(at: now.addingSaturated(1000), from: now)
+                    return false
+                }
+                waits.search.begin(at: now)
             }
             let totals = try totals(of: cache)
             guard limits.excess(of: totals) != Totals(), maySearch || !waits.unmet.contains(id) else { return false }
-            try removeExpired(of: cache.map { [$0] } ?? Array(incarnations.values), waiting, maySearch: maySearch)
+            try removeExpired(of: cache.map { [$0] } ?? Array(incarnations.values), waiting)
             let rest = try self.totals(of: cache)
             evictions[id] = Eviction(limits.excess(of: rest), of: rest, from: cache)
         }
@@ -78,7 +85,7 @@ extension WriterState {
         if isHeld {
             waits.unmet.remove(id)
         } else {
-            waits.putOff(from: now)
+            waits.search.begin(at: now)
             if waits.unmet.insert(id).inserted { aftermath.events.append(.limitUnmet(cache: cache?.cache.name)) }
         }
         return false
@@ -110,6 +117,7 @@ extension WriterState {
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         guard limits.excess(of: try totals(of: cache)) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
         lastWrittenID = nil
+        waits.sweep.end()
         let expired = try removeExpired(of: [cache], busyTimeout)
         let totals = try totals(of: cache)
         return (expired, Eviction(limits.excess(of: totals, isExact: true), of: totals, from: cache))
@@ -120,7 +128,7 @@ extension WriterState {
     ///
     /// If another process keeps the room, the next look is a minute later.
     private func holdFreeSpace(_ waiting: Int64) throws -> Bool {
-        guard let floor = storeLimits.freeSpace, let files, waits.mayLookAtSpace(at: now) else { return false }
+        guard let floor = storeLimits.freeSpace, let files, waits.space.isOver(at: now) else { return false }
         let pageSize: Int64 = 4096
         if evictions[Self.ofFreeSpace] == nil {
             let free = try files.freeSpace()
@@ -137,7 +145,7 @@ extension WriterState {
         files.emptyPool()
         let missing = floor.subtractingSaturated(spaceBefore)
         try giveBackPages(missing / pageSize + 1)
-        if try files.freeSpace() - spaceBefore < missing / 2 { waits.putOffSpace(from: now) }
+        if try files.freeSpace() - spaceBefore < missing / 2 { waits.space.begin(at: now) }
         return false
     }
 
@@ -146,15 +154,15 @@ extension WriterState {
 
     /// Removes expired rows among the first 100,000, and returns their number.
     @discardableResult
-    func removeExpired(of caches: [Incarnation], _ waiting: Int64, maySearch: Bool = true) throws -> Int {
-        guard maySearch,
+    func removeExpired(of caches: [Incarnation], _ waiting: Int64) throws -> Int {
+        guard waits.sweep.isOver(at: now),
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
         else { return 0 }
         var (sweep, count) = (Sweep(now: now), 0)
         for _ in 0..<10 where sweep.next != nil {
             count += try transaction(until: Deadline(in: waiting)) { try $0.sweepBatch(&sweep) }
         }
-        if count == 0 { waits.putOff(from: now) }
+        if count == 0 { waits.sweep.begin(at: now) }
         return count
     }
 
@@ -162,18 +170,23 @@ extension WriterState {
     ///
     /// - Parameter waiting: The milliseconds that it waits for another process.
     func evictBatch(_ eviction: inout Eviction, _ waiting: Int64) throws {
-        if let cache = eviction.cache, incarnations[cache.cache.identity.name]?.id != cache.id {
-            return eviction.isHeld = true
-        }
-        if areCounted(eviction.cache) || waits.maySearch(at: now) {
-            if !areCounted(eviction.cache) { waits.putOff(from: now) }
-            eviction.look(at: try totals(of: eviction.cache))
-        }
-        if eviction.isDone { return eviction.isHeld = true }
         // With a limit of 0 no row may stay.
         let kept = eviction.cache?.limits.count == 0 ? nil : lastWrittenID
-        let before = eviction.rest
         try transaction(until: Deadline(in: waiting)) { state in
+            // Another store may have removed rows since the last batch, or the cache.
+            if let cache = eviction.cache, incarnations[cache.cache.identity.name]?.id != cache.id {
+                return eviction.isHeld = true
+            }
+            if eviction.goal != nil {
+                guard areCounted(eviction.cache) || waits.search.isOver(at: now) else {
+                    upkeep?.ask(at: now.addingSaturated(1000), from: now)
+                    return eviction.isHeld = true
+                }
+                if !areCounted(eviction.cache) { waits.search.begin(at: now) }
+                eviction.look(at: try totals(of: eviction.cache))
+            }
+            if eviction.isDone { return eviction.isHeld = true }
+            let before = eviction.rest
             noteMemory()
             // Ids that were chosen before a commit of another store mean nothing.
             let isNewChoice = eviction.victims.isEmpty || eviction.chosenIn != epoch

@@ -37,7 +37,11 @@ extension WriterState {
     func reopen() throws(StoreError) {
         guard let old = database.file, let loss else { return }
         let open = tiers.names
-        let known = undeclared ?? (incarnations.values.filter { open.contains($0.cache.identity.name) }, storeLimits)
+        let known =
+            undeclared ?? (
+                incarnations.values.filter { open.contains($0.cache.identity.name) },
+                knowsLimits ? storeLimits : StoreLimits()
+            )
         if !connection.isInAutocommit {
             // A transaction keeps its locks until the connection is closed.
             connection = try StoreError.translating {
@@ -63,8 +67,8 @@ extension WriterState {
         // They may belong to the new file now.
         aftermath.files = []
         database.end()
+        readers?.open(nil)
         database = next.database
-        readers?.open(database)
         // Of the same file, memory compares what it has with the rows.
         aftermath.opened = (watch, isSameFile && aftermath.opened?.isSameFile ?? true)
         aftermath.events += next.events
@@ -76,6 +80,8 @@ extension WriterState {
         resetLog()
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
         (self.loss, undeclared) = (nil, nil)
+        // Before, a read would not find the caches.
+        readers?.open(database)
     }
 
     /// Closes the connections, and with them every lock, until the file is opened again.

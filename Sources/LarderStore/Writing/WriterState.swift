@@ -42,7 +42,7 @@ package final class WriterState {
     var now = Int64.min
     var storeLimits = StoreLimits()
     /// Whether the limits of the store and the last id were looked up since the incarnations were.
-    private var knowsLimits = false
+    private(set) var knowsLimits = false
     private(set) var hasLimits = false
     /// The evictions that have begun, by the ids of incarnations; 0 for that of the store.
     var evictions: [Int64: Eviction] = [:]
@@ -162,8 +162,11 @@ package final class WriterState {
             // After a COMMIT that failed a row may name them.
             if !isCommitting { aftermath.files += open.writtenFiles }
             // The body is not run again, but the next removal finds room.
-            if failure.isFullDisk { do { try releaseBallast() } catch {} }
-            if failure.code == .storageFull { copyLog() }
+            if failure.isFullDisk {
+                do { try releaseBallast() } catch {}
+            } else if failure.code == .storageFull {
+                copyLog()
+            }
             throw error is SQLiteError ? failure : error
         }
     }

@@ -16,33 +16,33 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     5           57            11           4              2
-        replace                 5           58             9           4              1
+        set                     5           23            11           4              2
+        replace                 5           24             9           4              1
         hit                     1            0             0           0              0
         miss                    4            2             0           1              0
         get from the disk       4           13             0           1              0
-        load                   22          164            13           5              2
-        remove                  5           40            11           5              2
-        set and evict          18          170            22          10              4
-        set 100 KB              8           71            20           4              3
-        get 100 KB              5           15             5           1              0
-        remove 100 KB           6           54            16           5              3
+        load                   22          137            13           5              2
+        remove                  5           23            11           5              2
+        set and evict          18          130            22          10              4
+        set 100 KB              8           30            20           4              3
+        get 100 KB              5           12             5           1              0
+        remove 100 KB           6           32            16           5              3
         """
     #else
     // Locks are counted in debug builds alone.
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     0           26            11           4              2
-        replace                 0           27             9           4              1
+        set                     0           14            11           4              2
+        replace                 0           15             9           4              1
         hit                     0            0             0           0              0
         miss                    0            2             0           1              0
         get from the disk       0            8             0           1              0
-        load                    0          108            13           5              2
-        remove                  0           24            11           5              2
-        set and evict           0           70            22          10              4
-        set 100 KB              0           40            20           4              3
-        get 100 KB              0           10             5           1              0
-        remove 100 KB           0           34            16           5              3
+        load                    0          101            13           5              2
+        remove                  0           18            11           5              2
+        set and evict           0           50            22          10              4
+        set 100 KB              0           21            20           4              3
+        get 100 KB              0            7             5           1              0
+        remove 100 KB           0           24            16           5              3
         """
     #endif
 
