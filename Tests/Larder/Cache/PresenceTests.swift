@@ -12,7 +12,7 @@ struct PresenceTests {
     private func cache(_ version: CacheVersion = "1") throws -> Cache<Int, String> {
         try manager.cache(
             named: "a", version: version, maxAge: .hours(1),
-            options: CacheOptions(inlineLimit: 100, keepsExpired: .seconds(90_000)))
+            options: CacheOptions(inlineLimit: 100, keepsExpired: .seconds(90_000)).steady)
     }
 
     @Test func `an explanation says why a read gives what it gives, and changes nothing`() throws {
@@ -38,12 +38,14 @@ struct PresenceTests {
         try await cache.setValue(String(repeating: "x", count: 200), forKey: 1)
         let path = try #require(try await cache.fileURL(forKey: 1)).path
         try FileManager.default.removeItem(atPath: path)
-        let numbers: Cache<Int, Int> = try await manager.cache(named: "b", version: "1", maxAge: .hours(1))
+        let numbers: Cache<Int, Int> = try await manager.cache(
+            named: "b", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
         try await numbers.setValue(7, forKey: 1)
         let events = manager.events
         for _ in 0..<2 { #expect(try await cache.explain(1).kind == .damaged) }
         let other = try place.manager()
-        let texts: Cache<Int, String> = try await other.cache(named: "b", version: "1", maxAge: .hours(1))
+        let texts: Cache<Int, String> = try await other.cache(
+            named: "b", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
         for _ in 0..<2 { #expect(try await texts.explain(1).kind == .undecodable) }
         let kind = try await numbers.explain(1).kind
         #expect(kind == .onDisk || kind == .inMemory)
