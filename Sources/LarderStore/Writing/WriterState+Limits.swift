@@ -48,6 +48,9 @@ extension WriterState {
     /// Forgets what limits wait for, and which row was written last.
     func forgetWaits() { (waits, evictions, lastWrittenID) = (LimitWaits(), [:], nil) }
 
+    /// Lets limits look again at once: a row that was pinned may be what they wait for.
+    func notePinGone() { (waits, evictions) = (LimitWaits(), [:]) }
+
     /// Removes a batch of rows in a transaction of its own if a limit does not hold, and returns whether one still does not.
     func holdLimits(waiting: Int64) throws -> Bool {
         guard hasLimits else { return false }

@@ -198,14 +198,14 @@ extension WriterState {
         try connection.run(.deleteUse, header.id)
         try deleteTags(header.meta.tags, in: incarnation, id: header.id)
         if let file = header.file { open.displacedFiles.append(file) }
-        if header.meta.isPinned { waits = LimitWaits() }
+        if header.meta.isPinned { notePinGone() }
     }
 
     /// Records that a row was replaced: its file and some of its tags are displaced, and it keeps its id.
     private func noteReplacement(of old: EntryHeader, _ entry: EntryWrite, in cache: Int64) throws(SQLiteError) {
         if let file = old.file { open.displacedFiles.append(file) }
         try deleteTags(old.meta.tags.filter { !entry.meta.tags.contains($0) }, in: cache, id: old.id)
-        if old.meta.isPinned { waits = LimitWaits() }
+        if old.meta.isPinned { notePinGone() }
     }
 
     /// Notes when a row ends that was just written or touched.
@@ -268,7 +268,7 @@ extension WriterState {
         }
         lastWrittenID = old.id
         // A row that was pinned may be what a limit waits for.
-        if old.meta.isPinned { waits = LimitWaits() }
+        if old.meta.isPinned { notePinGone() }
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
