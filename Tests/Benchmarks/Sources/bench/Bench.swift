@@ -15,6 +15,7 @@ var scenarios: [Scenario] {
         hitScenarios,
         diskReadScenarios,
         diskWriteScenarios,
+        ownLimitScenarios,
         generationScenarios,
         lateReadScenarios,
         expiryScenarios,
