@@ -37,8 +37,8 @@ extension Connection {
         to header: inout EntryHeader, _ accesses: AccessBook, always: Bool = false
     ) throws(SQLiteError) {
         guard always || header.slidingAge != nil else { return }
-        let (stamped, noted) = (try number(.lastAccess, header.id), accesses.lastAccess(header.id, header.revision))
-        header.note(accessAt: max(stamped ?? .min, noted ?? .min))
+        let (stored, noted) = (try number(.lastAccess, header.id), accesses.lastAccess(header.id, header.revision))
+        header.note(accessAt: max(stored ?? .min, noted ?? .min))
     }
 
     /// Returns the header of a row by its id, and the id of its incarnation.

@@ -1,6 +1,6 @@
 /// The declaration under which a cache is opened.
 ///
-/// It is an object, so that whoever has found its incarnation knows it again without a look at its strings.
+/// It is an object: two uses of one declaration are compared by identity, without its strings.
 @usableFromInline
 package final class CacheDeclaration: Hashable, Sendable {
     package let identity: CacheIdentity

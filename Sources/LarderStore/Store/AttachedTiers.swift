@@ -37,8 +37,6 @@ final class AttachedTiers: Sendable {
     var all: [CacheIdentity: [any TierDelegate]] { byCache.withLock { $0.mapValues(\.tiers) } }
     /// The names of the caches that are open.
     var names: Set<ExactName> { byCache.withLock { Set($0.keys.map(\.name)) } }
-    /// The number of caches that are open.
-    var count: Int { byCache.withLock { $0.count } }
 }
 
 /// The number of memory tiers of a store that a write may concern: loads run, or keys are known to be absent.

@@ -47,12 +47,10 @@ package final class Store: Sendable {
     let writer: Writer
     /// The connections that read; nil in memory.
     let readers: Readers?
-    /// The accesses of this process that are not stamped yet.
+    /// The accesses of this process that are not stored yet.
     package let accesses: AccessBook
     let tiers: AttachedTiers
     package var loadCount: LoadCount { tiers.loadCount }
-    /// The number of caches that the process has open.
-    package var openCacheCount: Int { tiers.count }
     /// The names of the caches that the process has open, sorted.
     package var openNames: [String] { tiers.names.map(\.text).sorted() }
     let upkeep: Upkeep

@@ -80,7 +80,7 @@ extension AccessBook.State {
         newCount += 1
         guard newCount % AccessBook.batchSize == 0 else { return false }
         if accesses.count >= 4 * AccessBook.batchSize { accesses = accesses.filter { !$0.value.isTaken } }
-        // Nobody takes them.
+        // No upkeep takes them, as in a store that is only read.
         if accesses.count >= 64 * AccessBook.batchSize { (accesses, newCount) = ([:], 0) }
         return true
     }

@@ -154,11 +154,11 @@ struct RemovedRowsTests {
     }
 
     @Test func `caches that were opened and released leave nothing in the store`() throws {
-        let before = manager.store.openCacheCount
+        let before = manager.store.openNames
         for number in 0..<50 {
             let cache: Cache<Int, Int> = try manager.cache(named: "\(number)", version: "1", maxAge: .hours(1))
             cache[1] = 1
         }
-        #expect(manager.store.openCacheCount == before)
+        #expect(manager.store.openNames == before)
     }
 }

@@ -8,18 +8,21 @@ var diskReadScenarios: [Scenario] {
     let count = 100_000
     let store = Lazily { BlobStore(entries: count, keys: scattered) }
     let raw = Lazily { rawBlobs(entries: count, keys: scattered) }
+    let select = (name: "select", value: raw, get: { (raw: RawSQLite, key: Int) in raw.get(key) })
     let all = (0..<count).map(scattered)
     let absent = (count..<2 * count).map(scattered)
     return [
-        reads("disk-hit", target: 0.72, store, raw, among: all),
-        reads("disk-hit-hot", target: 0.5, store, raw, among: Array(all[5_000..<7_000])),
-        reads("disk-miss", target: 0.33, store, raw, among: absent),
+        reads("disk-hit", target: 0.72, store, select, among: all),
+        reads("disk-hit-hot", target: 0.5, store, select, among: Array(all[5_000..<7_000])),
+        reads("disk-miss", target: 0.33, store, select, among: absent),
         readsAfterCommits(all),
     ]
 }
 
-private func reads(
-    _ name: String, target: Double, _ store: Lazily<BlobStore>, _ raw: Lazily<RawSQLite>, among keys: [Int]
+/// Reads of a store beside those of a yardstick, of keys that each sample draws anew.
+func reads<Yardstick>(
+    _ name: String, target: Double, _ store: Lazily<BlobStore>,
+    _ yardstick: (name: String, value: Lazily<Yardstick>, get: (Yardstick, Int) -> Data?), among keys: [Int]
 ) -> Scenario {
     let draws = Draws(of: keys.count)
     let operations = 10_000
@@ -32,10 +35,12 @@ private func reads(
                 for key in asked { sum &+= store.cache[key]?.count ?? 1 }
                 consume(sum)
             },
-            Variant("select", operations: operations, eachTime: { (raw.value, draws(operations, of: keys)) }) {
-                raw, asked in
+            Variant(
+                yardstick.name, operations: operations,
+                eachTime: { (yardstick.value.value, draws(operations, of: keys)) }
+            ) { subject, asked in
                 var sum = 0
-                for key in asked { sum &+= raw.get(key)?.count ?? 1 }
+                for key in asked { sum &+= yardstick.get(subject, key)?.count ?? 1 }
                 consume(sum)
             },
         ])

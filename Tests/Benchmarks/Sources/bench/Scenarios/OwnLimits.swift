@@ -8,11 +8,12 @@ var ownLimitScenarios: [Scenario] {
     let count = 100_000
     let store = Lazily { BlobStore(entries: count, keys: scattered) }
     let schema = Lazily { ownSchema(of: store.value.manager, isReading: true) }
+    let get = (name: "schema", value: schema, get: { (schema: OwnSchema, key: Int) in schema.get(key) })
     let all = (0..<count).map(scattered)
     return [
-        reads("limit-hit", target: 1.35, store, schema, among: all),
-        reads("limit-hit-hot", target: 1.35, store, schema, among: Array(all[5_000..<7_000])),
-        reads("limit-miss", target: 1.35, store, schema, among: (count..<2 * count).map(scattered)),
+        reads("limit-hit", target: 1.35, store, get, among: all),
+        reads("limit-hit-hot", target: 1.35, store, get, among: Array(all[5_000..<7_000])),
+        reads("limit-miss", target: 1.35, store, get, among: (count..<2 * count).map(scattered)),
         replacements(all),
     ]
 }
@@ -21,29 +22,6 @@ var ownLimitScenarios: [Scenario] {
 private func ownSchema(of manager: CacheManager, isReading: Bool) -> OwnSchema {
     attempt { try manager.maintain() }
     return OwnSchema(copyOf: URL(fileURLWithPath: manager.url?.path ?? ""), isReading: isReading)
-}
-
-private func reads(
-    _ name: String, target: Double, _ store: Lazily<BlobStore>, _ schema: Lazily<OwnSchema>, among keys: [Int]
-) -> Scenario {
-    let draws = Draws(of: keys.count)
-    let operations = 10_000
-    return Scenario(
-        name, target: target,
-        [
-            Variant("larder", operations: operations, eachTime: { (store.value, draws(operations, of: keys)) }) {
-                store, asked in
-                var sum = 0
-                for key in asked { sum &+= store.cache[key]?.count ?? 1 }
-                consume(sum)
-            },
-            Variant("schema", operations: operations, eachTime: { (schema.value, draws(operations, of: keys)) }) {
-                schema, asked in
-                var sum = 0
-                for key in asked { sum &+= schema.get(key)?.count ?? 1 }
-                consume(sum)
-            },
-        ])
 }
 
 private func replacements(_ keys: [Int]) -> Scenario {
