@@ -108,7 +108,10 @@ package final class ValueFiles: Sendable {
     func complete(_ row: StoredRow) throws(StoreError) -> StoredRow? {
         guard let name = row.header.file else { return row.isSound ? row : nil }
         let payload = try StoreError.translating {
-            try FileName.isValid(name) && exists() ? FileSystem.read(path(name), size: row.header.payloadSize) : nil
+            let payload = try FileName.isValid(name) ? FileSystem.read(path(name), size: row.header.payloadSize) : nil
+            // What is in the place of the folder may go again, and the file be there.
+            if payload == nil { _ = try exists() }
+            return payload
         }
         guard let payload, RowChecksum.ofPayload(payload) == row.fileChecksum else { return nil }
         return StoredRow(header: row.header, payload: payload)

@@ -25,7 +25,7 @@ struct CostTests {
         remove                  5           23            11           5              2
         set and evict          18          130            22          10              4
         set 100 KB              8           30            20           4              3
-        get 100 KB              5           12             5           1              0
+        get 100 KB              5           12             4           1              0
         remove 100 KB           6           32            16           5              3
         """
     #else
@@ -41,7 +41,7 @@ struct CostTests {
         remove                  0           18            11           5              2
         set and evict           0           50            22          10              4
         set 100 KB              0           21            20           4              3
-        get 100 KB              0            7             5           1              0
+        get 100 KB              0            7             4           1              0
         remove 100 KB           0           24            16           5              3
         """
     #endif
