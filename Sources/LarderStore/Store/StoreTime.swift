@@ -64,5 +64,11 @@ package struct Deadline: Sendable, Comparable {
         poll(nil, 0, 8)
     }
 
+    /// Lets other threads run while a condition holds, for so long at the most.
+    static func giveWay(microseconds: UInt64, while isWaiting: () -> Bool) {
+        let end = DispatchTime.now().uptimeNanoseconds + microseconds * 1000
+        while isWaiting(), DispatchTime.now().uptimeNanoseconds < end { sched_yield() }
+    }
+
     package static func < (a: Deadline, b: Deadline) -> Bool { a.nanoseconds < b.nanoseconds }
 }

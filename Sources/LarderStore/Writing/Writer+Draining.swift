@@ -123,6 +123,7 @@ extension Writer {
             let taken = Array(queue.waiting.prefix(count(queue.waiting)))
             queue.waiting.removeFirst(taken.count)
             queue.isDrainScheduled = false
+            queue.lastBatch = taken.count
             return (taken, !queue.waiting.isEmpty && queue.scheduleDrain())
         }
         if asks { drainOnSerialQueue() }

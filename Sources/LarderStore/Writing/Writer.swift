@@ -15,6 +15,8 @@ final class Writer: Sendable {
         var refusal: StoreError?
         /// A Boolean value that indicates whether the serial queue was asked to drain and has taken no batch since.
         var isDrainScheduled = false
+        /// The number of requests of the last batch.
+        var lastBatch = 0
 
         /// Returns whether the caller has to ask the serial queue.
         mutating func scheduleDrain() -> Bool {
@@ -79,7 +81,9 @@ final class Writer: Sendable {
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
         try Task.checkCancellation()
         let request = Request(work, apply: apply)
-        if !syncsCommits, !request.isLong, try runAlone(request, waits: false), let result = request.result {
+        if !syncsCommits, !request.isLong, !expectsOthers, try runAlone(request, waits: false),
+            let result = request.result
+        {
             return try result.get()
         }
         return try await withTaskCancellationHandler {
@@ -166,8 +170,17 @@ final class Writer: Sendable {
         return refusal
     }
 
+    /// A Boolean value that indicates whether requests come together, so that they share transactions.
+    private var expectsOthers: Bool { queue.withLock { $0.lastBatch > 1 } }
+
+    /// Waits a moment for as many requests as the last batch had, so that the tasks that it has let go share the next one.
+    private func gather() {
+        Deadline.giveWay(microseconds: 50) { queue.withLock { $0.waiting.count < min($0.lastBatch, 64) } }
+    }
+
     func drainOnSerialQueue() {
         serialQueue.async { [self] in
+            gather()
             // No body runs on this thread now, so the lock is never refused.
             do { try drain { true } } catch {}
         }
