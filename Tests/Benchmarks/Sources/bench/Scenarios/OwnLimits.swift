@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Synchronization
 
 /// The library beside its own tables and statements, called from plain code: what no machine moves.
 ///
@@ -14,7 +15,47 @@ var ownLimitScenarios: [Scenario] {
         reads("limit-hit", target: 1.35, store, get, among: all),
         reads("limit-hit-hot", target: 1.35, store, get, among: Array(all[5_000..<7_000])),
         reads("limit-miss", target: 1.35, store, get, among: (count..<2 * count).map(scattered)),
-        replacements(all),
+        writes("limit-set", target: 1.12, all, 2_000, transactionsOf: 1) { store, keys, value in
+            for key in keys { store.cache[key] = value(key) }
+        },
+        writes("limit-set-1000", target: 1.08, all, 1_000, transactionsOf: 1_000) { store, keys, value in
+            attempt { try store.cache.setValues(keys.map { ($0, value($0)) }) }
+        },
+        writes("limit-set-100-tasks", target: 1.25, all, 5_000, transactionsOf: 100) { store, keys, value in
+            waitFor {
+                await withTaskGroup { group in
+                    for task in 0..<100 {
+                        group.addTask {
+                            for key in keys[task * 50..<(task + 1) * 50] {
+                                do {
+                                    try await store.cache.setValue(value(key), forKey: key)
+                                } catch {
+                                    preconditionFailure("\(error)")
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        },
+        scan("limit-scan", target: 1.2, count, store, schema) { store in
+            var sum = 0
+            for (key, data) in store.cache { sum &+= key &+ data.count }
+            return sum
+        } _: { schema in
+            var sum = 0
+            schema.forEach { key, data in sum &+= key &+ data.count }
+            return sum
+        },
+        scan("limit-keys", target: 1.3, count, store, schema) { store in
+            var sum = 0
+            for key in store.cache.keys { sum &+= key }
+            return sum
+        } _: { schema in
+            var sum = 0
+            schema.forEachKey { sum &+= $0 }
+            return sum
+        },
     ]
 }
 
@@ -24,20 +65,40 @@ private func ownSchema(of manager: CacheManager, isReading: Bool) -> OwnSchema {
     return OwnSchema(copyOf: URL(fileURLWithPath: manager.url?.path ?? ""), isReading: isReading)
 }
 
-private func replacements(_ keys: [Int]) -> Scenario {
+private func scan(
+    _ name: String, target: Double, _ count: Int, _ store: Lazily<BlobStore>, _ schema: Lazily<OwnSchema>,
+    _ scan: @escaping (BlobStore) -> Int, _ ownScan: @escaping (OwnSchema) -> Int
+) -> Scenario {
+    Scenario(
+        name, target: target,
+        [
+            Variant("larder", operations: count, once: { store.value }) { consume(scan($0)) },
+            Variant("schema", operations: count, once: { schema.value }) { consume(ownScan($0)) },
+        ])
+}
+
+/// Replacements of values by others.
+private func writes(
+    _ name: String, target: Double, _ keys: [Int], _ operations: Int, transactionsOf size: Int,
+    _ write: @escaping (BlobStore, [Int], @escaping @Sendable (Int) -> Data) -> Void
+) -> Scenario {
     let store = Lazily { BlobStore(entries: keys.count, keys: scattered) }
     let schema = Lazily { ownSchema(of: store.value.manager, isReading: false) }
-    let (draws, edition, operations) = (Draws(of: keys.count), Counter(0), 2_000)
+    let draws = Draws(of: keys.count)
+    let value = { @Sendable key in blob(size: 300, edition: key &+ limitEditions.add(1, ordering: .relaxed).newValue) }
     return Scenario(
-        "limit-set", target: 1.12,
+        name, target: target,
         [
             Variant("larder", operations: operations, eachTime: { (store.value, draws(operations, of: keys)) }) {
-                store, asked in
-                for key in asked { store.cache[key] = blob(size: 300, edition: key &+ edition.advance()) }
+                store, asked in write(store, asked, value)
             },
             Variant("schema", operations: operations, eachTime: { (schema.value, draws(operations, of: keys)) }) {
                 schema, asked in
-                for key in asked { schema.set(key, blob(size: 300, edition: key &+ edition.advance())) }
+                for start in stride(from: 0, to: asked.count, by: size) {
+                    schema.transaction { for key in asked[start..<start + size] { schema.set(key, value(key)) } }
+                }
             },
         ])
 }
+
+private let limitEditions = Atomic(0)

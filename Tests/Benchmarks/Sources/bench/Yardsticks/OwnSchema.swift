@@ -3,12 +3,12 @@ import Foundation
 
 /// The library's own tables and statements, prepared and called from plain code: what the library could reach at best.
 ///
-/// It works on a copy of a store's file. Reads are in one open transaction. A write looks the row up by its key, updates it by
-/// its id, and looks at the path once.
+/// It works on a copy of a store's file. Reads are in one open transaction, and scans in pages as the library's. A write looks
+/// the row up by its key, updates it by its id, and looks at the path once a transaction.
 final class OwnSchema: @unchecked Sendable {
     // Safety: a connection is used by one thread at a time.
     private var handle: OpaquePointer?
-    private var select, find, update, begin, commit: OpaquePointer?
+    private var select, find, update, begin, commit, rowPage, keyPage: OpaquePointer?
     private let path: String
     private var cache: Int64 = 0
 
@@ -34,13 +34,16 @@ final class OwnSchema: @unchecked Sendable {
                 file = NULL, size = NULL
             WHERE id = ?5
             """)
+        let page = "FROM entry WHERE cache = ?1 AND key > ?2 ORDER BY key LIMIT 256"
+        rowPage = prepare("SELECT \(header), payload, key \(page)")
+        keyPage = prepare("SELECT id, key \(page)")
         begin = prepare("BEGIN IMMEDIATE")
         commit = prepare("COMMIT")
         if isReading { run("BEGIN; SELECT count(*) FROM cache") }
     }
 
     deinit {
-        for statement in [select, find, update, begin, commit] { sqlite3_finalize(statement) }
+        for statement in [select, find, update, begin, commit, rowPage, keyPage] { sqlite3_finalize(statement) }
         sqlite3_close(handle)
     }
 
@@ -61,16 +64,57 @@ final class OwnSchema: @unchecked Sendable {
         return Data(bytes: bytes, count: Int(sqlite3_column_bytes(select, 8)))
     }
 
+    func forEach(_ body: (Int, Data) -> Void) {
+        pages(rowPage) { row in
+            let key = sqlite3_column_int64(row, 9)
+            let bytes = sqlite3_column_blob(row, 8)
+            body(Int(key), bytes.map { Data(bytes: $0, count: Int(sqlite3_column_bytes(row, 8))) } ?? Data())
+            return key
+        }
+    }
+
+    func forEachKey(_ body: (Int) -> Void) {
+        pages(keyPage) { row in
+            let key = sqlite3_column_int64(row, 1)
+            body(Int(key))
+            return key
+        }
+    }
+
+    /// - Parameter body: Returns the key of its row.
+    private func pages(_ page: OpaquePointer?, _ body: (OpaquePointer?) -> Int64) {
+        var (last, count) = (Int64.min, 0)
+        repeat {
+            sqlite3_bind_int64(page, 1, cache)
+            sqlite3_bind_int64(page, 2, last)
+            count = 0
+            while sqlite3_step(page) == SQLITE_ROW {
+                last = body(page)
+                count += 1
+            }
+            sqlite3_reset(page)
+        } while count == 256
+    }
+
+    /// Runs `body` in a transaction.
+    func transaction(_ body: () -> Void) {
+        run(begin)
+        body()
+        run(commit)
+        var status = stat()
+        precondition(lstat(path, &status) == 0)
+    }
+
+    private func run(_ statement: OpaquePointer?) {
+        precondition(sqlite3_step(statement) == SQLITE_DONE)
+        sqlite3_reset(statement)
+    }
+
     /// Replaces the value of a key that is there.
     func set(_ key: Int, _ value: Data) {
-        func step(_ statement: OpaquePointer?, _ expected: Int32) {
-            precondition(sqlite3_step(statement) == expected)
-            if statement != find { sqlite3_reset(statement) }
-        }
-        step(begin, SQLITE_DONE)
         sqlite3_bind_int64(find, 1, cache)
         sqlite3_bind_int64(find, 2, Int64(key))
-        step(find, SQLITE_ROW)
+        precondition(sqlite3_step(find) == SQLITE_ROW)
         let (id, revision) = (sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1))
         sqlite3_reset(find)
         sqlite3_bind_int64(update, 1, revision &* 6_364_136_223_846_793_005 &+ 1)
@@ -79,10 +123,7 @@ final class OwnSchema: @unchecked Sendable {
         sqlite3_bind_int64(update, 5, id)
         value.withUnsafeBytes { bytes in
             _ = bench_bind_blob(update, 4, bytes.baseAddress, Int32(bytes.count))
-            step(update, SQLITE_DONE)
+            run(update)
         }
-        step(commit, SQLITE_DONE)
-        var status = stat()
-        precondition(lstat(path, &status) == 0)
     }
 }
