@@ -9,7 +9,7 @@ struct Snippets {
     static func main() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("larder-snippets-\(UUID())")
         try await opening(folder)
-        try memory(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
+        try await MemorySnippets.run(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
         try codecs()
         try largeValues(folder, Data(repeating: 1, count: 100_000))
         try limits(folder.appendingPathComponent("limited.sqlite"))
@@ -68,24 +68,6 @@ struct Snippets {
         print(report.expired, report.trimmed, report.freedBytes)
         guard pages.disk.limits.countLimit == 100_000 else { throw Surprise() }
         try manager.close()
-    }
-
-    private static func memory(_ file: URL, _ data: Data) throws {
-        let images = MemoryCache<String, Data>(countLimit: 1000, costLimit: 64 << 20)
-        images.setValue(data, forKey: "logo", cost: data.count)
-        let logo = images["logo"]
-
-        let (page, url) = (data, "https://example.org")
-        let pages = MemoryCache<String, Data>(byteLimit: 32 << 20)
-        pages.setValue(page, forKey: url, cost: page.count)
-        print(pages.totalBytes)
-
-        let sessions = MemoryCache<String, String>(maxAge: .minutes(10).sinceLastAccess)
-        sessions["a"] = "b"
-        try sessions.save(to: file)
-        let count = try sessions.load(from: file)
-        let restored = try MemoryCache<String, String>(restoring: file, countLimit: 1_000)
-        guard logo == data, count == 1, restored["a"] == "b" else { throw Surprise() }
     }
 
     private static func codecs() throws {

@@ -7,32 +7,17 @@ internal import LarderStore
 /// and stores the result.
 extension Cache {
     typealias Entry = CacheEntry<Key, Value>
-    typealias LoadItem = Loads<Key, Entry>.Item
-    typealias LoadTicket = Loads<Key, Entry>.Ticket
+    typealias LoadItem = Loads<StoredKey, Key, Entry>.Item
+    typealias LoadTicket = Loads<StoredKey, Key, Entry>.Ticket
     typealias LoadResult = [Key: Generated<Value>]
 
-    var loads: Loads<Key, Entry> { copies.loads }
+    var loads: Loads<StoredKey, Key, Entry> { copies.loads }
 
     /// Returns the entries of keys; those that are missing are loaded in a task of their own.
-    ///
-    /// - Parameter needsValue: A Boolean value that indicates whether keys for which the loads of others give nothing are loaded
-    ///   again.
     func load(
         _ keys: [LoadItem], needsValue: Bool, _ generate: @escaping @Sendable (LoadedRows) async throws -> LoadResult
     ) async throws -> [StoredKey: Entry] {
-        var (entries, rest) = ([StoredKey: Entry](), keys)
-        while !rest.isEmpty {
-            try Task.checkCancellation()
-            let (own, others) = try loads.join(rest, isSynchronous: false)
-            defer { for ticket in others { loads.leave(ticket) } }
-            if let own {
-                loads.run(own) { await self.lead(own, generate) }
-                entries.merge(try await loads.result(for: own)) { $1 }
-            }
-            for ticket in others { entries.merge(try await loads.result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap { $0.keys }.filter { entries[$0.stored] == nil } : []
-        }
-        return entries
+        try await loads.load(keys, needsValue: needsValue) { await self.lead($0, generate) }
     }
 
     /// Returns the entries of keys; those that are missing are loaded on this thread.
@@ -42,18 +27,7 @@ extension Cache {
         _ keys: [LoadItem], needsValue: Bool, _ generate: (LoadedRows) throws -> LoadResult
     ) throws -> [StoredKey: Entry] {
         if rows.isInBody { return try look(for: keys).live }
-        var (entries, rest) = ([StoredKey: Entry](), keys)
-        while !rest.isEmpty {
-            let (own, others) = try loads.join(rest, isSynchronous: true)
-            defer { for ticket in others { loads.leave(ticket) } }
-            if let own {
-                LoadChain.entering(own.load) { lead(own, generate) }
-                entries.merge(try loads.take(own)) { $1 }
-            }
-            for ticket in others { entries.merge(try loads.result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap { $0.keys }.filter { entries[$0.stored] == nil } : []
-        }
-        return entries
+        return try loads.load(keys, needsValue: needsValue) { lead($0, generate) }
     }
 
     // MARK: One load

@@ -6,10 +6,11 @@ internal import LarderStore
 ///
 /// A load *stands* at its keys until a write or removal overtakes it, its last caller leaves it, or it is done. Callers join
 /// the first load that stands at a key. A load stores what it has loaded where it still stands.
-final class Loads<Key: Sendable, Output: Sendable>: Sendable {
-    /// A key, and its form on the disk.
-    typealias Item = (key: Key, stored: StoredKey)
-    typealias Result = Swift.Result<[StoredKey: Output], any Error>
+///
+/// `ID` is what stands for a key here: its form on the disk, or the key itself.
+final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sendable {
+    typealias Item = (key: Key, stored: ID)
+    typealias Result = Swift.Result<[ID: Output], any Error>
 
     /// A caller of a load.
     struct Ticket: Sendable {
@@ -19,7 +20,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     }
 
     private struct Load {
-        let keys: [StoredKey]
+        let keys: [ID]
         let isSynchronous: Bool
         /// The callers that have neither taken the result nor left.
         var callers: Set<Int>
@@ -33,15 +34,15 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     private struct State {
         var loads: [Int: Load] = [:]
         /// The loads that stand at a key, the one to join first.
-        var standing: [StoredKey: [Int]] = [:]
+        var standing: [ID: [Int]] = [:]
         /// The last moments at which keys are known to have no value.
-        var absences: [StoredKey: Int64] = [:]
+        var absences: [ID: Int64] = [:]
 
         /// A Boolean value that indicates whether no write concerns anything here.
         var isUnaffected: Bool { standing.isEmpty && absences.isEmpty }
 
         /// Removes loads that stand at keys.
-        mutating func keep(at keys: [StoredKey], where isKept: (Int) -> Bool) {
+        mutating func keep(at keys: [ID], where isKept: (Int) -> Bool) {
             for key in keys {
                 let left = standing[key]?.filter(isKept) ?? []
                 standing[key] = left.isEmpty ? nil : left
@@ -56,9 +57,12 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     private let state = Mutex(State())
     /// Not zero while writers have to ask.
     private let count: LoadCount
-    private let name: String
+    /// What a message calls a key, and the cache.
+    private let describe: @Sendable (ID) -> String
 
-    init(_ name: String, _ count: LoadCount) { (self.name, self.count) = (name, count) }
+    init(_ count: LoadCount, _ describe: @escaping @Sendable (ID) -> String) {
+        (self.count, self.describe) = (count, describe)
+    }
 
     deinit { if state.withLock({ !$0.isUnaffected }) { count.change(by: -1) } }
 
@@ -79,7 +83,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     /// - Throws: `.recursiveGeneration` if this code is a part of a load of one of the keys.
     func join(_ keys: [Item], isSynchronous: Bool) throws(CacheError) -> (own: Ticket?, others: [Ticket]) {
         let (chain, caller, id) = (LoadChain.current, LoadChain.newNumber(), LoadChain.newNumber())
-        var (own, others, recursion) = ([Item](), [Int: [Item]](), StoredKey?.none)
+        var (own, others, recursion) = ([Item](), [Int: [Item]](), ID?.none)
         change { state in
             let outer = chain.compactMap { state.loads[$0] }.filter { $0.result == nil }
             recursion = keys.map { $0.stored }.first { key in outer.contains { $0.keys.contains(key) } }
@@ -102,8 +106,8 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         if let recursion {
             throw CacheError(
                 .recursiveGeneration,
-                "The closure that loads key \(recursion.name) of cache \"\(name)\" has asked for the same key, itself or through"
-                    + " another load, and would wait for itself. Return a value without asking for this key.")
+                "The closure that loads \(describe(recursion)) has asked for the same key, itself or through another load, and"
+                    + " would wait for itself. Return a value without asking for this key.")
         }
         let ownTicket = own.isEmpty ? nil : Ticket(load: id, caller: caller, keys: own)
         return (ownTicket, others.map { Ticket(load: $0, caller: caller, keys: $1) })
@@ -120,7 +124,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     }
 
     /// Waits for the result of a load.
-    func result(for ticket: Ticket) async throws -> [StoredKey: Output] {
+    func result(for ticket: Ticket) async throws -> [ID: Output] {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in wait(ticket) { continuation.resume() } }
         } onCancel: {
@@ -130,7 +134,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     }
 
     /// Waits for the result of a load on this thread.
-    func result(for ticket: Ticket) throws -> [StoredKey: Output] {
+    func result(for ticket: Ticket) throws -> [ID: Output] {
         let signal = DispatchSemaphore(value: 0)
         wait(ticket) { signal.signal() }
         signal.wait()
@@ -150,7 +154,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
 
     /// Takes the result of a load that is done; for a caller that has left, throws `CancellationError`.
     @discardableResult
-    func take(_ ticket: Ticket) throws -> [StoredKey: Output] {
+    func take(_ ticket: Ticket) throws -> [ID: Output] {
         // The last caller releases the load, outside the lock. For others a copy would make the next one copy all callers.
         let (found, load) = change { state -> (Result?, Load?) in
             guard state.loads[ticket.load]?.callers.remove(ticket.caller) != nil else { return (nil, nil) }
@@ -206,7 +210,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     /// - Parameters:
     ///   - keys: The keys; nil for all.
     ///   - load: The load that has written them.
-    func overtake(_ keys: @autoclosure () -> [StoredKey]?, by load: Int? = nil) {
+    func overtake(_ keys: @autoclosure () -> [ID]?, by load: Int? = nil) {
         if count.isZero { return }
         let keys = keys()
         change { state in
@@ -231,7 +235,7 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
     /// It is called in the transaction that stores the result: what is stored first stays.
     ///
     /// - Parameter tags: The tags of the results, in the order of the keys.
-    func claim(_ keys: [StoredKey], tags: [[String]] = [], of load: Int) -> Bool {
+    func claim(_ keys: [ID], tags: [[String]] = [], of load: Int) -> Bool {
         change { state in
             let removed = state.loads[load]?.removedTags ?? []
             for (key, tags) in zip(keys, tags) where !removed.isDisjoint(with: tags) {
@@ -243,12 +247,12 @@ final class Loads<Key: Sendable, Output: Sendable>: Sendable {
         }
     }
 
-    func stands(_ load: Int, at key: StoredKey) -> Bool {
+    func stands(_ load: Int, at key: ID) -> Bool {
         state.withLock { $0.standing[key]?.contains(load) == true }
     }
 
     /// Returns whether a key is known to have no value at a moment.
-    func isAbsent(_ key: StoredKey, at now: Int64) -> Bool {
+    func isAbsent(_ key: ID, at now: Int64) -> Bool {
         !count.isZero && state.withLock { $0.absences[key].map { $0 >= now } ?? false }
     }
 

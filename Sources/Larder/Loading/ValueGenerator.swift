@@ -7,8 +7,8 @@ internal import LarderStore
 /// let article = articles.generator { id in try await api.article(id) }
 /// let first = try await article(1)
 /// ```
-public struct ValueGenerator<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    fileprivate let load: @Sendable (Key) async throws -> Value
+public struct ValueGenerator<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    let load: @Sendable (Key) async throws -> Value
 
     /// Returns the value of a key: the stored one, a stale one as the policy allows, or one that is loaded now.
     ///
@@ -166,20 +166,15 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
 
     /// Begins to load a value in the background, unless a load of the key runs.
     private func refresh(_ key: Key) {
-        let tickets: (own: Loads<Key, Entry>.Ticket?, others: [Loads<Key, Entry>.Ticket])
-        do throws(CacheError) {
-            tickets = try cache.loads.join([(key, try cache.stored(key))], isSynchronous: false)
-        } catch {
-            // This code is a part of the load.
-            return
-        }
-        for ticket in tickets.others { cache.loads.leave(ticket) }
-        guard let own = tickets.own else { return }
-        cache.loads.run(own) {
-            await cache.lead(own, isDue: isDue, countsMisses: false) {
-                [key: try await generate(key, $0.old[own.keys[0].stored]?.entry)]
+        let item: Cache<Key, Value>.LoadItem
+        // A key that cannot be stored has no value to refresh.
+        do throws(CacheError) { item = (key, try cache.stored(key)) } catch { return }
+        cache.loads.loadInBackground(item) {
+            await cache.lead($0, isDue: isDue, countsMisses: false) {
+                [key: try await generate(key, $0.old[item.stored]?.entry)]
             }
-            do { try cache.loads.take(own) } catch { reportFailedRefresh(key, error) }
+        } failed: {
+            reportFailedRefresh(key, $0)
         }
     }
 

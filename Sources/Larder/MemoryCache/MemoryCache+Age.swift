@@ -1,19 +1,24 @@
 internal import Foundation
-internal import LarderLocks
-internal import LarderStore
+public import LarderLocks
+public import LarderStore
 
 extension MemoryCache {
+    /// A Boolean value that indicates whether an entry can expire.
+    @inlinable var canExpire: Bool { !rule.isUnlimited || hasOwnAges.load(ordering: .relaxed) }
+
     /// The time, by which an entry has expired; `.min`, without a look at a clock, if no entry can.
     @usableFromInline
-    func now() -> Int64 {
-        if rule.isUnlimited { return .min }
+    func now() -> Int64 { canExpire ? moment() : .min }
+
+    func moment() -> Int64 {
         if let clock { return SystemClock.milliseconds(of: clock()) }
         return SystemClock.coarseNow()
     }
 
-    /// Returns the last moment at which an entry that is written now is served.
+    /// Returns the last moment at which an entry that is written now is served; nil if nothing ends it.
     @usableFromInline
-    func newEnd() -> Int64 {
+    func newEnd() -> Int64? {
+        if rule.isUnlimited { return nil }
         let now = now()
         return rule.end(writtenAt: now, accessedAt: now)
     }
@@ -21,17 +26,49 @@ extension MemoryCache {
     /// Returns a value whose age counts.
     @usableFromInline
     func agedValue(forKey key: Key, hash: UInt64) -> Value? {
-        let (now, rule) = (now(), rule)
-        let found = state.withLock { $0.agedValue(forKey: key, hash: hash, rule: rule, now: now) }
+        let now = now()
+        let found = state.withLock { $0.agedValue(forKey: key, hash: hash, now: now) }
+        if let node = found.expired { tell([node], .expired) }
         return found.value
+    }
+
+    /// Sets the value of a key with an age of its own; nil removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cost: The cost of the entry, as in ``setValue(_:forKey:cost:)``.
+    ///   - maxAge: The age of this entry in place of the cache's, sliding or not; nil for the cache's. With an age of zero or
+    ///     less, or of not-a-number, nothing is kept, and the key's old entry is removed.
+    public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0, maxAge: MaxAge?) {
+        guard let value, let maxAge else { return setValue(value, forKey: key, cost: cost) }
+        let now = moment()
+        let rule = maxAge.isNumber ? maxAge.rule : .sinceWrite(0)
+        let end = rule.end(writtenAt: now, accessedAt: now)
+        if end < now {
+            removeValue(forKey: key)
+        } else {
+            set(value, key, cost: cost, OwnAge(rule, end: end, writtenAt: now))
+        }
+    }
+
+    /// Sets a value with an age of its own.
+    func set(_ value: Value, _ key: Key, cost: Int, _ own: OwnAge) {
+        // Before, so that no later read takes the entry for one without an end.
+        hasOwnAges.store(true, ordering: .relaxed)
+        let cost = BoundedTable<Key, Value>.clamped(cost)
+        let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: cost) + 2 * EntryBytes.ofEnd
+        setValueSlowly(value, forKey: key, hash: seed.hash(key), cost: cost, bytes: bytes, end: own.end, age: own.age)
+        noteEnd(own.end)
     }
 
     /// Sees to it that an entry is removed soon after its end.
     @usableFromInline
     func noteEnd(_ end: Int64) {
-        guard let timer, timer.isNews(end) else { return }
+        if !timer.isNews(end) { return }
+        let end = end.addingSaturated(state.withLock { $0.staleTime })
         timer.note(end: end) { [weak self] in
-            guard let self, let next = sweep().nextEnd else { return }
+            guard let self, let next = sweep(keepsStale: true).nextEnd else { return }
             noteEnd(next)
         }
     }
@@ -41,21 +78,26 @@ extension MemoryCache {
     /// - Returns: The number of removed entries.
     /// - Complexity: O(n), in batches of 1,024 under the lock.
     @discardableResult
-    public func removeExpired() -> Int { sweep().count }
+    public func removeExpired() -> Int { sweep(keepsStale: false).count }
 
     /// Removes every entry that has expired, and returns their number, and when the next one does.
-    private func sweep() -> (count: Int, nextEnd: Int64?) {
-        if rule.isUnlimited { return (0, nil) }
+    ///
+    /// - Parameter keepsStale: A Boolean value that indicates whether those stay that generators may still serve.
+    private func sweep(keepsStale: Bool) -> (count: Int, nextEnd: Int64?) {
+        if !canExpire { return (0, nil) }
         var (next, count, nextEnd): (UInt32?, Int, Int64?) = (1, 0, nil)
         state.withLock { $0.sweeps += 1 }
         while let first = next {
             // The timer follows the exact clock, behind which a read's may lag.
-            let now = clock == nil ? SystemClock.now() : now()
+            var now = clock == nil ? SystemClock.now() : now()
             var discards: [LRUTable<Key, Value>.Node] = []
             next = state.withLock { state in
-                state.removeExpired(from: first, atMost: Self.entriesPerSlice, now: now, &nextEnd, into: &discards)
+                if keepsStale { now = now.subtractingSaturated(state.staleTime) }
+                return state.removeExpired(
+                    from: first, atMost: Self.entriesPerSlice, now: now, &nextEnd, into: &discards)
             }
             count += discards.count
+            tell(discards, .expired)
         }
         state.withLock { state in
             state.counts.expirations += count
@@ -63,6 +105,20 @@ extension MemoryCache {
             state.giveBackRoom()
         }
         return (count, nextEnd)
+    }
+}
+
+/// When an entry ends that has an age of its own.
+struct OwnAge: Sendable {
+    var end: Int64
+    /// The milliseconds, as in `BoundedTable.ages`.
+    var age: Int64
+}
+
+extension OwnAge {
+    init(_ rule: AgeRule, end: Int64, writtenAt now: Int64) {
+        let fixed = end == .max ? 0 : now.subtractingSaturated(end)
+        self.init(end: end, age: rule.slidingAge ?? fixed)
     }
 }
 
@@ -78,13 +134,15 @@ extension BoundedTable {
     struct Removed: Sendable {
         @usableFromInline var node: Table.Node?
         @usableFromInline var isExpired = false
+        /// A Boolean value that indicates whether somebody has to be told.
+        @usableFromInline var isFollowed = false
 
         @inlinable
         init() {}
     }
 
-    /// Returns a value, and removes its entry if that has expired.
-    mutating func agedValue(forKey key: Key, hash: UInt64, rule: AgeRule, now: Int64) -> Found {
+    /// Returns a value, and removes its entry if that has expired and is not kept to be served stale.
+    mutating func agedValue(forKey key: Key, hash: UInt64, now: Int64) -> Found {
         let found = table.locate(key, hash: hash)
         if found == 0 {
             counts.misses &+= 1
@@ -92,11 +150,13 @@ extension BoundedTable {
         }
         if isExpired(found, now: now) {
             counts.misses &+= 1
+            if !isExpired(found, now: now.subtractingSaturated(staleTime)) { return Found() }
             counts.expirations &+= 1
             return Found(expired: remove(found))
         }
         counts.hits &+= 1
-        if rule.slidingAge != nil { ends[Int(found)] = rule.end(writtenAt: now, accessedAt: now) }
+        let age = age(of: found)
+        if age > 0 { ends[Int(found)] = now.addingSaturated(age) }
         table.promote(found)
         return Found(value: table.value(at: found))
     }
@@ -108,8 +168,9 @@ extension BoundedTable {
     /// Removes a key.
     @inlinable
     mutating func removeValue(forKey key: Key, hash: UInt64, now: Int64) -> Removed {
-        if !watches.isEmpty { noteWrite(key, hash: hash) }
         var removed = Removed()
+        removed.isFollowed = isFollowed || !watches.isEmpty
+        if !watches.isEmpty { noteWrite(key, hash: hash) }
         let found = table.locate(key, hash: hash)
         if found != 0 {
             removed.isExpired = isExpired(found, now: now)

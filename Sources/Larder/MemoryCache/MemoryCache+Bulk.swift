@@ -25,21 +25,22 @@ extension MemoryCache {
     /// - Complexity: O(n) under the lock.
     public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
         let wanted = keys.map { (key: $0, hash: seed.hash($0)) }
-        let (now, rule) = (now(), rule)
+        let (now, canExpire) = (now(), canExpire)
         var found: [(Key, Value)] = []
         found.reserveCapacity(wanted.count)
         var expired: [LRUTable<Key, Value>.Node] = []
         state.withLock { state in
             for (key, hash) in wanted {
-                if rule.isUnlimited {
+                if !canExpire {
                     if let value = state.value(forKey: key, hash: hash) { found.append((key, value)) }
                 } else {
-                    let read = state.agedValue(forKey: key, hash: hash, rule: rule, now: now)
+                    let read = state.agedValue(forKey: key, hash: hash, now: now)
                     if let value = read.value { found.append((key, value)) }
                     if let node = read.expired { expired.append(node) }
                 }
             }
         }
+        tell(expired, .expired)
         return Dictionary(found) { first, _ in first }
     }
 
@@ -47,29 +48,30 @@ extension MemoryCache {
     ///
     /// - Complexity: O(n) under the lock.
     public func removeValues(forKeys keys: some Sequence<Key>) {
-        let unwanted = keys.map { (key: $0, hash: seed.hash($0)) }
-        var discards: [LRUTable<Key, Value>.Node] = []
-        state.withLock { state in
-            for (key, hash) in unwanted {
-                if !state.watches.isEmpty { state.noteWrite(key, hash: hash) }
-                let found = state.table.locate(key, hash: hash)
-                if found != 0 { discards.append(state.remove(found)) }
-            }
+        let (unwanted, now) = (keys.map { (key: $0, hash: seed.hash($0)) }, now())
+        let removed = state.withLock { state in
+            unwanted.map { state.removeValue(forKey: $0.key, hash: $0.hash, now: now) }
         }
+        for (item, removed) in zip(unwanted, removed) where removed.isFollowed { tellRemoval(of: item.key, removed) }
     }
 
     private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
-        let end = rule.isUnlimited ? nil : newEnd()
+        let end = newEnd()
         var discards: [LRUTable<Key, Value>.Node] = []
         var displaced: [Displaced<Key, Value>] = []
         displaced.reserveCapacity(values.count)
-        state.withLock { state in
+        let isFollowed = state.withLock { state in
             for (key, value, hash) in values {
                 let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
                 displaced.append(
                     state.setValue(
                         value, forKey: key, hash: hash, cost: 0, bytes: bytes, end: end, into: &discards))
             }
+            return state.isFollowed || !state.watches.isEmpty
+        }
+        if isFollowed {
+            for (item, displaced) in zip(values, displaced) { tellWrite(of: item.key, displaced, evicted: []) }
+            tell(discards, .evicted)
         }
         if let end, !values.isEmpty { noteEnd(end) }
     }

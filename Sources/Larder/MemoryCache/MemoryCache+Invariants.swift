@@ -23,6 +23,9 @@ extension MemoryCache {
     /// The number of keys that closures decide on.
     package var watchedKeyCount: Int { state.withLock { $0.watches.count } }
 
+    /// The number of callers that wait for loads.
+    package var waitingCallers: Int { loads.waitingCount }
+
     /// The capacity of the table, in entries.
     package var capacity: Int { state.withLock { Int($0.table.nodeCapacity) - 1 } }
 }

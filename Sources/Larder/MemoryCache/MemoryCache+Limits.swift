@@ -17,7 +17,7 @@ extension MemoryCache {
         get { state.withLock { $0.countLimit } }
         set {
             state.withLock { $0.countLimit = Swift.max(0, newValue) }
-            trim(isEviction: true) { $0.isOverLimit }
+            trim(.evicted, counts: true) { $0.isOverLimit }
         }
     }
 
@@ -28,7 +28,7 @@ extension MemoryCache {
         get { state.withLock { $0.costLimit } }
         set {
             state.withLock { $0.limitCost(to: Swift.max(0, newValue)) }
-            trim(isEviction: true) { $0.isOverLimit }
+            trim(.evicted, counts: true) { $0.isOverLimit }
         }
     }
 
@@ -48,18 +48,18 @@ extension MemoryCache {
         get { state.withLock { $0.byteLimit } }
         set {
             state.withLock { $0.limitBytes(to: Swift.max(0, newValue)) }
-            trim(isEviction: true) { $0.isOverLimit }
+            trim(.evicted, counts: true) { $0.isOverLimit }
         }
     }
 
     /// Removes the least recently used entries until at most `count` are left; a negative number counts as 0.
     public func trim(toCount count: Int) {
-        trim { $0.table.count > Swift.max(0, count) }
+        trim(.evicted) { $0.table.count > Swift.max(0, count) }
     }
 
     /// Removes the least recently used entries, whatever they cost, until the total cost is at most `cost`.
     public func trim(toCost cost: Int) {
-        trim { $0.totalCost > Int128(Swift.max(0, cost)) }
+        trim(.evicted) { $0.totalCost > Int128(Swift.max(0, cost)) }
     }
 
     /// The maximum number of entries for which a sweep or a trim holds the lock at a time.
@@ -67,9 +67,10 @@ extension MemoryCache {
 
     /// Removes from the least recent end while a condition is true, in batches, and releases outside the lock.
     ///
-    /// - Parameter isEviction: A Boolean value that indicates whether a limit is the reason.
+    /// - Parameter counts: A Boolean value that indicates whether a limit is the reason, which the statistics count.
     func trim(
-        isEviction: Bool = false, while isTooMuch: @Sendable (borrowing BoundedTable<Key, Value>) -> Bool
+        _ cause: RemovalCause, counts: Bool = false,
+        while isTooMuch: @Sendable (borrowing BoundedTable<Key, Value>) -> Bool
     ) {
         var isDone = false
         while !isDone {
@@ -81,10 +82,11 @@ extension MemoryCache {
                         return true
                     }
                     discards.append(state.remove(state.table.leastRecent))
-                    if isEviction { state.counts.evictions += 1 }
+                    if counts { state.counts.evictions += 1 }
                 }
                 return false
             }
+            tell(discards, cause)
         }
     }
 }

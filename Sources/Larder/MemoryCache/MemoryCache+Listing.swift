@@ -82,6 +82,10 @@ extension MemoryCache {
     /// - Complexity: O(n), in batches of 256 entries.
     @discardableResult
     public func removeAll(where shouldRemove: (Key, Value) throws -> Bool) rethrows -> Int {
+        try removeAll(.removed, where: shouldRemove)
+    }
+
+    func removeAll(_ cause: RemovalCause, where shouldRemove: (Key, Value) throws -> Bool) rethrows -> Int {
         let keys = orderedKeys
         var count = 0
         for start in stride(from: 0, to: keys.count, by: 256) {
@@ -89,7 +93,7 @@ extension MemoryCache {
             let now = now()
             let (watch, values) = state.withLock { ($0.watch(candidates), $0.values(of: candidates, now: now)) }
             var chosen = [Bool](repeating: false, count: candidates.count)
-            defer { count += remove(watch, chosen) }
+            defer { count += remove(watch, chosen, cause) }
             for (index, value) in values.enumerated() {
                 if let value, try shouldRemove(candidates[index].key, value) { chosen[index] = true }
             }
@@ -98,7 +102,7 @@ extension MemoryCache {
     }
 
     /// Removes the chosen keys of a watch that were not written since.
-    private func remove(_ watch: Int, _ chosen: [Bool]) -> Int {
+    private func remove(_ watch: Int, _ chosen: [Bool], _ cause: RemovalCause) -> Int {
         var discards: [LRUTable<Key, Value>.Node] = []
         let watches = state.withLock { state in
             let watches = state.endWatch(watch)
@@ -110,7 +114,9 @@ extension MemoryCache {
             }
             return watches
         }
+        if cause == .removed { loads.overtake(zip(watches, chosen).filter { $0.1 }.map { $0.0.key }) }
         _ = consume watches
+        tell(discards, cause)
         return discards.count
     }
 }

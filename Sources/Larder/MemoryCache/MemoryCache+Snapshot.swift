@@ -23,12 +23,13 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let items = listed { state, index in
             SnapshotItem(
                 key: state.table.key(at: index), value: state.table.value(at: index), cost: state.cost(of: index),
-                start: age.map { state.ends[Int(index)].subtractingSaturated($0) })
+                start: age.map { state.ends[Int(index)].subtractingSaturated($0) }, own: state.ownAge(of: index))
         }
         for item in items {
             do { try coder.append(item, to: &bytes) } catch { failures.append("\(item.key) (\(error))") }
         }
         try SnapshotFile.replace(url, with: bytes)
+        knownSnapshots.withLock { _ = $0.insert(url.path) }
         guard failures.isEmpty else {
             let named = failures.prefix(20).joined(separator: ", ") + (failures.count > 20 ? ", …" : "")
             throw CacheError(
@@ -51,6 +52,11 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///   - skipped: Called with one sentence for each item that was left out because it cannot be read.
     @discardableResult
     public func load(from url: URL, skipped: ((String) -> Void)? = nil) throws(CacheError) -> Int {
+        try load(from: url, replaces: true, skipped ?? { _ in })
+    }
+
+    /// - Parameter replaces: A Boolean value that indicates whether loaded entries replace those of the same key.
+    func load(from url: URL, replaces: Bool, _ skipped: (String) -> Void) throws(CacheError) -> Int {
         let coder = SnapshotCoder<Key, Value>()
         let data: Data
         do {
@@ -63,9 +69,10 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
         let now = now()
         var count = 0
-        try coder.forEachItem(in: data, of: url, skipped: skipped ?? { _ in }) { item in
-            if add(item, now: now) { count += 1 }
+        try coder.forEachItem(in: data, of: url, skipped: skipped) { item in
+            if replaces || !contains(item.key), add(item, now: now) { count += 1 }
         }
+        knownSnapshots.withLock { _ = $0.insert(url.path) }
         // The loaded entries are the most recent ones: if fewer are left, the later ones evicted the earlier ones.
         return Swift.min(count, self.count)
     }
@@ -73,21 +80,29 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// Sets a loaded item, unless it has expired or costs too much.
     private func add(_ item: SnapshotItem<Key, Value>, now: Int64) -> Bool {
         let start = Swift.min(item.start ?? now, now)
-        let end = rule.isUnlimited ? nil : rule.end(writtenAt: start, accessedAt: start)
-        if let end, now > end { return false }
+        let end = item.own?.end ?? (rule.isUnlimited ? nil : rule.end(writtenAt: start, accessedAt: start))
+        // With an own age the time was not looked at yet.
+        if let end, Swift.max(now, item.own == nil ? now : moment()) > end { return false }
         let cost = BoundedTable<Key, Value>.clamped(item.cost)
-        let hash = seed.hash(item.key)
-        var discards: [LRUTable<Key, Value>.Node] = []
-        let (displaced, isKept) = state.withLock { state in
-            let bytes = BoundedTable<Key, Value>.bytes(of: item.key, cost: cost)
-            let isKept = state.admits(cost: cost, bytes: bytes)
-            let displaced = state.setValue(
-                item.value, forKey: item.key, hash: hash, cost: cost, bytes: bytes,
-                end: end, into: &discards)
-            return (displaced, isKept)
+        let bytes = BoundedTable<Key, Value>.bytes(of: item.key, cost: cost)
+        if !state.withLock({ $0.admits(cost: cost, bytes: bytes) }) {
+            removeValue(forKey: item.key)
+            return false
         }
-        _ = consume displaced
-        if isKept, let end { noteEnd(end) }
-        return isKept
+        if let own = item.own {
+            set(item.value, item.key, cost: cost, own)
+        } else {
+            setValueSlowly(item.value, forKey: item.key, hash: seed.hash(item.key), cost: cost, bytes: bytes, end: end)
+            if let end { noteEnd(end) }
+        }
+        return true
+    }
+}
+
+extension BoundedTable {
+    /// Returns the age of an entry that it has in place of the cache's; nil if it has none.
+    func ownAge(of index: UInt32) -> OwnAge? {
+        guard Int(index) < ages.count, ages[Int(index)] != usualAge else { return nil }
+        return OwnAge(end: ends[Int(index)], age: ages[Int(index)])
     }
 }

@@ -20,13 +20,13 @@ extension MemoryCache {
         // Outside the lock of updates, which a deinit that updates the key has to pass too.
         var remains = UpdateRemains<Key, Value>()
         defer { withExtendedLifetime(remains) {} }
-        return try updates.pass {
+        let result = try updates.pass {
             let now = now()
             let (watch, old, cost) = state.withLock { $0.beginUpdate(key, hash: hash, now: now) }
             (remains.old, remains.value) = (old, old)
             do {
                 let result = try body(&remains.value)
-                let end = rule.isUnlimited ? nil : newEnd()
+                let end = newEnd()
                 state.withLock { state in
                     state.finishUpdate(watch, cost: cost, end: end, &remains)
                 }
@@ -37,6 +37,13 @@ extension MemoryCache {
                 throw error
             }
         }
+        if remains.isWritten {
+            tellWrite(of: key, remains.displaced, evicted: remains.discards)
+        } else if !remains.discards.isEmpty {
+            loads.overtake([key])
+            tell(remains.discards, .removed)
+        }
+        return result
     }
 }
 
@@ -48,6 +55,7 @@ private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
     var displaced = Displaced<Key, Value>()
     var discards: [LRUTable<Key, Value>.Node] = []
     var watches: [KeyWatch<Key>] = []
+    var isWritten = false
 }
 
 extension BoundedTable {
@@ -71,6 +79,7 @@ extension BoundedTable {
         remains.watches = endWatch(watch)
         guard let watch = remains.watches.first, !watch.isWritten else { return }
         if let value = remains.value {
+            remains.isWritten = true
             remains.displaced = setValue(
                 value, forKey: watch.key, hash: watch.hash, cost: cost, bytes: Self.bytes(of: watch.key, cost: cost),
                 end: end, into: &remains.discards)

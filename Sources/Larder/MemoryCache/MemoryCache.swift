@@ -24,17 +24,31 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline let rule: AgeRule
     /// The caller's clock, or nil for the system's.
     @usableFromInline let clock: (@Sendable () -> Date)?
+    /// A Boolean value that indicates whether an entry had an age of its own.
+    @usableFromInline let hasOwnAges = Atomic(false)
+    /// The program's closure that hears of values that leave.
+    let onRemoval: OnRemoval?
     private let isWatched: Bool
+    private let background = Mutex<BackgroundWatcher?>(nil)
 
     /// The source of the intervals.
     let timekeeper: Timekeeper
 
-    /// Removes expired entries; nil if no entry can expire.
-    @usableFromInline let timer: SweepTimer?
+    /// Removes expired entries.
+    @usableFromInline let timer: SweepTimer
     /// Held by the update that runs.
     let updates = UpdateLock()
+    /// The loads that run.
+    let loads = Loads<Key, Key, Value>(LoadCount()) { "key \($0) of a memory cache" }
+    /// The streams of changes.
+    package let hub = ChangeHub<Key, Value>()
+    /// The paths of the snapshots that were loaded or saved.
+    let knownSnapshots = Mutex<Set<String>>([])
 
-    /// Creates an empty cache that uses the system's clock.
+    /// Hears of a value that has left the cache.
+    public typealias OnRemoval = @Sendable (Key, Value, RemovalCause) -> Void
+
+    /// Creates an empty cache.
     ///
     /// - Parameters:
     ///   - countLimit: The maximum number of entries. A negative number counts as 0.
@@ -45,65 +59,62 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///     no entry is served.
     ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory
     ///     pressure; see ``handleMemoryPressure(_:)``.
+    ///   - pressureResponse: What a warning removes.
+    ///   - clearsInBackground: A Boolean value that indicates whether the cache is emptied when the app goes into the
+    ///     background, on Apple's platforms.
+    ///   - clock: Called outside the lock by each call that needs the time; nil for the system's clock.
+    ///   - onRemoval: Called once for each value that leaves, after it has left, with no lock held, on the thread whose call
+    ///     displaced it, or a timer's. It may use the cache. Calls of several threads may come in another order than the
+    ///     removals. Nothing is called when the cache itself is released.
     public convenience init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
-        clearsOnMemoryPressure: Bool = true
+        clearsOnMemoryPressure: Bool = true, pressureResponse: PressureResponse = .half,
+        clearsInBackground: Bool = false,
+        clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil
     ) {
         self.init(
             countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit, maxAge: maxAge,
-            clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: nil)
-    }
-
-    /// Creates an empty cache that uses a clock of the caller.
-    ///
-    /// - Parameters:
-    ///   - countLimit: The maximum number of entries. A negative number counts as 0.
-    ///   - costLimit: The maximum total cost of the entries. A negative number counts as 0.
-    ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative
-    ///     number counts as 0.
-    ///   - maxAge: The maximum age of an entry. If it is created from not-a-number, no entry is served.
-    ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory
-    ///     pressure.
-    ///   - clock: Called outside the lock by each call that needs the time; never if the age is `.unlimited`.
-    public convenience init(
-        countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
-        clearsOnMemoryPressure: Bool = true, clock: @escaping @Sendable () -> Date
-    ) {
-        self.init(
-            countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit, maxAge: maxAge,
-            clearsOnMemoryPressure: clearsOnMemoryPressure, seed: HashSeed(), injectedClock: clock)
+            clearsOnMemoryPressure: clearsOnMemoryPressure, pressureResponse: pressureResponse,
+            clearsInBackground: clearsInBackground, onRemoval: onRemoval, seed: HashSeed(), injectedClock: clock)
     }
 
     /// Creates a cache with a given hash seed and timekeeper, for tests.
     package init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge,
-        clearsOnMemoryPressure: Bool, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
+        clearsOnMemoryPressure: Bool, pressureResponse: PressureResponse = .half, clearsInBackground: Bool = false,
+        onRemoval: OnRemoval? = nil, seed: HashSeed, injectedClock: (@Sendable () -> Date)?,
         timekeeper: Timekeeper? = nil
     ) {
         self.seed = seed
         // An initializer that cannot throw treats an age that is no number as one with which no entry is served.
         let rule = maxAge.isNumber ? maxAge.rule : MaxAge.seconds(0).rule
-        self.rule = rule
-        clock = injectedClock
-        state = Mutex(
-            BoundedTable(
-                seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
-                byteLimit: Swift.max(0, byteLimit), sides: rule.isUnlimited ? 0 : EntryBytes.ofEnd))
+        (self.rule, self.onRemoval, clock) = (rule, onRemoval, injectedClock)
+        var table = BoundedTable<Key, Value>(
+            seed: seed, countLimit: Swift.max(0, countLimit), costLimit: Swift.max(0, costLimit),
+            byteLimit: Swift.max(0, byteLimit), sides: rule.isUnlimited ? 0 : EntryBytes.ofEnd)
+        table.isFollowed = onRemoval != nil
+        table.pressureResponse = pressureResponse
+        let age: Int64
+        (table.usualAge, age) =
+            switch rule {
+            case .unlimited, .until: (0, 0)
+            case .sinceWrite(let age): (0 - age, age)
+            case .sinceAccess(let age): (age, age)
+            }
+        state = Mutex(table)
         let timekeeper = timekeeper ?? Timekeeper(clock: injectedClock)
         self.timekeeper = timekeeper
-        timer =
-            switch rule {
-            case .unlimited: nil
-            case .until: SweepTimer(timekeeper, age: 0)
-            case .sinceWrite(let age), .sinceAccess(let age): SweepTimer(timekeeper, age: age)
-            }
+        timer = SweepTimer(timekeeper, age: age)
         isWatched = clearsOnMemoryPressure
         if isWatched { PressureWatcher.shared.add(self) }
+        if clearsInBackground {
+            background.withLock { $0 = BackgroundWatcher { [weak self] in self?.removeAll(.removed) } }
+        }
     }
 
     deinit {
         if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
-        timer?.cancel()
+        timer.cancel()
     }
 
     /// The value of a key; setting nil removes the entry.
@@ -121,8 +132,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @inlinable
     public func value(forKey key: Key) -> Value? {
         let hash = seed.hash(key)
-        if rule.isUnlimited { return state.withLock { $0.value(forKey: key, hash: hash) } }
-        return agedValue(forKey: key, hash: hash)
+        if canExpire { return agedValue(forKey: key, hash: hash) }
+        return state.withLock { $0.value(forKey: key, hash: hash) }
     }
 
     /// Sets the value of a key, and makes its entry the most recently used one; nil removes it.
@@ -143,23 +154,29 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let cost = BoundedTable<Key, Value>.clamped(cost)
         let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: cost)
-        let end = rule.isUnlimited ? nil : newEnd()
+        let end = newEnd()
         // The replaced or evicted objects are released when this call returns, outside the lock.
         let displaced = state.withLock {
             $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end)
         }
-        if displaced == nil { setValueEvicting(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end) }
+        if displaced == nil { setValueSlowly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end) }
         if let end { noteEnd(end) }
     }
 
-    /// Sets a value that may have to evict more than one entry.
+    /// Sets a value that may have to evict more than one entry, and tells of it.
+    ///
+    /// - Parameter age: The entry's own age, as in `BoundedTable.ages`.
     @usableFromInline
-    func setValueEvicting(_ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?) {
+    func setValueSlowly(
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?, age: Int64? = nil
+    ) {
         var discards: [LRUTable<Key, Value>.Node] = []
-        let displaced = state.withLock {
-            $0.setValue(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end, into: &discards)
+        let displaced = state.withLock { state in
+            if age != nil { state.isFollowed = true }
+            return state.setValue(
+                value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end, age: age, into: &discards)
         }
-        _ = consume displaced
+        tellWrite(of: key, displaced, evicted: discards)
     }
 
     /// Returns whether the key has an entry that has not expired, without changing its place in the order.
@@ -179,16 +196,19 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let now = now()
         let removed = state.withLock { $0.removeValue(forKey: key, hash: hash, now: now) }
+        if removed.isFollowed { tellRemoval(of: key, removed) }
         return removed.isExpired ? nil : removed.node?.value
     }
 
     /// Removes all entries, and releases their memory.
     ///
     /// - Complexity: O(n) for the release of the values, O(1) under the lock.
-    public func removeAll() {
+    public func removeAll() { removeAll(.removed) }
+
+    func removeAll(_ cause: RemovalCause) {
         // Cancelled before: entries that are set from now on start a timer again.
-        timer?.cancel()
-        let emptied = state.withLock { $0.removeAll() }
-        _ = consume emptied
+        timer.cancel()
+        let emptied = EmptiedTable(state.withLock { $0.removeAll() })
+        tellClear(emptied, cause)
     }
 }

@@ -51,7 +51,7 @@ extension MemoryCache {
     ) -> EvictionTask {
         EvictionTask(every: interval, timekeeper) { [weak self] goesOn in
             guard let self else { return false }
-            _ = removeAll { goesOn() && shouldEvict($0, $1) }
+            _ = removeAll(.evicted) { goesOn() && shouldEvict($0, $1) }
             return true
         }
     }

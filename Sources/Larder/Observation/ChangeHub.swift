@@ -11,6 +11,8 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         var streams: [Int: ChangeStream<Key, Value>] = [:]
         /// The streams, to iterate without the lock.
         var list: [ChangeStream<Key, Value>] = []
+        /// The streams of single keys.
+        var ofKeys: [Key: [Int: ChangeStream<Key, Value>]] = [:]
         var lastID = 0
     }
 
@@ -28,26 +30,38 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     /// Notes that the keys have values, as one step.
     @usableFromInline
     package func noteUpdated(_ keys: some Collection<Key>, _ deferred: inout Deferred) {
-        if isObserved { tell(&deferred) { $0.note(keys, .updated) } }
+        if isObserved { tell(of: keys, .updated, &deferred) }
     }
 
     /// Notes that the entries of the keys were removed, as one step; pass only keys that had an entry.
     package func noteRemoved(_ keys: some Collection<Key>, _ deferred: inout Deferred) {
-        if isObserved { tell(&deferred) { $0.note(keys, .removed) } }
+        if isObserved { tell(of: keys, .removed, &deferred) }
     }
 
     /// Notes a clear or a purge: everything may have changed.
     package func noteReset(_ deferred: inout Deferred) {
-        if isObserved { tell(&deferred) { $0.noteReset() } }
-    }
-
-    private func tell(
-        _ deferred: inout Deferred, _ note: (ChangeStream<Key, Value>) -> ChangeLog<Key>.Dropped?
-    ) {
-        for stream in state.withLock({ $0.list }) {
-            deferred.add(note(stream))
+        if !isObserved { return }
+        let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
+        for stream in list + ofKeys.values.flatMap(\.values) {
+            deferred.add(stream.noteReset())
             deferred.add(stream)
         }
+    }
+
+    private func tell(of keys: some Collection<Key>, _ change: KeyChange, _ deferred: inout Deferred) {
+        let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
+        for stream in list {
+            deferred.add(stream.note(keys, change))
+            deferred.add(stream)
+        }
+        if ofKeys.isEmpty { return }
+        for key in keys {
+            for stream in (ofKeys[key] ?? [:]).values {
+                deferred.add(stream.note(key, change))
+                deferred.add(stream)
+            }
+        }
+        deferred.add(ofKeys)
     }
 
     // MARK: - Readers
@@ -68,25 +82,54 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
     }
 
-    /// The streams that there are.
-    package var streams: [ChangeStream<Key, Value>] { state.withLock { $0.list } }
+    /// Returns a stream of the value of a key: what `read` returns now, and after each change of the key.
+    package func changes(
+        of key: Key, every interval: Duration, timekeeper: Timekeeper, read: @escaping @Sendable () async -> Value?
+    ) -> AsyncStream<Value?> {
+        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
+        let subscription = subscribe(stream, to: key)
+        let hasBegun = Atomic(false)
+        return AsyncStream {
+            let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
+            if !isFirst, await subscription.stream.next() == nil { return nil }
+            return .some(await read())
+        } onCancel: {
+            stream.cancel()
+        }
+    }
 
-    private func subscribe(_ stream: ChangeStream<Key, Value>) -> ChangeSubscription<Key, Value> {
+    /// The streams that there are.
+    package var streams: [ChangeStream<Key, Value>] {
+        state.withLock { $0.list + $0.ofKeys.values.flatMap(\.values) }
+    }
+
+    /// Adds a stream of all changes, or of those of a key.
+    func subscribe(
+        _ stream: ChangeStream<Key, Value>, to key: Key? = nil
+    ) -> ChangeSubscription<Key, Value> {
         let id = state.withLock { state in
             state.lastID += 1
-            state.streams[state.lastID] = stream
-            state.list = Array(state.streams.values)
+            if let key {
+                state.ofKeys[key, default: [:]][state.lastID] = stream
+            } else {
+                state.streams[state.lastID] = stream
+                state.list = Array(state.streams.values)
+            }
             observed.store(true, ordering: .releasing)
             return state.lastID
         }
-        return ChangeSubscription(stream: stream) { [weak self] in self?.unsubscribe(id) }
+        return ChangeSubscription(stream: stream) { [weak self] in self?.unsubscribe(id, key) }
     }
 
-    private func unsubscribe(_ id: Int) {
+    private func unsubscribe(_ id: Int, _ key: Key?) {
         let dropped = state.withLock { state in
-            let dropped = (state.streams.removeValue(forKey: id), state.list)
+            let dropped = (state.streams.removeValue(forKey: id), state.list, state.ofKeys)
+            if let key {
+                state.ofKeys[key]?[id] = nil
+                if state.ofKeys[key]?.isEmpty == true { state.ofKeys[key] = nil }
+            }
             state.list = Array(state.streams.values)
-            observed.store(!state.list.isEmpty, ordering: .releasing)
+            observed.store(!state.list.isEmpty || !state.ofKeys.isEmpty, ordering: .releasing)
             return dropped
         }
         // Objects that a stream's closure holds are released here, outside the lock.
@@ -95,7 +138,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 }
 
 /// Ends a stream when its last reader is released.
-private final class ChangeSubscription<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+final class ChangeSubscription<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let stream: ChangeStream<Key, Value>
     private let onEnd: @Sendable () -> Void
 

@@ -8,7 +8,7 @@ internal import LarderStore
 struct SnapshotCoder<Key: Codable & Sendable, Value: Codable & Sendable> {
     /// The contents of the first record.
     private struct Head: Codable {
-        var format = 2
+        var format = 3
         var key = Self.name(of: Key.self)
         var value = Self.name(of: Value.self)
 

@@ -14,6 +14,8 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The data of a memory tier about each entry; empty if there is no tier.
     @usableFromInline var rests: [EntryRest] = []
     /// The milliseconds of each entry's age; those beyond the end have the usual one.
+    ///
+    /// In a memory cache the number is negative for an age that no access moves, and 0 where there is none.
     @usableFromInline var ages: [Int64] = []
     @usableFromInline var usualAge: Int64 = 0
     /// Wide enough for as many entries as there can be at 2^53 each.
@@ -39,8 +41,9 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline let overhead: Int
     /// The numbers of events since the cache was created, or since the numbers were reset.
     @usableFromInline var counts = MemoryCacheStatistics()
-    /// The program's handler of memory pressure, which is called before the cache releases memory.
+    /// The program's handler of memory pressure, which takes the place of what the cache does.
     var pressureHandler: (@Sendable (MemoryPressure) -> Void)?
+    var pressureResponse = PressureResponse.half
     /// The name that the program has set.
     var name = ""
     /// The number of sweeps that are running; indices do not change until they end.
@@ -48,6 +51,10 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The keys that a closure of the program decides on, which may be written in the meantime.
     @usableFromInline var watches: [KeyWatch<Key>] = []
     var lastWatch = 0
+    /// A Boolean value that indicates whether a write has to tell what it displaces, or to set an age.
+    @usableFromInline var isFollowed = false
+    /// The milliseconds for which an expired entry stays, for what may serve it stale.
+    var staleTime: Int64 = 0
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
@@ -113,7 +120,9 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?
     ) -> Displaced<Key, Value>? {
         let units = EntryBytes.units(bytes)
-        if !watches.isEmpty || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 { return nil }
+        if isFollowed || !watches.isEmpty || cost > costLimit || Int(units) > unitLimit || countLimit <= 0 {
+            return nil
+        }
         var displaced = Displaced<Key, Value>()
         let found = table.locate(key, hash: hash)
         let index: UInt32
@@ -143,11 +152,12 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// Sets a value, evicts entries over the limits, and returns the objects to release outside the lock.
     ///
     /// - Parameters:
+    ///   - age: The entry's own age, as in `ages`; nil for the usual one.
     ///   - beside: Called with the index of the entry when it is in the table.
     ///   - willEvict: Called with the index of each entry that is evicted for it.
     @inlinable
     mutating func setValue(
-        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?,
+        _ value: Value, forKey key: Key, hash: UInt64, cost: Int, bytes: Int, end: Int64?, age: Int64? = nil,
         into discards: inout [Table.Node], beside: (inout Self, UInt32) -> Void = { _, _ in },
         willEvict: (borrowing Self, UInt32) -> Void = { _, _ in }
     ) -> Displaced<Key, Value> {
@@ -156,7 +166,10 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         let found = table.locate(key, hash: hash)
         let units = EntryBytes.units(bytes)
         if cost > costLimit || Int(units) > unitLimit || countLimit <= 0 {
-            if found != 0 { discards.append(remove(found)) }
+            if found != 0 {
+                let old = remove(found)
+                (displaced.key, displaced.value) = (old.key, old.value)
+            }
             return displaced
         }
         let index: UInt32
@@ -177,7 +190,11 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
             let room = table.isFull ? wantedRoom : 0
             index = table.insert(key, value, hash: hash, limit: room)
         }
-        setBeside(index, cost, units, end)
+        setBeside(index, cost, units, end ?? (ends.isEmpty ? nil : .max))
+        if age != nil, Int(index) >= ages.count {
+            Self.extend(&ages, with: usualAge, to: index, within: table.nodeCapacity)
+        }
+        if Int(index) < ages.count { ages[Int(index)] = age ?? usualAge }
         beside(&self, index)
         // Only an entry that was replaced by a costlier one is over a limit now, and it is the last to be evicted.
         if isOverLimit {
@@ -277,21 +294,5 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         hasUnits = false
         for watch in watches.indices { watches[watch].isWritten = true }
         return fresh
-    }
-}
-
-/// The objects that a write replaced, kept until the lock is released: their release may run user code.
-@usableFromInline
-struct Displaced<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline var key: Key?
-    @usableFromInline var value: Value?
-
-    @inlinable
-    init() {}
-
-    @inlinable var isEmpty: Bool {
-        if case .some = key { return false }
-        if case .some = value { return false }
-        return true
     }
 }

@@ -64,6 +64,11 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         cache.copy(of: key) != nil
     }
 
+    /// Returns the entries in memory that may be served, least recently used first, for a task.
+    ///
+    /// - Complexity: O(n)
+    public func entries() async -> [(key: Key, value: Value)] { await cache.reading { Array(self) } }
+
     /// The greatest number of entries in memory; nil for any.
     ///
     /// A change takes effect at once. A negative number counts as 0.
@@ -103,6 +108,12 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         let cost = Int128(Swift.max(0, cost))
         copies.trim { $0.totalCost > cost }
     }
+
+    /// Removes the entries from memory that have expired.
+    ///
+    /// - Returns: Their number.
+    @discardableResult
+    public func removeExpired() -> Int { copies.removeExpired(at: cache.rows.now()) }
 
     /// Removes all entries from memory.
     public func removeAll() { copies.trim { _ in true } }

@@ -100,9 +100,14 @@ extension BoundedTable {
     }
 }
 
-/// The entries that a tier had, until they are released outside the lock.
+/// The entries that a table had, until they are released outside the lock.
 final class EmptiedTable<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     private let table: LRUTable<Key, Entry>
 
     init(_ table: consuming LRUTable<Key, Entry>) { self.table = table }
+
+    /// Calls a closure for each entry, least recently used first.
+    func forEach(_ body: (Key, Entry) -> Void) {
+        for index in table.order { body(table.key(at: index), table.value(at: index)) }
+    }
 }

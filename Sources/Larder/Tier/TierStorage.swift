@@ -18,7 +18,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     private let name: String
     private let keyCodec = KeyCodec<Key>()
     @usableFromInline let changes = ChangeHub<Key, Value>()
-    let loads: Loads<Key, CacheEntry<Key, Value>>
+    let loads: Loads<StoredKey, Key, CacheEntry<Key, Value>>
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, isSystemTime: Bool,
@@ -26,7 +26,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     ) {
         let seed = HashSeed()
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
-        loads = Loads(name, store.loadCount)
+        loads = Loads(store.loadCount) { "key \($0.name) of cache \"\(name)\"" }
         state = Mutex(
             State(
                 limits, settings, seed: seed, watch: store.watch, isSystemTime: isSystemTime,
@@ -199,6 +199,22 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
             state.memory.limitBytes(to: limits.effectiveBytes)
         }
         trim(isEviction: true) { $0.isOverLimit }
+    }
+
+    /// Removes the copies that have expired, and returns their number.
+    func removeExpired(at now: Int64) -> Int {
+        var (next, count): (UInt32?, Int) = (1, 0)
+        state.withLock { $0.memory.sweeps += 1 }
+        while let first = next {
+            var discards: [State.Node] = []
+            next = state.withLock { $0.removeExpired(from: first, atMost: 1024, now: now, &discards) }
+            count += discards.count
+        }
+        state.withLock { state in
+            state.memory.sweeps -= 1
+            state.memory.giveBackRoom()
+        }
+        return count
     }
 
     /// Evicts the least recently used copies while a condition holds, in slices, and releases them outside the lock.

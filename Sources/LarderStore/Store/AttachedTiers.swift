@@ -43,6 +43,8 @@ final class AttachedTiers: Sendable {
 package final class LoadCount: Sendable {
     private let number = Atomic(0)
 
+    package init() {}
+
     package var isZero: Bool { number.load(ordering: .sequentiallyConsistent) == 0 }
 
     package func change(by difference: Int) { number.add(difference, ordering: .sequentiallyConsistent) }

@@ -26,19 +26,35 @@ struct MemoryCachePressureTests {
         #expect(cache.totalCost <= 54)
     }
 
-    @Test func `the caller's handler comes first, outside locks`() {
+    @Test func `the caller's handler decides, outside locks`() {
         let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
-        cache[1] = 1
+        for key in 1...4 { cache[key] = key }
         let seen = Mutex<[Int]>([])
         cache.memoryPressureHandler = { [unowned cache] level in
-            #expect(level == .critical)
             seen.withLock { $0.append(cache.count) }
-            cache.memoryPressureHandler = nil
+            cache.trim(toCount: level == .critical ? 2 : 3)
         }
+        cache.handleMemoryPressure(.warning)
         cache.handleMemoryPressure(.critical)
+        #expect(seen.withLock(\.self) == [4, 3] && cache.orderedKeys == [3, 4])
+        cache.memoryPressureHandler = nil
         cache.handleMemoryPressure(.critical)
-        #expect(seen.withLock(\.self) == [1] && cache.isEmpty)
-        #expect(cache.memoryPressureHandler == nil)
+        #expect(cache.isEmpty && cache.memoryPressureHandler == nil)
+    }
+
+    @Test func `a warning removes what the response says, and a critical level all`() {
+        for (response, left) in [(PressureResponse.half, 2), (.all, 0), (.none, 4)] {
+            let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false, pressureResponse: response)
+            for key in 1...4 { cache[key] = key }
+            cache.handleMemoryPressure(.warning)
+            #expect(cache.count == left && cache.pressureResponse == response)
+            cache.handleMemoryPressure(.critical)
+            #expect(cache.isEmpty)
+            cache.pressureResponse = .all
+            cache[1] = 1
+            cache.handleMemoryPressure(.warning)
+            #expect(cache.isEmpty)
+        }
     }
 
     @Test func `a warning for an empty cache and one of a single entry`() {

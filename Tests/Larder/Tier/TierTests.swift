@@ -54,6 +54,18 @@ struct TierTests {
             told.sorted() == ["numbers critical", "numbers warning", "words critical", "words warning"])
     }
 
+    @Test func `what has expired leaves memory by hand`() async throws {
+        let cache = try bench.numbers(.minutes(1))
+        try await cache.setValue("usual", forKey: 1)
+        try await cache.setValue("long", forKey: 2, maxAge: .hours(1))
+        #expect(cache.memory.removeExpired() == 0)
+        bench.time.advance(by: .seconds(120))
+        #expect(!cache.memory.contains(1) && cache.memory.contains(2))
+        #expect(await cache.memory.entries().map(\.value) == ["long"])
+        #expect(cache.memory.count == 2 && cache.memory.removeExpired() == 1 && cache.memory.count == 1)
+        try expectInvariants(cache)
+    }
+
     @Test func `limits of memory can be changed while in use`() throws {
         let cache = try bench.numbers()
         #expect(cache.memory.countLimit == nil)

@@ -1,0 +1,126 @@
+internal import LarderLocks
+internal import LarderStore
+
+/// Values that are loaded if they are missing, once for all callers that ask at the same time.
+///
+/// Calls that miss a key while a load of it runs share this load: each gets its value, or its error, which is not stored. A
+/// load does not overwrite a key that is set, updated or removed in the meantime; the callers of the load get its value all the
+/// same. Loaded values have the cost 0 and the age of the cache.
+///
+/// A closure may use the cache. If it asks, itself or through the loads that it begins, for a key that it is loading, that call
+/// throws ``CacheError/Code/recursiveGeneration``.
+extension MemoryCache {
+    typealias LoadTicket = Loads<Key, Key, Value>.Ticket
+
+    /// Returns the value of a key; if there is none, `generate` loads it on this thread.
+    ///
+    /// The call waits for a synchronous load of another thread, but not for an asynchronous one, and for none from inside a
+    /// load: it runs its own closure then, and what is stored first stays.
+    ///
+    /// - Throws: What `generate` throws, or `.recursiveGeneration`.
+    @_disfavoredOverload
+    @inlinable
+    public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
+        if let value = value(forKey: key) { return value }
+        return try loadedValue(key, generate)
+    }
+
+    /// Returns the value of a key; if there is none, `generate` loads it in a task of its own.
+    ///
+    /// A caller that is cancelled throws `CancellationError` at once. The task is cancelled when the last caller has left, and
+    /// then nothing is stored.
+    ///
+    /// - Throws: What `generate` throws, `CancellationError`, or `.recursiveGeneration`.
+    @inlinable
+    public func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        if let value = value(forKey: key) { return value }
+        return try await loadedValue(key, generate)
+    }
+
+    @usableFromInline
+    func loadedValue(_ key: Key, _ generate: (Key) throws -> Value) throws -> Value {
+        let loaded = try loads.load([(key, key)], needsValue: true) { ticket in
+            guard let load = begin(ticket) else { return }
+            do { end(load, ticket, with: try generate(key)) } catch { end(load, ticket, failed: error) }
+        }
+        return try one(key, loaded)
+    }
+
+    @usableFromInline
+    func loadedValue(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
+        let loaded = try await loads.load([(key, key)], needsValue: true) { await self.lead($0, generate) }
+        return try one(key, loaded)
+    }
+
+    /// Runs a load.
+    ///
+    /// - Parameter isDue: A Boolean value that indicates whether a value that has not expired is loaded all the same.
+    func lead(
+        _ ticket: LoadTicket, isDue: Bool = false, _ generate: @Sendable (Key) async throws -> Value
+    ) async {
+        guard let load = begin(ticket, isDue: isDue) else { return }
+        do {
+            end(load, ticket, with: try await generate(load.key))
+        } catch {
+            end(load, ticket, failed: error)
+        }
+    }
+
+    // Each load that succeeds has an output for its key.
+    private func one(_ key: Key, _ loaded: [Key: Value]) throws -> Value {
+        if let value = loaded[key] { return value }
+        throw CancellationError()
+    }
+
+    // MARK: One load
+
+    /// The key of a load, and the watch that sees whether it is written in the meantime.
+    private struct MemoryLoad: Sendable {
+        let key: Key
+        let hash: UInt64
+        let watch: Int
+    }
+
+    /// Begins a load; nil if the key has a value in the meantime, which is the result then.
+    private func begin(_ ticket: LoadTicket, isDue: Bool = false) -> MemoryLoad? {
+        let key = ticket.keys[0].key
+        let (hash, now) = (seed.hash(key), now())
+        let (watch, value) = state.withLock { state -> (Int?, Value?) in
+            let found = state.table.locate(key, hash: hash)
+            if found != 0, !isDue, !state.isExpired(found, now: now) { return (nil, state.table.value(at: found)) }
+            return (state.watch(CollectionOfOne((key: key, hash: hash))), nil)
+        }
+        if let watch { return MemoryLoad(key: key, hash: hash, watch: watch) }
+        loads.finish(ticket, .success(value.map { [key: $0] } ?? [:]), absentUntil: nil)
+        return nil
+    }
+
+    /// Ends a load, and stores its result unless the key was written since, or the last caller has left.
+    private func end(_ load: MemoryLoad, _ ticket: LoadTicket, with value: Value) {
+        let (key, end) = (load.key, newEnd())
+        let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
+        let isWanted = loads.stands(ticket.load, at: key)
+        var discards: [LRUTable<Key, Value>.Node] = []
+        let (displaced, watches) = state.withLock { state -> (Displaced<Key, Value>?, [KeyWatch<Key>]) in
+            let watches = state.endWatch(load.watch)
+            guard isWanted, watches.first?.isWritten == false else { return (nil, watches) }
+            let displaced = state.setValue(
+                value, forKey: key, hash: load.hash, cost: 0, bytes: bytes, end: end, into: &discards)
+            return (displaced, watches)
+        }
+        withExtendedLifetime(watches) {}
+        if let displaced {
+            tellWrite(of: key, displaced, evicted: discards, by: ticket.load)
+            if let end { noteEnd(end) }
+        }
+        loads.finish(ticket, .success([key: value]), absentUntil: nil)
+    }
+
+    private func end(_ load: MemoryLoad, _ ticket: LoadTicket, failed error: any Error) {
+        let watches = state.withLock { $0.endWatch(load.watch) }
+        withExtendedLifetime(watches) {}
+        loads.finish(ticket, .failure(error), absentUntil: nil)
+    }
+}
