@@ -11,6 +11,9 @@ enum MemorySnippets {
         try saving(file)
         await following()
         comingFrom(data)
+        let fake = FakeCache<Int, String>()
+        guard try await Articles(store: fake).article(7) == "article 7", fake[7] != nil else { throw Surprise() }
+        guard try await Articles(store: MemoryCache()).article(7) == "article 7" else { throw Surprise() }
     }
 
     private static func memory(_ data: Data) throws {
@@ -98,4 +101,39 @@ enum MemorySnippets {
 struct Boxed<Object>: @unchecked Sendable {
     let value: Object
     init(_ value: Object) { self.value = value }
+}
+
+struct Articles<Store: KeyedCache<Int, String>> {
+    let store: Store
+
+    func article(_ id: Int) async throws -> String {
+        try await store.value(forKey: id) { id in "article \(id)" }
+    }
+}
+
+final class FakeCache<Key: Hashable & Sendable, Value: Sendable>: KeyedCache, @unchecked Sendable {
+    private let lock = NSLock()
+    private var values: [Key: Value] = [:]
+    var failure: (any Error)?
+
+    subscript(key: Key) -> Value? {
+        get { lock.withLock { values[key] } }
+        set { lock.withLock { values[key] = newValue } }
+    }
+
+    func value(forKey key: Key) throws -> Value? {
+        if let failure { throw failure }
+        return self[key]
+    }
+    func setValue(_ value: Value?, forKey key: Key) throws { self[key] = value }
+    func removeValue(forKey key: Key) throws -> Value? { lock.withLock { values.removeValue(forKey: key) } }
+    func removeAll() throws { lock.withLock { values = [:] } }
+    func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        if let value = try value(forKey: key) { return value }
+        let value = try await generate(key)
+        self[key] = value
+        return value
+    }
 }

@@ -20,20 +20,12 @@ extension MemoryCache where Key: Codable, Value: Codable {
         let stream = ChangeStream<Key, Value>(every: Swift.max(interval, .milliseconds(1)), timekeeper: timekeeper) {
             _ in [:]
         }
+        let subscription = hub.subscribe(stream)
         let autosave = Autosave { () throws(CacheError) in
-            if !self.knownSnapshots.withLock({ $0.contains(url.path) }) {
-                try self.loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
-            }
+            try self.addSaved(url)
             try self.save(to: url)
         }
-        let subscription = hub.subscribe(stream)
-        do throws(CacheError) {
-            if !knownSnapshots.withLock({ $0.contains(url.path) }) {
-                try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
-            }
-        } catch {
-            autosave.report(error)
-        }
+        do throws(CacheError) { try addSaved(url) } catch { autosave.report(error) }
         let task = Task {
             while await subscription.stream.next() != nil {
                 do throws(CacheError) {
@@ -45,12 +37,18 @@ extension MemoryCache where Key: Codable, Value: Codable {
                 }
             }
         }
-        return AutosaveTask(
-            save: { () throws(CacheError) in try autosave.save() },
-            cancel: {
-                stream.cancel()
-                task.cancel()
-            })
+        return AutosaveTask { () throws(CacheError) in
+            try autosave.save()
+        } cancel: {
+            stream.cancel()
+            task.cancel()
+        }
+    }
+
+    /// Adds the entries of a snapshot whose keys have no value, unless the cache has loaded or saved this file before.
+    private func addSaved(_ url: URL) throws(CacheError) {
+        if knownSnapshots.withLock({ $0.contains(url.path) }) { return }
+        try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
     }
 }
 

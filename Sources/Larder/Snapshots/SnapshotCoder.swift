@@ -102,7 +102,8 @@ struct SnapshotCoder<Key: Codable & Sendable, Value: Codable & Sendable> {
             throw CacheError(
                 .foreignFile, "\(url.path) is a snapshot that this release cannot read.", underlying: error)
         }
-        guard head.format == own.format else {
+        // Items of format 2 have no own ages.
+        guard (2...own.format).contains(head.format) else {
             throw CacheError(
                 .newerSchema,
                 "\(url.path) is a snapshot of format \(head.format); this release reads \(own.format). Update it.")
