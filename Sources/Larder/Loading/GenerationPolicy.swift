@@ -21,11 +21,12 @@ public struct GenerationPolicy: Hashable, Sendable {
     /// The milliseconds after its expiration in which a value may be served.
     var longestStale: Int64 { max(Self.milliseconds(staleFor), Self.milliseconds(staleOnError)) }
 
-    func check(_ cache: String) throws(CacheError) {
+    func check(_ cache: @autoclosure () -> String) throws(CacheError) {
         if staleFor >= .zero, staleOnError >= .zero, refreshAhead.map({ (0...1).contains($0) }) != false { return }
         throw CacheError(
             .invalidConfiguration,
-            "The policy of a generator for cache \"\(cache)\" has a negative time or a share outside 0 to 1: \(self).")
+            "The policy of a generator for cache \"\(cache())\" has a negative time or a share outside 0 to 1: \(self)."
+        )
     }
 
     static func milliseconds(_ duration: Duration) -> Int64 {

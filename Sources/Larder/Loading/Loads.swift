@@ -220,6 +220,15 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
         }
     }
 
+    /// Notes that keys that a closure chooses were removed: loads that run for them do not store their results.
+    func overtake(where isConcerned: (ID) -> Bool) {
+        if count.isZero { return }
+        change { state in
+            let keys = Set(state.standing.keys).union(state.absences.keys).filter(isConcerned)
+            for key in keys { (state.standing[key], state.absences[key]) = (nil, nil) }
+        }
+    }
+
     /// Notes that the entries with a tag were removed: loads that run store no result with it.
     func overtake(tagged tag: String) {
         if count.isZero { return }

@@ -26,8 +26,8 @@ extension MemoryCache {
     /// Returns a value whose age counts.
     @usableFromInline
     func agedValue(forKey key: Key, hash: UInt64) -> Value? {
-        let now = now()
-        let found = state.withLock { $0.agedValue(forKey: key, hash: hash, now: now) }
+        let (now, staleTime) = (now(), staleTime.load(ordering: .relaxed))
+        let found = state.withLock { $0.agedValue(forKey: key, hash: hash, now: now, staleTime) }
         if let node = found.expired { tell([node], .expired) }
         return found.value
     }
@@ -38,7 +38,8 @@ extension MemoryCache {
     ///   - value: The value, or nil.
     ///   - key: The key.
     ///   - cost: The cost of the entry, as in ``setValue(_:forKey:cost:)``.
-    ///   - maxAge: The age of this entry in place of the cache's, sliding or not; nil for the cache's. With an age of zero or
+    ///   - maxAge: The age of this entry in place of the cache's, sliding or not; nil for the cache's. It lasts until the key is
+    ///     written again, by an `update` too. With an age of zero or
     ///     less, or of not-a-number, nothing is kept, and the key's old entry is removed.
     public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0, maxAge: MaxAge?) {
         guard let value, let maxAge else { return setValue(value, forKey: key, cost: cost) }
@@ -65,8 +66,8 @@ extension MemoryCache {
     /// Sees to it that an entry is removed soon after its end.
     @usableFromInline
     func noteEnd(_ end: Int64) {
+        let end = end.addingSaturated(staleTime.load(ordering: .relaxed))
         if !timer.isNews(end) { return }
-        let end = end.addingSaturated(state.withLock { $0.staleTime })
         timer.note(end: end) { [weak self] in
             guard let self, let next = sweep(keepsStale: true).nextEnd else { return }
             noteEnd(next)
@@ -89,12 +90,13 @@ extension MemoryCache {
         state.withLock { $0.sweeps += 1 }
         while let first = next {
             // The timer follows the exact clock, behind which a read's may lag.
-            var now = clock == nil ? SystemClock.now() : now()
+            let exact = clock == nil ? SystemClock.now() : now()
+            let now = keepsStale ? exact.subtractingSaturated(staleTime.load(ordering: .relaxed)) : exact
             var discards: [LRUTable<Key, Value>.Node] = []
             next = state.withLock { state in
-                if keepsStale { now = now.subtractingSaturated(state.staleTime) }
-                return state.removeExpired(
-                    from: first, atMost: Self.entriesPerSlice, now: now, &nextEnd, into: &discards)
+                state.removeExpired(from: first, atMost: Self.entriesPerSlice, now: now, &nextEnd, into: &discards) {
+                    Int($1) < $0.ends.count ? $0.ends[Int($1)] : .max
+                }
             }
             count += discards.count
             tell(discards, .expired)
@@ -117,7 +119,8 @@ struct OwnAge: Sendable {
 
 extension OwnAge {
     init(_ rule: AgeRule, end: Int64, writtenAt now: Int64) {
-        let fixed = end == .max ? 0 : now.subtractingSaturated(end)
+        // Unlike the 0 of an entry without an own age.
+        let fixed = end == .max ? .min : min(-1, now.subtractingSaturated(end))
         self.init(end: end, age: rule.slidingAge ?? fixed)
     }
 }
@@ -142,7 +145,9 @@ extension BoundedTable {
     }
 
     /// Returns a value, and removes its entry if that has expired and is not kept to be served stale.
-    mutating func agedValue(forKey key: Key, hash: UInt64, now: Int64) -> Found {
+    ///
+    /// - Parameter staleTime: The milliseconds for which an expired entry is kept.
+    mutating func agedValue(forKey key: Key, hash: UInt64, now: Int64, _ staleTime: Int64) -> Found {
         let found = table.locate(key, hash: hash)
         if found == 0 {
             counts.misses &+= 1
@@ -181,17 +186,17 @@ extension BoundedTable {
 
     /// Removes the expired entries of a slice of indices, and returns where the next slice begins; nil at the end.
     ///
-    /// - Parameter nextEnd: The first end of those that stay.
+    /// - Parameters:
+    ///   - nextEnd: The first end of those that stay.
+    ///   - endOf: Returns the last moment at which an entry is served.
     mutating func removeExpired(
-        from first: UInt32, atMost count: Int, now: Int64, _ nextEnd: inout Int64?, into discards: inout [Table.Node]
+        from first: UInt32, atMost count: Int, now: Int64, _ nextEnd: inout Int64?, into discards: inout [Table.Node],
+        endOf: (borrowing Self, UInt32) -> Int64
     ) -> UInt32? {
         let end = UInt32(min(UInt64(first) + UInt64(count), UInt64(table.indexLimit)))
         for index in first..<max(first, end) where table.isEntry(index) {
-            if isExpired(index, now: now) {
-                discards.append(remove(index))
-            } else if Int(index) < ends.count {
-                nextEnd = min(nextEnd ?? .max, ends[Int(index)])
-            }
+            let end = endOf(self, index)
+            if end < now { discards.append(remove(index)) } else { nextEnd = min(nextEnd ?? .max, end) }
         }
         return end < table.indexLimit ? end : nil
     }

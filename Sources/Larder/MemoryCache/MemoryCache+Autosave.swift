@@ -2,12 +2,13 @@ public import Foundation
 internal import LarderLocks
 
 extension MemoryCache where Key: Codable, Value: Codable {
-    /// Writes a snapshot in the background whenever something has changed, at most once an interval.
+    /// Writes a snapshot in the background after an interval, and then whenever something has changed, at most once an interval.
     ///
-    /// The file is replaced in one step, as by `save(to:)`. If the cache has neither loaded nor saved this file before, its
-    /// entries are added first, without those of keys that have a value here: so an autosave that begins before a restore loses
-    /// nothing. A file that is no snapshot of these types is never overwritten. A save that fails is written to
-    /// ``LogMessage/standardLog``, and tried again after an interval.
+    /// The file is replaced in one step, as by `save(to:)`. If the cache has neither loaded nor saved this file before, the call
+    /// first adds the entries of the file, without those whose keys have a value here, and those for which there is no room: so
+    /// an autosave that begins before a restore loses nothing. If the file cannot be read, or is no snapshot of these types, it
+    /// is not overwritten: each save fails until it is gone. A save that fails is written to ``LogMessage/standardLog``, and
+    /// tried again after an interval.
     ///
     /// Changes of the last interval are lost when the program ends, unless it calls ``AutosaveTask/saveNow()``.
     ///
@@ -21,49 +22,44 @@ extension MemoryCache where Key: Codable, Value: Codable {
             _ in [:]
         }
         let subscription = hub.subscribe(stream)
-        let autosave = Autosave { () throws(CacheError) in
-            try self.addSaved(url)
+        let obstacle = addSaved(url)
+        let save: @Sendable () throws(CacheError) -> Void = { () throws(CacheError) in
+            if let obstacle, SnapshotFile.mayExist(url), !self.knows(url) { throw obstacle }
             try self.save(to: url)
         }
-        do throws(CacheError) { try addSaved(url) } catch { autosave.report(error) }
         let task = Task {
             while await subscription.stream.next() != nil {
                 do throws(CacheError) {
-                    try await offload { () throws(CacheError) in try autosave.save() }
+                    try await offload(save)
                 } catch {
-                    autosave.report(error)
+                    LogMessage.standardLog(LogMessage(.error, error.message, error: error))
                     // What cannot be encoded is as it was at the next try.
                     if error.code != .encodingFailed { _ = subscription.stream.noteReset() }
                 }
             }
         }
-        return AutosaveTask { () throws(CacheError) in
-            try autosave.save()
-        } cancel: {
+        // What is there now is a change since the last save, if there was one.
+        _ = stream.noteReset()
+        return AutosaveTask(save: save) {
             stream.cancel()
             task.cancel()
         }
     }
 
-    /// Adds the entries of a snapshot whose keys have no value, unless the cache has loaded or saved this file before.
-    private func addSaved(_ url: URL) throws(CacheError) {
-        if knownSnapshots.withLock({ $0.contains(url.path) }) { return }
-        try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
-    }
-}
-
-/// The saves of an autosave, one at a time.
-private final class Autosave: Sendable {
-    private let lock = Mutex(())
-    private let body: @Sendable () throws(CacheError) -> Void
-
-    init(_ body: @escaping @Sendable () throws(CacheError) -> Void) { self.body = body }
-
-    func save() throws(CacheError) {
-        try lock.withLock { _ throws(CacheError) in try body() }
+    /// Adds the entries of a snapshot that displace nothing, unless the cache has loaded or saved this file before.
+    ///
+    /// - Returns: The reason for which the file must not be overwritten.
+    private func addSaved(_ url: URL) -> CacheError? {
+        if knows(url) { return nil }
+        do throws(CacheError) {
+            try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
+            return nil
+        } catch {
+            return error
+        }
     }
 
-    func report(_ error: CacheError) { LogMessage.standardLog(LogMessage(.error, error.message, error: error)) }
+    private func knows(_ url: URL) -> Bool { snapshots.withLock { $0.contains(SnapshotFile.path(of: url)) } }
 }
 
 /// The saves of a memory cache in the background, until the task is cancelled or released.

@@ -25,7 +25,8 @@ extension MemoryCache {
     /// - Complexity: O(n) under the lock.
     public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
         let wanted = keys.map { (key: $0, hash: seed.hash($0)) }
-        let (now, canExpire) = (now(), canExpire)
+        let canExpire = canExpire
+        let (now, staleTime) = (now(), staleTime.load(ordering: .relaxed))
         var found: [(Key, Value)] = []
         found.reserveCapacity(wanted.count)
         var expired: [LRUTable<Key, Value>.Node] = []
@@ -34,7 +35,7 @@ extension MemoryCache {
                 if !canExpire {
                     if let value = state.value(forKey: key, hash: hash) { found.append((key, value)) }
                 } else {
-                    let read = state.agedValue(forKey: key, hash: hash, now: now)
+                    let read = state.agedValue(forKey: key, hash: hash, now: now, staleTime)
                     if let value = read.value { found.append((key, value)) }
                     if let node = read.expired { expired.append(node) }
                 }
@@ -52,7 +53,7 @@ extension MemoryCache {
         let removed = state.withLock { state in
             unwanted.map { state.removeValue(forKey: $0.key, hash: $0.hash, now: now) }
         }
-        for (item, removed) in zip(unwanted, removed) where removed.isFollowed { tellRemoval(of: item.key, removed) }
+        if removed.contains(where: \.isFollowed) { tellRemovals(of: unwanted.map { $0.key }, removed) }
     }
 
     private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
@@ -69,10 +70,7 @@ extension MemoryCache {
             }
             return state.isFollowed || !state.watches.isEmpty
         }
-        if isFollowed {
-            for (item, displaced) in zip(values, displaced) { tellWrite(of: item.key, displaced, evicted: []) }
-            tell(discards, .evicted)
-        }
+        if isFollowed { tellWrites(of: values.map { $0.key }, displaced, evicted: discards) }
         if let end, !values.isEmpty { noteEnd(end) }
     }
 }

@@ -5,7 +5,7 @@ internal import LarderStore
 public enum RemovalCause: Sendable, Hashable {
     /// Another value was set for its key, if only one that was too large to be kept.
     case replaced
-    /// A call has removed it.
+    /// A call has removed it, or the app went into the background.
     case removed
     /// Its age was over when a call or a timer found it.
     case expired
@@ -53,23 +53,37 @@ extension MemoryCache {
 
     // MARK: Telling
 
-    /// Tells of a key that was written, and of what left for it.
+    /// Tells of keys that were written in one step, of what each has displaced, and of what was evicted for them.
     ///
-    /// - Parameter load: The load that has written it.
-    func tellWrite(
-        of key: Key, _ displaced: Displaced<Key, Value>, evicted: [LRUTable<Key, Value>.Node], by load: Int? = nil
+    /// - Parameter load: The load that has written them.
+    func tellWrites(
+        of keys: some Collection<Key>, _ displaced: some Collection<Displaced<Key, Value>>,
+        evicted: [LRUTable<Key, Value>.Node], by load: Int? = nil
     ) {
-        loads.overtake([key], by: load)
-        noteChange(of: CollectionOfOne(key))
-        if let onRemoval, let old = displaced.value { onRemoval(displaced.key ?? key, old, .replaced) }
+        loads.overtake(Array(keys), by: load)
+        noteChange(of: keys)
+        if let onRemoval {
+            for (key, old) in zip(keys, displaced) {
+                if let value = old.value { onRemoval(old.key ?? key, value, .replaced) }
+            }
+        }
         tell(evicted, .evicted)
+    }
+
+    /// Tells of a call that has removed keys in one step, whether they had entries or not.
+    func tellRemovals(of keys: some Collection<Key>, _ removed: [BoundedTable<Key, Value>.Removed]) {
+        loads.overtake(Array(keys))
+        noteChange(of: zip(keys, removed).filter { $1.node != nil }.map { $0.0 })
+        guard let onRemoval else { return }
+        for removed in removed {
+            if let node = removed.node { onRemoval(node.key, node.value, removed.isExpired ? .expired : .removed) }
+        }
     }
 
     /// Tells of a call that has removed a key, whether it had an entry or not.
     @usableFromInline
     func tellRemoval(of key: Key, _ removed: BoundedTable<Key, Value>.Removed) {
-        loads.overtake([key])
-        if let node = removed.node { tell([node], removed.isExpired ? .expired : .removed) }
+        tellRemovals(of: CollectionOfOne(key), [removed])
     }
 
     /// Tells of entries that have left.
@@ -89,6 +103,7 @@ extension MemoryCache {
 
     /// Notes that keys were written or removed; the reader of a batch looks which.
     private func noteChange(of keys: some Collection<Key>) {
+        if keys.isEmpty { return }
         var deferred = Deferred()
         hub.noteUpdated(keys, &deferred)
     }

@@ -10,7 +10,10 @@ extension MemoryCache {
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
-        state.withLock { $0.staleTime = Swift.max($0.staleTime, policy.longestStale) }
+        let stale = policy.longestStale
+        while case let old = staleTime.load(ordering: .relaxed), old < stale,
+            !staleTime.compareExchange(expected: old, desired: stale, ordering: .relaxed).exchanged
+        {}
         return ValueGenerator { [self] key in try await value(key, policy, generate) }
     }
 

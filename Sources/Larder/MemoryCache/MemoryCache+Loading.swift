@@ -84,16 +84,20 @@ extension MemoryCache {
     }
 
     /// Begins a load; nil if the key has a value in the meantime, which is the result then.
+    ///
+    /// The key is watched until the load is finished, so that each write in the meantime overtakes it.
     private func begin(_ ticket: LoadTicket, isDue: Bool = false) -> MemoryLoad? {
         let key = ticket.keys[0].key
         let (hash, now) = (seed.hash(key), now())
-        let (watch, value) = state.withLock { state -> (Int?, Value?) in
+        let (watch, value) = state.withLock { state -> (Int, Value?) in
+            let watch = state.watch(CollectionOfOne((key: key, hash: hash)))
             let found = state.table.locate(key, hash: hash)
-            if found != 0, !isDue, !state.isExpired(found, now: now) { return (nil, state.table.value(at: found)) }
-            return (state.watch(CollectionOfOne((key: key, hash: hash))), nil)
+            let isLive = found != 0 && !isDue && !state.isExpired(found, now: now)
+            return (watch, isLive ? state.table.value(at: found) : nil)
         }
-        if let watch { return MemoryLoad(key: key, hash: hash, watch: watch) }
-        loads.finish(ticket, .success(value.map { [key: $0] } ?? [:]), absentUntil: nil)
+        let load = MemoryLoad(key: key, hash: hash, watch: watch)
+        guard let value else { return load }
+        finish(load, ticket, .success([key: value]))
         return nil
     }
 
@@ -103,24 +107,27 @@ extension MemoryCache {
         let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
         let isWanted = loads.stands(ticket.load, at: key)
         var discards: [LRUTable<Key, Value>.Node] = []
-        let (displaced, watches) = state.withLock { state -> (Displaced<Key, Value>?, [KeyWatch<Key>]) in
-            let watches = state.endWatch(load.watch)
-            guard isWanted, watches.first?.isWritten == false else { return (nil, watches) }
-            let displaced = state.setValue(
+        let displaced = state.withLock { state -> Displaced<Key, Value>? in
+            guard isWanted, !state.isWritten(load.watch) else { return nil }
+            return state.setValue(
                 value, forKey: key, hash: load.hash, cost: 0, bytes: bytes, end: end, into: &discards)
-            return (displaced, watches)
         }
-        withExtendedLifetime(watches) {}
+        if displaced != nil { loads.overtake([key], by: ticket.load) }
+        finish(load, ticket, .success([key: value]))
+        // Last, since the program's closure may wait for the callers.
         if let displaced {
-            tellWrite(of: key, displaced, evicted: discards, by: ticket.load)
             if let end { noteEnd(end) }
+            tellWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards, by: ticket.load)
         }
-        loads.finish(ticket, .success([key: value]), absentUntil: nil)
     }
 
     private func end(_ load: MemoryLoad, _ ticket: LoadTicket, failed error: any Error) {
+        finish(load, ticket, .failure(error))
+    }
+
+    private func finish(_ load: MemoryLoad, _ ticket: LoadTicket, _ result: Loads<Key, Key, Value>.Result) {
+        loads.finish(ticket, result, absentUntil: nil)
         let watches = state.withLock { $0.endWatch(load.watch) }
         withExtendedLifetime(watches) {}
-        loads.finish(ticket, .failure(error), absentUntil: nil)
     }
 }

@@ -35,7 +35,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
             _ = try load(from: url, replaces: replaces, skipped)
         } catch  where (error.underlying as? CocoaError)?.code == .fileReadNoSuchFile {
             // Nothing was saved yet.
-            knownSnapshots.withLock { _ = $0.insert(url.path) }
+            snapshots.withLock { _ = $0.insert(SnapshotFile.path(of: url)) }
         }
     }
 }

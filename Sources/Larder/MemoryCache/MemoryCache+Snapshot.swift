@@ -12,6 +12,13 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///
     /// - Complexity: O(n) under the lock; encoding runs outside it.
     public func save(to url: URL) throws(CacheError) {
+        try snapshots.withLock { saved throws(CacheError) in
+            try write(to: url)
+            saved.insert(SnapshotFile.path(of: url))
+        }
+    }
+
+    private func write(to url: URL) throws(CacheError) {
         let coder = SnapshotCoder<Key, Value>()
         var failures: [String] = []
         var bytes = try coder.start(of: url)
@@ -29,7 +36,6 @@ extension MemoryCache where Key: Codable, Value: Codable {
             do { try coder.append(item, to: &bytes) } catch { failures.append("\(item.key) (\(error))") }
         }
         try SnapshotFile.replace(url, with: bytes)
-        knownSnapshots.withLock { _ = $0.insert(url.path) }
         guard failures.isEmpty else {
             let named = failures.prefix(20).joined(separator: ", ") + (failures.count > 20 ? ", …" : "")
             throw CacheError(
@@ -55,7 +61,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
         try load(from: url, replaces: true, skipped ?? { _ in })
     }
 
-    /// - Parameter replaces: A Boolean value that indicates whether loaded entries replace those of the same key.
+    /// - Parameter replaces: A Boolean value that indicates whether loaded entries displace others; if not, those are left out
+    ///   whose keys have an entry, and those for which there is no room.
     func load(from url: URL, replaces: Bool, _ skipped: (String) -> Void) throws(CacheError) -> Int {
         let coder = SnapshotCoder<Key, Value>()
         let data: Data
@@ -67,35 +74,41 @@ extension MemoryCache where Key: Codable, Value: Codable {
                 "The snapshot \(url.path) cannot be read. Check that it exists and its permissions.",
                 underlying: error)
         }
-        let now = now()
         var count = 0
-        try coder.forEachItem(in: data, of: url, skipped: skipped) { item in
-            if replaces || !contains(item.key), add(item, now: now) { count += 1 }
-        }
-        knownSnapshots.withLock { _ = $0.insert(url.path) }
+        try coder.forEachItem(in: data, of: url, skipped: skipped) { if add($0, replaces: replaces) { count += 1 } }
+        snapshots.withLock { _ = $0.insert(SnapshotFile.path(of: url)) }
         // The loaded entries are the most recent ones: if fewer are left, the later ones evicted the earlier ones.
         return Swift.min(count, self.count)
     }
 
     /// Sets a loaded item, unless it has expired or costs too much.
-    private func add(_ item: SnapshotItem<Key, Value>, now: Int64) -> Bool {
+    private func add(_ item: SnapshotItem<Key, Value>, replaces: Bool) -> Bool {
+        if item.own != nil { hasOwnAges.store(true, ordering: .relaxed) }
+        let now = now()
         let start = Swift.min(item.start ?? now, now)
         let end = item.own?.end ?? (rule.isUnlimited ? nil : rule.end(writtenAt: start, accessedAt: start))
-        // With an own age the time was not looked at yet.
-        if let end, Swift.max(now, item.own == nil ? now : moment()) > end { return false }
+        if let end, now > end { return false }
         let cost = BoundedTable<Key, Value>.clamped(item.cost)
-        let bytes = BoundedTable<Key, Value>.bytes(of: item.key, cost: cost)
-        if !state.withLock({ $0.admits(cost: cost, bytes: bytes) }) {
-            removeValue(forKey: item.key)
-            return false
+        let bytes =
+            BoundedTable<Key, Value>.bytes(of: item.key, cost: cost) + (item.own == nil ? 0 : 2 * EntryBytes.ofEnd)
+        let hash = seed.hash(item.key)
+        var discards: [LRUTable<Key, Value>.Node] = []
+        let (displaced, isKept) = state.withLock { state -> (Displaced<Key, Value>?, Bool) in
+            let isKept = state.admits(cost: cost, bytes: bytes)
+            if !replaces {
+                let isFree = state.table.locate(item.key, hash: hash) == 0
+                guard isKept, isFree, !state.needsRoom(for: cost, EntryBytes.units(bytes)) else { return (nil, false) }
+            }
+            if item.own != nil { state.isFollowed = true }
+            let displaced = state.setValue(
+                item.value, forKey: item.key, hash: hash, cost: cost, bytes: bytes, end: end, age: item.own?.age,
+                into: &discards)
+            return (displaced, isKept)
         }
-        if let own = item.own {
-            set(item.value, item.key, cost: cost, own)
-        } else {
-            setValueSlowly(item.value, forKey: item.key, hash: seed.hash(item.key), cost: cost, bytes: bytes, end: end)
-            if let end { noteEnd(end) }
-        }
-        return true
+        guard let displaced else { return false }
+        if isKept, let end { noteEnd(end) }
+        tellWrites(of: CollectionOfOne(item.key), CollectionOfOne(displaced), evicted: discards)
+        return isKept
     }
 }
 

@@ -6,7 +6,7 @@ extension MemoryCache {
     ///
     /// The body is called exactly once, outside the lock: the cache stays accessible, also for the body. It receives nil
     /// if there is no value, and removes the entry by setting nil. If it throws, nothing changes. The entry keeps its
-    /// cost. A plain write, removal or `removeAll` of the key in the meantime, the body's own included, counts as the
+    /// cost, and has the age of the cache. A plain write, removal or `removeAll` of the key in the meantime, the body's own included, counts as the
     /// later write: it is kept, and the result of the body is discarded.
     ///
     /// Updates wait for each other. Replaced values are released after the update, so their `deinit` may update the key
@@ -28,7 +28,7 @@ extension MemoryCache {
                 let result = try body(&remains.value)
                 let end = newEnd()
                 state.withLock { state in
-                    state.finishUpdate(watch, cost: cost, end: end, &remains)
+                    state.finishUpdate(watch, cost: cost, end: end, now: now, &remains)
                 }
                 if let end { noteEnd(end) }
                 return result
@@ -37,11 +37,10 @@ extension MemoryCache {
                 throw error
             }
         }
-        if remains.isWritten {
-            tellWrite(of: key, remains.displaced, evicted: remains.discards)
-        } else if !remains.discards.isEmpty {
-            loads.overtake([key])
-            tell(remains.discards, .removed)
+        if let removed = remains.removed {
+            tellRemoval(of: key, removed)
+        } else if remains.isWritten {
+            tellWrites(of: CollectionOfOne(key), CollectionOfOne(remains.displaced), evicted: remains.discards)
         }
         return result
     }
@@ -56,6 +55,7 @@ private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
     var discards: [LRUTable<Key, Value>.Node] = []
     var watches: [KeyWatch<Key>] = []
     var isWritten = false
+    var removed: BoundedTable<Key, Value>.Removed?
 }
 
 extension BoundedTable {
@@ -74,7 +74,7 @@ extension BoundedTable {
 
     /// Writes the result of an update's body, unless there is a later write already.
     fileprivate mutating func finishUpdate(
-        _ watch: Int, cost: Int, end: Int64?, _ remains: inout UpdateRemains<Key, Value>
+        _ watch: Int, cost: Int, end: Int64?, now: Int64, _ remains: inout UpdateRemains<Key, Value>
     ) {
         remains.watches = endWatch(watch)
         guard let watch = remains.watches.first, !watch.isWritten else { return }
@@ -83,9 +83,8 @@ extension BoundedTable {
             remains.displaced = setValue(
                 value, forKey: watch.key, hash: watch.hash, cost: cost, bytes: Self.bytes(of: watch.key, cost: cost),
                 end: end, into: &remains.discards)
-        } else if case let found = table.locate(watch.key, hash: watch.hash), found != 0 {
-            noteWrite(watch.key, hash: watch.hash)
-            remains.discards.append(remove(found))
+        } else {
+            remains.removed = removeValue(forKey: watch.key, hash: watch.hash, now: now)
         }
     }
 }

@@ -16,7 +16,7 @@ public import LarderStore
 ///
 /// **Locking.** Keys are hashed before the lock is taken, and keys and values are released after it is released. The
 /// clock and every closure of the caller are called outside it, so a `deinit` or a closure may use the cache. A key's
-/// own `==` runs under the lock and must not call the cache.
+/// own `==` and `hash(into:)` run under locks and must not call the cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Guards everything that changes; no other lock is taken under it.
     @usableFromInline let state: Mutex<BoundedTable<Key, Value>>
@@ -26,6 +26,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline let clock: (@Sendable () -> Date)?
     /// A Boolean value that indicates whether an entry had an age of its own.
     @usableFromInline let hasOwnAges = Atomic(false)
+    /// The milliseconds for which an expired entry stays, for generators that may serve it stale.
+    let staleTime = Atomic<Int64>(0)
     /// The program's closure that hears of values that leave.
     let onRemoval: OnRemoval?
     private let isWatched: Bool
@@ -42,8 +44,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let loads = Loads<Key, Key, Value>(LoadCount()) { "key \($0) of a memory cache" }
     /// The streams of changes.
     package let hub = ChangeHub<Key, Value>()
-    /// The paths of the snapshots that were loaded or saved.
-    let knownSnapshots = Mutex<Set<String>>([])
+    /// The paths of the snapshots that were loaded or saved; held during a save, so that no older one replaces it.
+    let snapshots = Mutex<Set<String>>([])
 
     /// Hears of a value that has left the cache.
     public typealias OnRemoval = @Sendable (Key, Value, RemovalCause) -> Void
@@ -55,8 +57,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///   - costLimit: The maximum total cost of the entries. A negative number counts as 0.
     ///   - byteLimit: The maximum number of bytes that the entries take, as ``totalBytes`` counts them. A negative
     ///     number counts as 0.
-    ///   - maxAge: The maximum age of an entry. `.unlimited` never reads a clock. If it is created from not-a-number,
-    ///     no entry is served.
+    ///   - maxAge: The maximum age of an entry. With `.unlimited` no clock is read until an entry has an age of its own. If it
+    ///     is created from not-a-number, no entry is served.
     ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory
     ///     pressure; see ``handleMemoryPressure(_:)``.
     ///   - pressureResponse: What a warning removes.
@@ -64,7 +66,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///     background, on Apple's platforms.
     ///   - clock: Called outside the lock by each call that needs the time; nil for the system's clock.
     ///   - onRemoval: Called once for each value that leaves, after it has left, with no lock held, on the thread whose call
-    ///     displaced it, or a timer's. It may use the cache. Calls of several threads may come in another order than the
+    ///     displaced it, or a timer's. It may use the cache; inside the body of an `update` it may not update the same key. Calls of several threads may come in another order than the
     ///     removals. Nothing is called when the cache itself is released.
     public convenience init(
         countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max, maxAge: MaxAge = .unlimited,
@@ -154,7 +156,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let cost = BoundedTable<Key, Value>.clamped(cost)
         let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: cost)
-        let end = newEnd()
+        let end = rule.isUnlimited ? nil : newEnd()
         // The replaced or evicted objects are released when this call returns, outside the lock.
         let displaced = state.withLock {
             $0.setValueQuickly(value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end)
@@ -176,7 +178,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             return state.setValue(
                 value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end, age: age, into: &discards)
         }
-        tellWrite(of: key, displaced, evicted: discards)
+        tellWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards)
     }
 
     /// Returns whether the key has an entry that has not expired, without changing its place in the order.

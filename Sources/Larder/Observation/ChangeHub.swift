@@ -122,15 +122,16 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     private func unsubscribe(_ id: Int, _ key: Key?) {
-        let dropped = state.withLock { state in
-            let dropped = (state.streams.removeValue(forKey: id), state.list, state.ofKeys)
-            if let key {
-                state.ofKeys[key]?[id] = nil
-                if state.ofKeys[key]?.isEmpty == true { state.ofKeys[key] = nil }
+        let dropped = state.withLock { state -> [ChangeStream<Key, Value>?] in
+            defer { observed.store(!state.list.isEmpty || !state.ofKeys.isEmpty, ordering: .releasing) }
+            guard let key else {
+                let dropped = [state.streams.removeValue(forKey: id)] + state.list
+                state.list = Array(state.streams.values)
+                return dropped
             }
-            state.list = Array(state.streams.values)
-            observed.store(!state.list.isEmpty || !state.ofKeys.isEmpty, ordering: .releasing)
-            return dropped
+            let dropped = state.ofKeys[key]?.removeValue(forKey: id)
+            if state.ofKeys[key]?.isEmpty == true { state.ofKeys[key] = nil }
+            return [dropped]
         }
         // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}

@@ -2,7 +2,7 @@
 public enum MemoryPressure: Sendable, Hashable {
     /// Memory is getting scarce.
     ///
-    /// Caches release half of their entries in memory.
+    /// Caches release half of their entries in memory, unless they are told otherwise.
     case warning
     /// Memory is almost exhausted.
     ///

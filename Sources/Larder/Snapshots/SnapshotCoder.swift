@@ -103,7 +103,8 @@ struct SnapshotCoder<Key: Codable & Sendable, Value: Codable & Sendable> {
                 .foreignFile, "\(url.path) is a snapshot that this release cannot read.", underlying: error)
         }
         // Items of format 2 have no own ages.
-        guard (2...own.format).contains(head.format) else {
+        if head.format < 2 { throw Self.foreign(url) }
+        guard head.format <= own.format else {
             throw CacheError(
                 .newerSchema,
                 "\(url.path) is a snapshot of format \(head.format); this release reads \(own.format). Update it.")

@@ -8,6 +8,13 @@ internal import LarderStore
 enum SnapshotFile {
     private static let longestSave: Int64 = 3_600_000
 
+    /// The path by which a snapshot is known, however it is named.
+    static func path(of url: URL) -> String { url.resolvingSymlinksInPath().path }
+
+    static func mayExist(_ url: URL) -> Bool {
+        do { return try FileSystem.status(url.path) != nil } catch { return true }
+    }
+
     /// Puts a file with these bytes in the place of what is at `url`, after they have reached the disk.
     static func replace(_ url: URL, with bytes: Data) throws(CacheError) {
         let folder = FileSystem.folder(of: url.path)

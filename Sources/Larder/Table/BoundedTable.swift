@@ -53,8 +53,6 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     var lastWatch = 0
     /// A Boolean value that indicates whether a write has to tell what it displaces, or to set an age.
     @usableFromInline var isFollowed = false
-    /// The milliseconds for which an expired entry stays, for what may serve it stale.
-    var staleTime: Int64 = 0
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.

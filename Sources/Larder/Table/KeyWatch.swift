@@ -22,9 +22,23 @@ extension BoundedTable {
 
     /// Ends a watch, and returns its keys in their order, to be released outside the lock.
     mutating func endWatch(_ number: Int) -> [KeyWatch<Key>] {
-        let ended = watches.filter { $0.number == number }
-        watches.removeAll { $0.number == number }
-        return ended
+        let start = firstWatch(number)
+        let end = watches[start...].firstIndex { $0.number != number } ?? watches.count
+        defer { watches.removeSubrange(start..<end) }
+        return Array(watches[start..<end])
+    }
+
+    /// Returns whether the first key of a watch was written.
+    func isWritten(_ number: Int) -> Bool { watches[firstWatch(number)].isWritten }
+
+    /// Returns the first place of a watch that has not ended: they are in the order of their numbers.
+    private func firstWatch(_ number: Int) -> Int {
+        var (low, high) = (0, watches.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if watches[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     /// Notes that a key is written or removed.

@@ -77,18 +77,6 @@ extension TierState {
         return evictedAccesses
     }
 
-    /// Removes the expired entries of a slice of indices, and returns where the next slice begins; nil at the end.
-    mutating func removeExpired(
-        from first: UInt32, atMost count: Int, now: Int64, _ discards: inout [Node]
-    ) -> UInt32? {
-        let limit = memory.table.indexLimit
-        let end = min(first + UInt32(count), limit)
-        for index in first..<max(first, end) where memory.table.isEntry(index) {
-            if memory.table.value(at: index).end < now { discards.append(memory.remove(index)) }
-        }
-        return end < limit ? end : nil
-    }
-
     /// Evicts the least recently used entries of a slice while a condition holds, and returns whether it holds no more.
     mutating func trim(
         atMost count: Int, isEviction: Bool, _ discards: inout [Node], while isTooMuch: (borrowing Memory) -> Bool

@@ -179,6 +179,10 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func overtakeLoads(tagged tag: String) { loads.overtake(tagged: tag) }
 
+    package func overtakeLoads(prefix: String) {
+        loads.overtake { if case .text(let text) = $0 { text.utf8.starts(with: prefix.utf8) } else { false } }
+    }
+
     package func takeActivity() -> [Int64: Int64] {
         state.withLock { state in
             defer { state.takenCounts = state.counts }
@@ -203,11 +207,15 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Removes the copies that have expired, and returns their number.
     func removeExpired(at now: Int64) -> Int {
-        var (next, count): (UInt32?, Int) = (1, 0)
+        var (next, count, nextEnd): (UInt32?, Int, Int64?) = (1, 0, nil)
         state.withLock { $0.memory.sweeps += 1 }
         while let first = next {
             var discards: [State.Node] = []
-            next = state.withLock { $0.removeExpired(from: first, atMost: 1024, now: now, &discards) }
+            next = state.withLock { state in
+                state.memory.removeExpired(from: first, atMost: 1024, now: now, &nextEnd, into: &discards) {
+                    $0.table.value(at: $1).end
+                }
+            }
             count += discards.count
         }
         state.withLock { state in

@@ -51,6 +51,15 @@ struct MemoryCacheChangesTests {
         #expect(cleared == CacheChanges(updated: [:], removed: [], isReset: true))
     }
 
+    @Test func `a write of many keys is one step, also for a stream that waits for nothing`() async {
+        let cache = cache()
+        var stream = cache.changes(every: .zero).makeAsyncIterator()
+        cache.setValues((0..<100).map { ($0, "x") })
+        #expect(await stream.next()?.updated.count == 100)
+        cache.removeValues(forKeys: 0..<50)
+        #expect(await stream.next()?.removed.count == 50)
+    }
+
     @Test func `more keys than a batch holds are a reset`() async {
         let cache = cache()
         let changes = await batch(cache) { for key in 0...10_000 { cache[key] = "x" } }

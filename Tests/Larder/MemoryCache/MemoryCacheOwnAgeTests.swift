@@ -114,6 +114,18 @@ struct MemoryCacheOwnAgeTests {
         }
     }
 
+    @Test func `in a cache with a deadline an entry without an end keeps none in a snapshot`() throws {
+        let folder = try TemporaryFolder()
+        let cache = cache(.until(time.now + 10))
+        cache.setValue(1, forKey: "for ever", maxAge: .unlimited)
+        cache["usual"] = 2
+        try cache.save(to: folder("s"))
+        let other = self.cache(.until(time.now + 10))
+        try other.load(from: folder("s"))
+        time.advance(by: .seconds(20))
+        #expect(other.snapshot() == ["for ever": 1])
+    }
+
     @Test func `the bytes of an own age count`() {
         let cache = MemoryCache<Int, Int>.inTime(time)
         cache[1] = 1

@@ -20,9 +20,8 @@ struct AutosaveTests {
 
     @Test func `what has changed is saved after an interval, and nothing while nothing changes`() async throws {
         let cache = cache()
-        let task = cache.autosave(to: file, every: .seconds(5))
-        #expect(time.pendingCount == 0)
         cache["a"] = 1
+        let task = cache.autosave(to: file, every: .seconds(5))
         cache["b"] = 2
         time.advance(by: .seconds(4))
         #expect(try folder.names.isEmpty)
@@ -70,6 +69,35 @@ struct AutosaveTests {
         cache["new"] = 3
         try task.saveNow()
         #expect(try saved() == ["old": 1, "both": 2, "new": 3] && cache["old"] == 1)
+    }
+
+    @Test func `what is there is saved, though nothing changes`() async throws {
+        let cache = cache()
+        cache["a"] = 1
+        let task = cache.autosave(to: file, every: .seconds(5))
+        time.advance(by: .seconds(5))
+        try await Waiting.until { try saved() == ["a": 1] }
+        withExtendedLifetime(task) {}
+    }
+
+    @Test func `what the file adds displaces nothing`() throws {
+        let first = cache()
+        first.setValues([("c", 1), ("a", 1)])
+        try first.save(to: file)
+        let told = Told<String>()
+        let cache = MemoryCache<String, Int>.inTime(time, countLimit: 2) { key, _, _ in told.add(key) }
+        cache.setValues([("a", 2), ("b", 2)])
+        try cache.autosave(to: file, every: .seconds(5)).saveNow()
+        #expect(try saved() == ["a": 2, "b": 2] && told.all.isEmpty)
+    }
+
+    @Test func `a file that is named in another way is known`() throws {
+        let cache = cache()
+        cache["a"] = 1
+        try cache.save(to: folder.real("snapshot"))
+        cache["a"] = nil
+        try cache.autosave(to: file, every: .seconds(5)).saveNow()
+        #expect(try saved() == [:])
     }
 
     @Test func `an autosave after a restore brings back nothing that was removed`() throws {
