@@ -236,6 +236,7 @@ struct LimitOrderTests {
         func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] { [:] }
         func overtakeLoads(tagged tag: String) {}
+        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             if calls.increment() == 1 { interrupt() }
@@ -290,6 +291,7 @@ final class MemoryProbe: TierDelegate {
     func rowsWereRemoved(_ removed: [RemovedRow]) { rows.change { $0 += removed } }
 
     func overtakeLoads(tagged tag: String) {}
+    func overtakeLoads(prefix: String) {}
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] {
         accesses.change { accesses -> [Access] in

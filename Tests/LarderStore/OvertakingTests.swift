@@ -27,6 +27,7 @@ struct OvertakingTests {
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
         func overtakeLoads(tagged tag: String) {}
+        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func takeActivity() -> [Int64: Int64] { [:] }

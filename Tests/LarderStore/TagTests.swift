@@ -12,6 +12,7 @@ struct TagTests {
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
         func overtakeLoads(tagged tag: String) {}
+        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func overtakeLoads(of keys: [StoredKey]?) {}

@@ -21,6 +21,7 @@ struct UpkeepTests {
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
 
         func overtakeLoads(tagged tag: String) {}
+        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             onTaking()

@@ -77,7 +77,7 @@ package struct MixedCaches {
         case .remove(let key): try waiting { _ = try await values.removeValue(forKey: key) }
         case .bulk(let texts):
             try waiting { try await values.setValues(texts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }) }
-        case .removeMany(let keys): try waiting { try await values.removeValues(forKeys: keys) }
+        case .removeMany(let keys): _ = try waiting { try await values.removeValues(forKeys: keys) }
         case .clear: try waiting { try await values.clear() }
         case .trim(let count): try waiting { _ = try await values.trim(toCount: count) }
         case .sweep: try waiting { _ = try await values.removeExpired() }

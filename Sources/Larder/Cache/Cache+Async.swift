@@ -45,6 +45,20 @@ extension Cache {
         return try await reading { () throws(CacheError) in try self.find(keys) }
     }
 
+    /// Returns the entries of the given keys that have one, at one moment, for a task.
+    public func entries(
+        forKeys keys: some Sequence<Key>
+    ) async throws(CacheError) -> [Key: CacheEntry<Key, Value>] {
+        let keys = Array(keys)
+        return try await reading { () throws(CacheError) in try self.entries(forKeys: keys) }
+    }
+
+    /// Returns the metadata of the given keys that have an entry which may be served, at one moment, for a task.
+    public func metadata(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: EntryMetadata] {
+        let keys = Array(keys)
+        return try await reading { () throws(CacheError) in try self.metadata(forKeys: keys) }
+    }
+
     /// Runs a read that may wait for the disk.
     func reading<R: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> R

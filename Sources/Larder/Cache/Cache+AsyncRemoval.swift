@@ -41,19 +41,6 @@ extension Cache {
     public func clear(progress: ProgressHandler? = nil) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.clear(progress: progress) }
     }
-
-    /// Removes all entries of the cache that have a tag, in one step, whether they have expired or not, for a task.
-    @discardableResult
-    public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
-        try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
-    }
-}
-
-extension Cache {
-    /// Returns the entries that have a tag and have not expired, in no particular order, for a task.
-    public func entries(tagged tag: String) async throws(CacheError) -> [CacheEntry<Key, Value>] {
-        try await reading { () throws(CacheError) in try self.entries(tagged: tag) }
-    }
 }
 
 extension CacheManager {

@@ -93,6 +93,59 @@ extension Cache {
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
+    /// Returns the entries of the given keys that have one, at one moment.
+    ///
+    /// Each entry that is returned counts as accessed. One that does not decode is left out, and an event reports it.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func entries(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: CacheEntry<Key, Value>] {
+        let (wanted, order) = try wanted(keys)
+        let found = try throwing("read entries") { () throws(StoreError) in try rows.rows(order) }
+        let now = rows.store.time.now()
+        var entries: [Key: CacheEntry<Key, Value>] = [:]
+        for row in found where row.header.end >= now {
+            guard let key = wanted[row.header.key], let value = valueOrReported(of: row) else { continue }
+            entries[key] = CacheEntry(
+                key, value, noteAccess(to: key, copies.seed.hash(key), row.header, at: now))
+        }
+        let (hits, misses) = (entries.count, order.count - entries.count)
+        copies.count {
+            $0.diskHits += hits
+            $0.misses += misses
+        }
+        return entries
+    }
+
+    /// Returns the metadata of the given keys that have an entry which may be served, at one moment, without reading values.
+    ///
+    /// The read doesn't count as access.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    public func metadata(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: EntryMetadata] {
+        let (wanted, order) = try wanted(keys)
+        let found = try throwing("read metadata") { () throws(StoreError) in try rows.headers(order) }
+        let now = rows.store.time.now()
+        var metadata: [Key: EntryMetadata] = [:]
+        for var header in found where header.end >= now {
+            guard let key = wanted[header.key] else { continue }
+            let hash = copies.seed.hash(key)
+            if let moment = copies.state.withLock({ $0.accessedAt(key, hash: hash) }) { header.note(accessAt: moment) }
+            metadata[key] = EntryMetadata(header)
+        }
+        return metadata
+    }
+
+    /// Returns keys by their form on the disk, and these forms, each once.
+    private func wanted(_ keys: some Sequence<Key>) throws(CacheError) -> ([StoredKey: Key], [StoredKey]) {
+        var (wanted, order) = ([StoredKey: Key](), [StoredKey]())
+        for (key, stored) in try pairs(keys) where wanted.updateValue(key, forKey: stored) == nil {
+            order.append(stored)
+        }
+        return (wanted, order)
+    }
+
     private func liveHeader(_ key: Key) throws(CacheError) -> EntryHeader? {
         let stored = try stored(key)
         let header = try throwing("look the key up", stored) { () throws(StoreError) in try rows.header(stored) }

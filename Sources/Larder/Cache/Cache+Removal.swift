@@ -162,44 +162,4 @@ extension Cache {
             progress?(CacheProgress(completed: total, total: total))
         }
     }
-
-    // MARK: Tags
-
-    /// Removes all entries that have a tag, in one step, whether they have expired or not.
-    ///
-    /// The duration depends on the number of entries with the tag, not on the size of the cache. Tags are compared as
-    /// Swift compares strings.
-    ///
-    /// - Parameter tag: The tag.
-    /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
-    @discardableResult
-    public func removeAll(tagged tag: String) throws(CacheError) -> Int {
-        try throwing("remove entries") { () throws(StoreError) in
-            try rows.removeAll(tagged: CBORText.normalized(tag))
-        }
-    }
-
-    /// Returns the entries that have a tag and have not expired, in no particular order.
-    ///
-    /// Each entry that is returned counts as accessed. An entry that does not decode is left out, and an event reports
-    /// it.
-    ///
-    /// - Parameter tag: The tag.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
-    public func entries(tagged tag: String) throws(CacheError) -> [CacheEntry<Key, Value>] {
-        let tagged = try throwing("list the entries") { () throws(StoreError) in
-            try rows.rows(tagged: CBORText.normalized(tag))
-        }
-        let now = rows.store.time.now()
-        var entries: [CacheEntry<Key, Value>] = []
-        for row in tagged where row.header.end >= now {
-            guard let (key, value) = decoded(row) else { continue }
-            let header = noteAccess(to: key, copies.seed.hash(key), row.header, at: now)
-            entries.append(CacheEntry(key, value, header))
-        }
-        copies.count { [count = entries.count] in $0.diskHits += count }
-        return entries
-    }
 }

@@ -219,21 +219,24 @@ extension Cache {
     /// Removes keys in one step; absent keys are skipped.
     ///
     /// - Parameter keys: The keys.
+    /// - Returns: The number of entries that there were, expired ones included.
     /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
     ///   `.reentrant`, `.encodingFailed`.
-    public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) {
+    @discardableResult
+    public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
         let keys = try pairs(keys)
         copies.beginChange(of: keys.count)
         defer { copies.endChange(of: keys.count) }
-        if !keys.isEmpty { _ = try run(removing(keys), "remove values") }
+        return keys.isEmpty ? 0 : try run(removing(keys), "remove values").rows.count
     }
 
     /// Removes keys in one step; absent keys are skipped, for a task.
-    public func removeValues(forKeys keys: some Sequence<Key>) async throws {
+    @discardableResult
+    public func removeValues(forKeys keys: some Sequence<Key>) async throws -> Int {
         let keys = try pairs(keys)
         copies.beginChange(of: keys.count)
         defer { copies.endChange(of: keys.count) }
-        if !keys.isEmpty { _ = try await run(removing(keys), "remove values") }
+        return keys.isEmpty ? 0 : try await run(removing(keys), "remove values").rows.count
     }
 
     func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {

@@ -23,6 +23,12 @@ public struct EntryMetadata: Hashable, Sendable {
     /// A Boolean value that indicates whether the payload is a file of its own.
     public let isFile: Bool
 
+    /// The tags of the entry.
+    public let tags: Set<String>
+
+    /// The cost that the entry was given for the limit in memory; nil if it is the size of its payload.
+    public let cost: Int?
+
     /// Creates metadata, for tests of a program's own code.
     ///
     /// - Parameters:
@@ -32,13 +38,16 @@ public struct EntryMetadata: Hashable, Sendable {
     ///   - expiresAt: The last moment at which the entry is served; nil if it never expires.
     ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
     ///   - isFile: A Boolean value that indicates whether the payload is a file of its own.
+    ///   - tags: The tags of the entry.
+    ///   - cost: The cost that the entry was given.
     public init(
         size: Int = 0, writtenAt: Date = Date(timeIntervalSinceReferenceDate: 0), accessedAt: Date? = nil,
         expiresAt: Date? = nil, isPinned: Bool = false,
-        isFile: Bool = false
+        isFile: Bool = false, tags: Set<String> = [], cost: Int? = nil
     ) {
         (self.size, self.writtenAt, self.accessedAt) = (size, writtenAt, accessedAt ?? writtenAt)
         (self.expiresAt, self.isPinned, self.isFile) = (expiresAt, isPinned, isFile)
+        (self.tags, self.cost) = (tags, cost)
     }
 
     init(_ header: EntryHeader) {
@@ -49,6 +58,7 @@ public struct EntryMetadata: Hashable, Sendable {
         let end = header.end == header.writtenAt.addingSaturated(-1) ? header.writtenAt : header.end
         expiresAt = end == .max ? nil : SystemClock.date(of: end)
         (isPinned, isFile) = (header.meta.isPinned, header.file != nil)
+        (tags, cost) = (Set(header.meta.tags), header.meta.cost.map { Int(clamping: $0) })
     }
 }
 

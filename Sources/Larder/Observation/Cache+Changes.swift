@@ -27,6 +27,28 @@ extension Cache {
         return stream
     }
 
+    /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.
+    ///
+    /// It is as ``changes(every:)``: it reads no other key, and a read is no access. It ends as that one does, and when its
+    /// value cannot be read any more.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - interval: The minimum time between two values. Of several changes within it only the last one is seen.
+    public func changes(
+        forKey key: Key, every interval: Duration = .milliseconds(100)
+    ) -> AsyncStream<Value?> {
+        let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
+            do throws(CacheError) {
+                return try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
+            } catch {
+                return nil
+            }
+        }
+        if !isCurrent { shared.streamsToEnd()() }
+        return stream
+    }
+
     /// A Boolean value that indicates whether the store is open and has the cache under this version.
     private var isCurrent: Bool {
         if manager.store.isClosed { return false }

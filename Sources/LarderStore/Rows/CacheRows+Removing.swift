@@ -6,6 +6,11 @@ extension CacheRows {
         try store.writer.runBatch { try $0.removeTagged(tag, in: declaration) }
     }
 
+    /// Removes the entries whose keys are texts that begin so, and returns their number.
+    package func removeAll(prefix: String) throws(StoreError) -> Int {
+        try store.writer.runBatch { try $0.removeAll(prefix: prefix, in: declaration, pageLimit: Self.pageLimit) }
+    }
+
     /// Removes expired and least recently used entries until the cache is within limits, and returns their number.
     @discardableResult
     package func trim(to limits: Limits) throws(StoreError) -> Int {

@@ -34,6 +34,8 @@ extension SQL {
     ]
     static let listedRow = SQL("SELECT \(header), payload, key FROM entry WHERE id = ?1 AND cache = ?2")
 
+    static let listedHeader = SQL("SELECT \(header), key FROM entry WHERE id = ?1 AND cache = ?2")
+
     static let insertRow = SQL(
         """
         INSERT INTO entry (revision, written_at, expires_at, checksum, meta, payload, id, file, size, cache, key)
@@ -103,6 +105,12 @@ extension SQL {
         SELECT entry FROM tag JOIN entry ON entry.id = tag.entry AND entry.revision = tag.revision
             AND entry.cache = tag.cache
         WHERE tag = ?1 AND tag.cache = ?2
+        """)
+    static let tagsOfCache = SQL(
+        """
+        SELECT tag, entry FROM tag JOIN entry ON entry.id = tag.entry AND entry.revision = tag.revision
+            AND entry.cache = tag.cache
+        WHERE tag.cache = ?1
         """)
     static let deleteTagsOfCache = SQL(
         """

@@ -32,4 +32,9 @@ package protocol TierDelegate: AnyObject, Sendable {
     ///
     /// It takes a leaf lock alone.
     func overtakeLoads(tagged tag: String)
+    /// Called under the writer's lock when entries whose keys are texts that begin so are removed: loads that run for such keys
+    /// are not to store their results.
+    ///
+    /// It takes a leaf lock alone.
+    func overtakeLoads(prefix: String)
 }

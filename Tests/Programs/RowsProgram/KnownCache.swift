@@ -16,6 +16,7 @@ final class Removals: TierDelegate {
         }
     }
     func overtakeLoads(tagged tag: String) {}
+    func overtakeLoads(prefix: String) {}
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] { [] }
     func overtakeLoads(of keys: [StoredKey]?) {}

@@ -1,7 +1,8 @@
 internal import LarderSQLite
 
-/// Tags: a row for each tag of an entry, with the revision of the entry.
+/// Entries that belong together: those with a tag, and those whose keys begin with a text.
 ///
+/// A tag of an entry is a row with the revision of the entry.
 /// A row whose revision is not the entry's is ignored, and deleted with the entry or its incarnation.
 extension WriterState {
     func insertTags(_ tags: [String], in cache: Int64, id: Int64, _ revision: Int64) throws(SQLiteError) {
@@ -32,6 +33,29 @@ extension WriterState {
             }
             count += ids.count
         }
+        return count
+    }
+
+    /// Removes the entries whose keys are texts that begin so, and returns their number.
+    ///
+    /// Loads that run for such keys do not store their results.
+    func removeAll(prefix: String, in declaration: CacheDeclaration, pageLimit: Int) throws -> Int {
+        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
+        let tiers = tiers[declaration.identity]
+        for tier in tiers { tier.overtakeLoads(prefix: prefix) }
+        afterCommit { for tier in tiers { tier.overtakeLoads(prefix: prefix) } }
+        var (count, last) = (0, PagePosition?.none)
+        repeat {
+            var found: [EntryHeader] = []
+            last = try connection.page(
+                SQL.headerPages, keyColumn: 8, KeyRange(prefix: prefix), after: last, pageLimit, in: cache
+            ) {
+                found.append($1.header($0, by: cache.rule))
+                return 0
+            }
+            for header in found { try remove(header, from: cache.id, .removed) }
+            count += found.count
+        } while last != nil
         return count
     }
 }

@@ -1,0 +1,58 @@
+internal import LarderSQLite
+
+/// Headers of several entries, which are read at one moment and without the payloads.
+extension CacheRows {
+    /// Returns the headers of the entries that have a tag, in no particular order.
+    package func headers(tagged tag: String) throws(StoreError) -> [EntryHeader] {
+        let found = try read(.many) { connection, cache throws(SQLiteError) in
+            let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
+            return try connection.headers(ids, in: cache, store.accesses)
+        }
+        return found ?? []
+    }
+
+    /// Returns the headers of keys in their order, without those of keys that have no row.
+    package func headers(_ keys: [StoredKey]) throws(StoreError) -> [EntryHeader] {
+        let found = try read(keys.count > Self.pageLimit ? .many : .page) { connection, cache throws(SQLiteError) in
+            var found: [EntryHeader] = []
+            for key in keys {
+                guard var header = try connection.find(key, in: cache, store.accesses)?.header else { continue }
+                try connection.addAccess(to: &header, store.accesses, always: true)
+                found.append(header)
+            }
+            return found
+        }
+        return found ?? []
+    }
+
+    /// Returns the tags of the entries that have not expired at a moment, with the number of entries of each.
+    package func tags(at now: Int64) throws(StoreError) -> [String: Int] {
+        let found = try read(.many) { connection, cache throws(SQLiteError) in
+            let pairs = try connection.list(.tagsOfCache, cache.id) { (tag: $0.text(0), id: $0.int64(1)) }
+            let headers = try connection.headers(Set(pairs.map(\.id)), in: cache, store.accesses)
+            let live = Set(headers.lazy.filter { $0.end >= now }.map(\.id))
+            return pairs.reduce(into: [String: Int]()) { if live.contains($1.id) { $0[$1.tag, default: 0] += 1 } }
+        }
+        return found ?? [:]
+    }
+}
+
+extension Connection {
+    /// Returns the headers of those rows of a cache that are there.
+    fileprivate mutating func headers(
+        _ ids: some Sequence<Int64>, in cache: Incarnation, _ accesses: AccessBook
+    ) throws(SQLiteError) -> [EntryHeader] {
+        var found: [EntryHeader] = []
+        for id in ids {
+            let header = try with(.listedHeader) { row throws(SQLiteError) in
+                try row.bind(id, at: 1)
+                try row.bind(cache.id, at: 2)
+                return try row.step() ? row.header(row.key(8), by: cache.rule) : nil
+            }
+            guard var header else { continue }
+            try addAccess(to: &header, accesses)
+            found.append(header)
+        }
+        return found
+    }
+}
