@@ -26,6 +26,9 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var costBound: Int128
     /// A Boolean value that indicates whether any entry had a cost since the cache was last empty.
     @usableFromInline var hasCosts = false
+    /// A Boolean value that indicates whether a write has to tell what it displaces, or to set an age.
+    @usableFromInline var isFollowed = false
+    var pressureResponse = PressureResponse.half
     /// The bytes of each entry outside the table, in steps of 16; 0 for indices beyond the end.
     @usableFromInline var units: [UInt32] = []
     /// Wide enough for as many entries as there can be at 2^32 each.
@@ -43,7 +46,6 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var counts = MemoryCacheStatistics()
     /// The program's handler of memory pressure, which takes the place of what the cache does.
     var pressureHandler: (@Sendable (MemoryPressure) -> Void)?
-    var pressureResponse = PressureResponse.half
     /// The name that the program has set.
     var name = ""
     /// The number of sweeps that are running; indices do not change until they end.
@@ -51,8 +53,6 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The keys that a closure of the program decides on, which may be written in the meantime.
     @usableFromInline var watches: [KeyWatch<Key>] = []
     var lastWatch = 0
-    /// A Boolean value that indicates whether a write has to tell what it displaces, or to set an age.
-    @usableFromInline var isFollowed = false
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
