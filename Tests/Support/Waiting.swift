@@ -39,7 +39,8 @@ package enum Waiting {
 
     /// Suspends the task until `isSo` returns true.
     package static func until(
-        _ file: StaticString = #fileID, _ line: Int = #line, _ isSo: () throws -> Bool
+        _ file: StaticString = #fileID, _ line: Int = #line, isolation: isolated (any Actor)? = #isolation,
+        _ isSo: () throws -> Bool
     ) async throws {
         let end = ContinuousClock.now + limit
         var looks = 0

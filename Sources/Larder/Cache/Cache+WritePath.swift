@@ -94,6 +94,12 @@ extension Cache {
         try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
     }
 
+    /// Writes a value that memory does not keep.
+    func runOnDisk(_ write: Write) throws(CacheError) {
+        let (copies, copy) = (shared.copies, write.copy)
+        try rows.put([write.entry], "set the value") { copies.wroteToDisk(copy.key, hash: copy.hash, $0, &$1) }
+    }
+
     /// Writes values in one step.
     @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {

@@ -22,6 +22,40 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// for a task.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
+    /// The value of a key on the disk, of which memory keeps no copy; setting nil removes the entry.
+    ///
+    /// A failure is treated as by the subscript of the cache.
+    public subscript(key: Key) -> Value? {
+        get {
+            do throws(CacheError) {
+                return try value(forKey: key)
+            } catch {
+                cache.report(error, .readFailed, key)
+                return nil
+            }
+        }
+        nonmutating set {
+            do throws(CacheError) { try setValue(newValue, forKey: key) } catch {
+                cache.report(error, .writeFailed, key)
+            }
+        }
+    }
+
+    /// Sets the value of a key, and keeps no copy in memory; nil removes the entry.
+    ///
+    /// It resets the own age, cost, extended data and tags of the entry, and keeps its pin.
+    ///
+    /// - Throws: What `setValue` of the cache throws.
+    public func setValue(_ value: Value?, forKey key: Key) throws(CacheError) {
+        guard let value else { return try cache.remove(key) }
+        try cache.runOnDisk(cache.write(value, forKey: key))
+    }
+
+    /// Sets the value of a key, and keeps no copy in memory, for a task; nil removes the entry.
+    public func setValue(_ value: Value?, forKey key: Key) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.setValue(value, forKey: key) }
+    }
+
     /// An iteration over the entries on disk, in the order of keys.
     ///
     /// It is of the same type as an iteration over the cache.

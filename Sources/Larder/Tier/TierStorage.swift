@@ -74,6 +74,17 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         if !outcome.rows.isEmpty { observe { $0.noteUpdated(copies.map { $0.key }, &deferred) } }
     }
 
+    /// Takes in that a key was written which memory does not keep.
+    func wroteToDisk(_ key: Key, hash: UInt64, _ outcome: Outcome, _ deferred: inout Deferred) {
+        overtakeLoads(with: outcome, nil)
+        let node = state.withLock { state in
+            state.counts.writes += outcome.rows.count
+            return state.remove(key, hash: hash)
+        }
+        deferred.add(node)
+        observe { $0.noteUpdated(CollectionOfOne(key), &deferred) }
+    }
+
     @usableFromInline
     func overtakeLoads(with outcome: Outcome, _ load: Int?) {
         loads.overtake(outcome.rows.map { $0.key }, by: load)

@@ -66,6 +66,26 @@ struct TierTests {
         try expectInvariants(cache)
     }
 
+    @Test(arguments: [true, false])
+    func `the disk is read and written without a copy in memory`(wasInMemory: Bool) async throws {
+        let cache = try bench.numbers()
+        if wasInMemory { try await cache.setValue("old", forKey: 1) }
+        var changes = cache.changes().makeAsyncIterator()
+        cache.disk[1] = "new"
+        #expect(cache.memory[1] == nil && cache.memory.count == 0)
+        #expect(cache.disk[1] == "new" && cache.memory.count == 0)
+        bench.time.advance(by: .milliseconds(100))
+        #expect(await changes.next()?.updated == [1: "new"])
+        #expect(cache[1] == "new" && cache.memory[1] == "new")
+        try await cache.disk.setValue("newer", forKey: 1)
+        #expect(cache.memory[1] == nil && cache[1] == "newer")
+        cache.disk[1] = nil
+        #expect(cache[1] == nil && cache.disk[1] == nil && cache.memory.count == 0)
+        try await bench.manager.close()
+        cache.disk[1] = "closed"
+        #expect(cache.disk[1] == nil && cache.statistics.failures == 2)
+    }
+
     @Test func `limits of memory can be changed while in use`() throws {
         let cache = try bench.numbers()
         #expect(cache.memory.countLimit == nil)
