@@ -3,8 +3,8 @@ internal import LarderStore
 
 /// Entries that belong together: those with a tag, and those whose keys begin with a text.
 ///
-/// The duration of each call depends on what it returns or removes, not on the size of the cache. Tags are compared as Swift
-/// compares strings.
+/// The duration of each call depends on the number of entries that it concerns, not on the size of the cache. Tags are compared as
+/// Swift compares strings.
 extension Cache {
     /// Removes all entries that have a tag, in one step, whether they have expired or not.
     ///
@@ -47,33 +47,34 @@ extension Cache {
     ///
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
     public func keys(tagged tag: String) throws(CacheError) -> [Key] {
-        try headers(tagged: tag).compactMap { key(of: $0) }
+        let found = try throwing("list the entries") { () throws(StoreError) in
+            try rows.headers(tagged: CBORText.normalized(tag))
+        }
+        let now = rows.store.time.now()
+        return found.filter { $0.end >= now }.compactMap { key(of: $0) }
     }
 
     /// Returns the number of entries that have a tag and have not expired.
     ///
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
-    public func count(tagged tag: String) throws(CacheError) -> Int { try headers(tagged: tag).count }
+    public func count(tagged tag: String) throws(CacheError) -> Int {
+        try throwing("count the entries") { () throws(StoreError) in
+            try rows.count(tagged: CBORText.normalized(tag), at: rows.now)
+        }
+    }
 
     /// Returns each tag with the number of entries that have it and have not expired.
     ///
     /// - Complexity: O(n) in the number of tags of all entries of the store.
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
     public func tags() throws(CacheError) -> [String: Int] {
-        try throwing("list the tags") { () throws(StoreError) in try rows.tags(at: rows.store.time.now()) }
-    }
-
-    private func headers(tagged tag: String) throws(CacheError) -> [EntryHeader] {
-        let now = rows.store.time.now()
-        let found = try throwing("list the entries") { () throws(StoreError) in
-            try rows.headers(tagged: CBORText.normalized(tag))
-        }
-        return found.filter { $0.end >= now }
+        try throwing("list the tags") { () throws(StoreError) in try rows.tags(at: rows.now) }
     }
 
     /// Removes all entries whose keys are strings that begin so, in one step, whether they have expired or not.
     ///
-    /// Nothing is decoded. Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
+    /// No value is decoded. It takes as long as removing the entries one by one in one transaction, in which other writes wait; to
+    /// remove all entries, use ``removeAll()``. Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
     /// ``entries(orderedBy:descending:prefix:limit:)``.
     ///
     /// - Returns: The number of removed entries.

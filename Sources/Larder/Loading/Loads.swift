@@ -224,8 +224,8 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     func overtake(where isConcerned: (ID) -> Bool) {
         if count.isZero { return }
         change { state in
-            let keys = Set(state.standing.keys).union(state.absences.keys).filter(isConcerned)
-            for key in keys { (state.standing[key], state.absences[key]) = (nil, nil) }
+            for key in state.standing.keys where isConcerned(key) { state.standing[key] = nil }
+            for key in state.absences.keys where isConcerned(key) { state.absences[key] = nil }
         }
     }
 

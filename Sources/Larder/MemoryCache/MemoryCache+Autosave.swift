@@ -59,7 +59,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
     }
 
-    private func knows(_ url: URL) -> Bool { snapshots.withLock { $0.contains(SnapshotFile.path(of: url)) } }
+    private func knows(_ url: URL) -> Bool { snapshots.withLock { $0[SnapshotFile.path(of: url)] != nil } }
 }
 
 /// The saves of a memory cache in the background, until the task is cancelled or released.

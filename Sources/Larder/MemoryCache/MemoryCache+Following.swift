@@ -41,7 +41,9 @@ extension MemoryCache {
         forKey key: Key, every interval: Duration = .milliseconds(100)
     ) -> AsyncStream<Value?> {
         state.withLock { $0.isFollowed = true }
-        return hub.changes(of: key, every: interval, timekeeper: timekeeper) { [self] in peeked([key])[key] }
+        return hub.changes(of: key, every: interval, timekeeper: timekeeper) {
+            [self] () async throws(CacheError) in peeked([key])[key]
+        }
     }
 
     /// Returns the values of those keys that have one, which does not count as access.
@@ -55,12 +57,12 @@ extension MemoryCache {
 
     /// Tells of keys that were written in one step, of what each has displaced, and of what was evicted for them.
     ///
-    /// - Parameter load: The load that has written them.
+    /// - Parameter isLoaded: A Boolean value that indicates whether a load has written them, which has overtaken others before.
     func tellWrites(
         of keys: some Collection<Key>, _ displaced: some Collection<Displaced<Key, Value>>,
-        evicted: [LRUTable<Key, Value>.Node], by load: Int? = nil
+        evicted: [LRUTable<Key, Value>.Node], isLoaded: Bool = false
     ) {
-        loads.overtake(Array(keys), by: load)
+        if !isLoaded { loads.overtake(Array(keys)) }
         noteChange(of: keys)
         if let onRemoval {
             for (key, old) in zip(keys, displaced) {

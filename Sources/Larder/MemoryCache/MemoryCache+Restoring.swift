@@ -35,7 +35,12 @@ extension MemoryCache where Key: Codable, Value: Codable {
             _ = try load(from: url, replaces: replaces, skipped)
         } catch  where (error.underlying as? CocoaError)?.code == .fileReadNoSuchFile {
             // Nothing was saved yet.
-            snapshots.withLock { _ = $0.insert(SnapshotFile.path(of: url)) }
+            noteSnapshot(url)
         }
+    }
+
+    /// Notes that the entries of a snapshot were added, so that it may be overwritten.
+    func noteSnapshot(_ url: URL) {
+        snapshots.withLock { $0[SnapshotFile.path(of: url), default: 0] += 0 }
     }
 }

@@ -12,13 +12,8 @@ extension MemoryCache where Key: Codable, Value: Codable {
     ///
     /// - Complexity: O(n) under the lock; encoding runs outside it.
     public func save(to url: URL) throws(CacheError) {
-        try snapshots.withLock { saved throws(CacheError) in
-            try write(to: url)
-            saved.insert(SnapshotFile.path(of: url))
-        }
-    }
-
-    private func write(to url: URL) throws(CacheError) {
+        // Taken before the entries are listed: what has a greater number is at least as new.
+        let number = lastSave.add(1, ordering: .sequentiallyConsistent).newValue
         let coder = SnapshotCoder<Key, Value>()
         var failures: [String] = []
         var bytes = try coder.start(of: url)
@@ -35,7 +30,12 @@ extension MemoryCache where Key: Codable, Value: Codable {
         for item in items {
             do { try coder.append(item, to: &bytes) } catch { failures.append("\(item.key) (\(error))") }
         }
-        try SnapshotFile.replace(url, with: bytes)
+        try snapshots.withLock { saved throws(CacheError) in
+            let path = SnapshotFile.path(of: url)
+            if saved[path, default: 0] > number { return }
+            try SnapshotFile.replace(url, with: bytes)
+            saved[path] = number
+        }
         guard failures.isEmpty else {
             let named = failures.prefix(20).joined(separator: ", ") + (failures.count > 20 ? ", …" : "")
             throw CacheError(
@@ -76,7 +76,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
         var count = 0
         try coder.forEachItem(in: data, of: url, skipped: skipped) { if add($0, replaces: replaces) { count += 1 } }
-        snapshots.withLock { _ = $0.insert(SnapshotFile.path(of: url)) }
+        noteSnapshot(url)
         // The loaded entries are the most recent ones: if fewer are left, the later ones evicted the earlier ones.
         return Swift.min(count, self.count)
     }

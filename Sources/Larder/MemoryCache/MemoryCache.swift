@@ -44,8 +44,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let loads = Loads<Key, Key, Value>(LoadCount()) { "key \($0) of a memory cache" }
     /// The streams of changes.
     package let hub = ChangeHub<Key, Value>()
-    /// The paths of the snapshots that were loaded or saved; held during a save, so that no older one replaces it.
-    let snapshots = Mutex<Set<String>>([])
+    /// The snapshots that were loaded or saved, by path, with the numbers of their last saves.
+    ///
+    /// Held while a file is replaced, so that no older one replaces a newer one.
+    let snapshots = Mutex<[String: Int]>([:])
+    let lastSave = Atomic(0)
 
     /// Hears of a value that has left the cache.
     public typealias OnRemoval = @Sendable (Key, Value, RemovalCause) -> Void

@@ -29,8 +29,8 @@ extension Cache {
 
     /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.
     ///
-    /// It is as ``changes(every:)``: it reads no other key, and a read is no access. It ends as that one does, and when its
-    /// value cannot be read any more.
+    /// It is as ``changes(every:)``: a read is no access, expiration is no change until the entry is swept, and it ends as that
+    /// one does. While its value cannot be read, nothing is sent.
     ///
     /// - Parameters:
     ///   - key: The key.
@@ -39,11 +39,8 @@ extension Cache {
         forKey key: Key, every interval: Duration = .milliseconds(100)
     ) -> AsyncStream<Value?> {
         let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
-            do throws(CacheError) {
-                return try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
-            } catch {
-                return nil
-            }
+            () async throws(CacheError) in
+            try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
         }
         if !isCurrent { shared.streamsToEnd()() }
         return stream

@@ -46,6 +46,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
             deferred.add(stream.noteReset())
             deferred.add(stream)
         }
+        deferred.add(ofKeys)
     }
 
     private func tell(of keys: some Collection<Key>, _ change: KeyChange, _ deferred: inout Deferred) {
@@ -83,16 +84,29 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     /// Returns a stream of the value of a key: what `read` returns now, and after each change of the key.
+    ///
+    /// If `read` throws, nothing is sent: the stream ends if the cache is closed or superseded, and else reads again after an
+    /// interval.
     package func changes(
-        of key: Key, every interval: Duration, timekeeper: Timekeeper, read: @escaping @Sendable () async -> Value?
+        of key: Key, every interval: Duration, timekeeper: Timekeeper,
+        read: @escaping @Sendable () async throws(CacheError) -> Value?
     ) -> AsyncStream<Value?> {
-        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
+        // Not at once, where a read fails again and again.
+        let stream = ChangeStream<Key, Value>(every: max(interval, .milliseconds(1)), timekeeper: timekeeper) { _ in [:]
+        }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
         return AsyncStream {
-            let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
-            if !isFirst, await subscription.stream.next() == nil { return nil }
-            return .some(await read())
+            if hasBegun.exchange(true, ordering: .relaxed), await subscription.stream.next() == nil { return nil }
+            while true {
+                do throws(CacheError) {
+                    return .some(try await read())
+                } catch {
+                    if [.closed, .superseded].contains(error.code) { return nil }
+                    _ = stream.noteReset()
+                }
+                if await subscription.stream.next() == nil { return nil }
+            }
         } onCancel: {
             stream.cancel()
         }
@@ -122,16 +136,19 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     }
 
     private func unsubscribe(_ id: Int, _ key: Key?) {
-        let dropped = state.withLock { state -> [ChangeStream<Key, Value>?] in
+        let dropped = state.withLock { state -> (streams: [ChangeStream<Key, Value>?], key: Key?) in
             defer { observed.store(!state.list.isEmpty || !state.ofKeys.isEmpty, ordering: .releasing) }
             guard let key else {
                 let dropped = [state.streams.removeValue(forKey: id)] + state.list
                 state.list = Array(state.streams.values)
-                return dropped
+                return (dropped, nil)
             }
-            let dropped = state.ofKeys[key]?.removeValue(forKey: id)
-            if state.ofKeys[key]?.isEmpty == true { state.ofKeys[key] = nil }
-            return [dropped]
+            let stream = state.ofKeys[key]?.removeValue(forKey: id)
+            guard let place = state.ofKeys.index(forKey: key), state.ofKeys[place].value.isEmpty else {
+                return ([stream], nil)
+            }
+            // The key that the table holds may be another object.
+            return ([stream], state.ofKeys.remove(at: place).key)
         }
         // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}

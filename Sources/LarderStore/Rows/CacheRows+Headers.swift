@@ -4,11 +4,27 @@ internal import LarderSQLite
 extension CacheRows {
     /// Returns the headers of the entries that have a tag, in no particular order.
     package func headers(tagged tag: String) throws(StoreError) -> [EntryHeader] {
-        let found = try read(.many) { connection, cache throws(SQLiteError) in
-            let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
-            return try connection.headers(ids, in: cache, store.accesses)
+        var found: [EntryHeader] = []
+        try forEachHeader(tagged: tag) { found.append($0) }
+        return found
+    }
+
+    /// Returns the number of the entries that have a tag and have not expired when they are read.
+    package func count(tagged tag: String, at now: () -> Int64) throws(StoreError) -> Int {
+        var (count, moment) = (0, Int64?.none)
+        try forEachHeader(tagged: tag) {
+            let now = moment ?? now()
+            moment = now
+            if $0.end >= now { count += 1 }
         }
-        return found ?? []
+        return count
+    }
+
+    private func forEachHeader(tagged tag: String, _ body: (EntryHeader) -> Void) throws(StoreError) {
+        try read(.many) { connection, cache throws(SQLiteError) in
+            let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
+            try connection.forEachHeader(ids, in: cache, store.accesses, body)
+        }
     }
 
     /// Returns the headers of keys in their order, without those of keys that have no row.
@@ -25,12 +41,15 @@ extension CacheRows {
         return found ?? []
     }
 
-    /// Returns the tags of the entries that have not expired at a moment, with the number of entries of each.
-    package func tags(at now: Int64) throws(StoreError) -> [String: Int] {
+    /// Returns the tags of the entries that have not expired when they are read, with the number of entries of each.
+    package func tags(at now: () -> Int64) throws(StoreError) -> [String: Int] {
         let found = try read(.many) { connection, cache throws(SQLiteError) in
             let pairs = try connection.list(.tagsOfCache, cache.id) { (tag: $0.text(0), id: $0.int64(1)) }
-            let headers = try connection.headers(Set(pairs.map(\.id)), in: cache, store.accesses)
-            let live = Set(headers.lazy.filter { $0.end >= now }.map(\.id))
+            let now = now()
+            var live = Set<Int64>()
+            try connection.forEachHeader(Set(pairs.map(\.id)), in: cache, store.accesses) {
+                if $0.end >= now { live.insert($0.id) }
+            }
             return pairs.reduce(into: [String: Int]()) { if live.contains($1.id) { $0[$1.tag, default: 0] += 1 } }
         }
         return found ?? [:]
@@ -38,11 +57,10 @@ extension CacheRows {
 }
 
 extension Connection {
-    /// Returns the headers of those rows of a cache that are there.
-    fileprivate mutating func headers(
-        _ ids: some Sequence<Int64>, in cache: Incarnation, _ accesses: AccessBook
-    ) throws(SQLiteError) -> [EntryHeader] {
-        var found: [EntryHeader] = []
+    /// Calls a closure with the headers of those rows of a cache that are there.
+    fileprivate mutating func forEachHeader(
+        _ ids: some Sequence<Int64>, in cache: Incarnation, _ accesses: AccessBook, _ body: (EntryHeader) -> Void
+    ) throws(SQLiteError) {
         for id in ids {
             let header = try with(.listedHeader) { row throws(SQLiteError) in
                 try row.bind(id, at: 1)
@@ -51,8 +69,7 @@ extension Connection {
             }
             guard var header else { continue }
             try addAccess(to: &header, accesses)
-            found.append(header)
+            body(header)
         }
-        return found
     }
 }

@@ -42,7 +42,7 @@ extension WriterState {
     func removeAll(prefix: String, in declaration: CacheDeclaration, pageLimit: Int) throws -> Int {
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         let tiers = tiers[declaration.identity]
-        for tier in tiers { tier.overtakeLoads(prefix: prefix) }
+        // No load stores a result before the writer is let go.
         afterCommit { for tier in tiers { tier.overtakeLoads(prefix: prefix) } }
         var (count, last) = (0, PagePosition?.none)
         repeat {
