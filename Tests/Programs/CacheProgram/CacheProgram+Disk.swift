@@ -111,8 +111,15 @@ extension CacheProgram {
                 named: name, version: "1", maxAge: .unlimited,
                 options: CacheOptions(inlineLimit: 2000, onFullDisk: policy, clearsOnMemoryPressure: false))
         }
+        // Uses within one millisecond are in no order.
+        let moments = Counter()
         /// Nothing happens in the background.
-        func opened() throws -> CacheManager { try openManager(path) { $0.maintenanceInterval = nil } }
+        func opened() throws -> CacheManager {
+            try openManager(path) {
+                $0.maintenanceInterval = nil
+                $0.clock = { Date(timeIntervalSince1970: 1_700_000_000 + Double(moments.increment()) / 1000) }
+            }
+        }
 
         let first = try opened()
         let (kept, filling) = (try open("kept", first, .fail), try open("evicted", first, .fail))
