@@ -100,6 +100,7 @@ struct HouseRulesTests {
                 "Sources/Larder/Pressure/PressureSource.swift",
                 "Sources/LarderStore/Files/FileSystem.swift", "Sources/LarderStore/Opening/LockFile.swift",
                 "Sources/LarderStore/Files/FileSystem+Files.swift",
+                "Sources/LarderStore/Files/FileSystem+Copying.swift",
             ],
             of: sources.filter { !$0.path.hasPrefix("Sources/LarderCLI/") })
         try expect(

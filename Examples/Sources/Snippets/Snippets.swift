@@ -49,6 +49,10 @@ struct Snippets {
         photos["cat"] = photo
         let file = try photos.fileURL(forKey: "cat")
         guard photos["cat"] == photo, file?.pathExtension == "jpg" else { throw Surprise() }
+        let download = folder.appendingPathComponent("download")
+        try photo.write(to: download)
+        try photos.setValue(contentsOf: download, forKey: "dog", tags: ["album:7"])
+        guard photos["dog"] == photo else { throw Surprise() }
         try manager.close()
     }
 

@@ -11,6 +11,19 @@ enum FileName {
         return (head.isEmpty ? "" : head + "-") + digits + (end.isEmpty ? "" : "." + end)
     }
 
+    /// Returns a name for the file of a key.
+    ///
+    /// - Parameter label: The readable part; nil for one that the key gives.
+    static func new(of key: StoredKey, _ label: String?) -> String {
+        let ofKey =
+            switch key {
+            case .text(let text): String(text.unicodeScalars.prefix(60))
+            case .integer(let number): "\(number)"
+            case .blob: ""
+            }
+        return new(label ?? ofKey, hasExtension: label != nil)
+    }
+
     /// Returns whether `name` is the name of a file inside the folder.
     static func isValid(_ name: String) -> Bool {
         let bytes = name.utf8

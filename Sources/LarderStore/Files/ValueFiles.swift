@@ -57,16 +57,34 @@ package final class ValueFiles: Sendable {
     // MARK: Writing
 
     func write(_ payload: Data, as name: String) throws(StoreError) {
+        try withRoom { try payload.withUnsafeBytes { try write($0, name) } }
+    }
+
+    /// Returns the size of a file of the program.
+    static func size(ofFile path: String) throws(StoreError) -> Int64 { try FileSystem.sizeOfFile(path) }
+
+    /// Copies a file of the program, and returns its size and its checksum.
+    func copy(_ path: String, as name: String) throws(StoreError) -> (size: Int64, checksum: Int64) {
+        let size = try FileSystem.sizeOfFile(path)
+        return try withRoom {
+            try prepare(for: size)
+            let (size, checksum) = try FileSystem.copy(path, to: self.path(name), syncs: syncs)
+            if syncs { try FileSystem.sync(folder) }
+            return (size, Int64(bitPattern: checksum))
+        }
+    }
+
+    /// Runs `body`, and once more on a full disk if files that wait to be overwritten can be deleted.
+    private func withRoom<R>(_ body: () throws -> R) throws(StoreError) -> R {
         try StoreError.translating {
-            do {
-                try payload.withUnsafeBytes { try write($0, name) }
-            } catch let error as FileError where error.isAboutRoom && emptyPool() {
-                try payload.withUnsafeBytes { try write($0, name) }
+            do { return try body() } catch let error as FileError where error.isAboutRoom && emptyPool() {
+                return try body()
             }
         }
     }
 
-    private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
+    /// Creates the folder, and throws if there is no room for a file.
+    private func prepare(for size: Int64) throws(FileError) {
         if try !exists() {
             isFolderSynced.store(false, ordering: .relaxed)
             try FileSystem.makeFolders(folder)
@@ -75,7 +93,11 @@ package final class ValueFiles: Sendable {
             try FileSystem.sync(FileSystem.folder(of: folder))
             isFolderSynced.store(true, ordering: .relaxed)
         }
-        try requireRoom(for: Int64(bytes.count))
+        try requireRoom(for: size)
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
+        try prepare(for: Int64(bytes.count))
         if try !recycle(for: bytes, as: name) {
             _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
         }

@@ -128,8 +128,10 @@ package final class CacheRows: Sendable {
     /// Returns whether the payload of an entry becomes a file.
     private func isFile(_ entry: EntryWrite) -> Bool { entry.payloadSize > inlineLimit && store.path != nil }
 
+    private func needsFile(_ entry: EntryWrite) -> Bool { entry.file == nil && isFile(entry) }
+
     private func needsFiles(_ operation: RowOperation) -> Bool {
-        if case .put(let entries, _) = operation { entries.contains(where: isFile) } else { false }
+        if case .put(let entries, _) = operation { entries.contains(where: needsFile) } else { false }
     }
 
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
@@ -139,7 +141,7 @@ package final class CacheRows: Sendable {
         }
         try store.writer.requireResumed()
         var written: [String] = []
-        for index in entries.indices where isFile(entries[index]) {
+        for index in entries.indices where needsFile(entries[index]) {
             do throws(StoreError) {
                 try moveToFile(&entries[index], files)
             } catch {
@@ -151,15 +153,31 @@ package final class CacheRows: Sendable {
         return .put(entries, if: condition)
     }
 
-    /// Writes a payload to a file, on a full disk once more after other entries have gone.
+    /// Writes a payload to a file.
     private func moveToFile(_ entry: inout EntryWrite, _ files: ValueFiles) throws(StoreError) {
-        do throws(StoreError) {
-            try entry.moveToFile(in: files)
-        } catch {
+        let size = Int64(entry.payloadSize)
+        try withRoom(for: size) { () throws(StoreError) in try entry.moveToFile(in: files) }
+    }
+
+    /// Copies a file of the program to a value file; nil if its bytes belong into the row, or are to be encoded.
+    package func copy(
+        _ path: String, for key: StoredKey, label: String?, isPlain: Bool
+    ) throws(StoreError) -> CopiedFile? {
+        if store.isReadOnly { throw .readOnly }
+        let size = try ValueFiles.size(ofFile: path)
+        guard isPlain, size > inlineLimit, let files = store.files else { return nil }
+        try store.writer.requireResumed()
+        let name = FileName.new(of: key, label)
+        let copied = try withRoom(for: size) { () throws(StoreError) in try files.copy(path, as: name) }
+        return CopiedFile(name: name, size: copied.size, checksum: copied.checksum)
+    }
+
+    /// Runs `body`, on a full disk once more after other entries have gone.
+    private func withRoom<R>(for size: Int64, _ body: () throws(StoreError) -> R) throws(StoreError) -> R {
+        do throws(StoreError) { return try body() } catch {
             guard error.code == .storageFull, evictsOnFullDisk, !store.writer.isOwned else { throw error }
-            let size = Int64(entry.payloadSize)
             try store.writer.read { [declaration] in try $0.makeRoom(forFileOf: size, from: declaration) }
-            try entry.moveToFile(in: files)
+            return try body()
         }
     }
 
@@ -173,4 +191,11 @@ package final class CacheRows: Sendable {
         return [.superseded, .closed, .suspended, .busy, .reentrant, .tooLarge].contains(error.code)
             || error.isSurelyUnwritten
     }
+}
+
+/// A value file that no row names yet.
+package struct CopiedFile: Sendable {
+    let name: String
+    package let size: Int64
+    let checksum: Int64
 }

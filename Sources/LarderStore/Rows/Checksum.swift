@@ -6,30 +6,63 @@
 package enum Checksum {
     /// Returns the checksum of `bytes`.
     package static func of(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var hash = UInt64(bytes.count) ^ keys.0
-        guard let start = bytes.baseAddress else { return hash }
-        func word(_ place: Int) -> UInt64 {
-            UInt64(littleEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        var pieces = Pieces(count: bytes.count)
+        let rest = pieces.add(bytes)
+        return pieces.finish(UnsafeRawBufferPointer(rebasing: bytes[rest...]))
+    }
+
+    /// The checksum of bytes that come in pieces.
+    struct Pieces {
+        private var hash: UInt64
+        private var lanes = keys
+        private var hasBlocks = false
+
+        /// - Parameter count: The number of all bytes.
+        @inline(__always)
+        init(count: Int) { hash = UInt64(count) ^ keys.0 }
+
+        /// Takes in whole blocks of 64 bytes, and returns where the rest begins, which is to come again.
+        @inline(__always)
+        mutating func add(_ bytes: UnsafeRawBufferPointer) -> Int {
+            guard let start = bytes.baseAddress, bytes.count >= 64 else { return 0 }
+            func word(_ place: Int) -> UInt64 { Checksum.word(start, place) }
+            var (place, lanes) = (0, lanes)
+            while place &+ 64 <= bytes.count {
+                lanes.0 = folded(lanes.0 ^ word(place), keys.1 ^ word(place &+ 8))
+                lanes.1 = folded(lanes.1 ^ word(place &+ 16), keys.2 ^ word(place &+ 24))
+                lanes.2 = folded(lanes.2 ^ word(place &+ 32), keys.3 ^ word(place &+ 40))
+                lanes.3 = folded(lanes.3 ^ word(place &+ 48), keys.0 ^ word(place &+ 56))
+                place &+= 64
+            }
+            (self.lanes, hasBlocks) = (lanes, true)
+            return place
         }
-        var (place, lanes) = (0, keys)
-        while place &+ 64 <= bytes.count {
-            lanes.0 = folded(lanes.0 ^ word(place), keys.1 ^ word(place &+ 8))
-            lanes.1 = folded(lanes.1 ^ word(place &+ 16), keys.2 ^ word(place &+ 24))
-            lanes.2 = folded(lanes.2 ^ word(place &+ 32), keys.3 ^ word(place &+ 40))
-            lanes.3 = folded(lanes.3 ^ word(place &+ 48), keys.0 ^ word(place &+ 56))
-            place &+= 64
+
+        /// Takes in the last bytes, less than 64, and returns the checksum.
+        @inline(__always)
+        consuming func finish(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+            if hasBlocks {
+                for lane in [lanes.0, lanes.1, lanes.2, lanes.3] { hash = folded(hash ^ lane, keys.1) &+ lane }
+            }
+            guard let start = bytes.baseAddress else { return hash }
+            var place = 0
+            while place &+ 8 <= bytes.count {
+                let word = Checksum.word(start, place)
+                hash = folded(hash ^ word, keys.2) &+ word
+                place &+= 8
+            }
+            var rest: UInt64 = 0
+            while place < bytes.count {
+                rest = rest << 8 | UInt64(bytes[place])
+                place &+= 1
+            }
+            return folded(hash ^ rest, keys.3) &+ rest
         }
-        for lane in [lanes.0, lanes.1, lanes.2, lanes.3] where place > 0 { hash = folded(hash ^ lane, keys.1) &+ lane }
-        while place &+ 8 <= bytes.count {
-            hash = folded(hash ^ word(place), keys.2) &+ word(place)
-            place &+= 8
-        }
-        var rest: UInt64 = 0
-        while place < bytes.count {
-            rest = rest << 8 | UInt64(bytes[place])
-            place &+= 1
-        }
-        return folded(hash ^ rest, keys.3) &+ rest
+    }
+
+    @inline(__always)
+    private static func word(_ start: UnsafeRawPointer, _ place: Int) -> UInt64 {
+        UInt64(littleEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self))
     }
 
     static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {

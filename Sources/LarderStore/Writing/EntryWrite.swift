@@ -34,17 +34,20 @@ package struct EntryWrite: Sendable {
         (self.label, payloadSize) = (label, payload.count)
     }
 
+    /// An entry whose payload is a file already.
+    package init(
+        key: StoredKey, file: CopiedFile, writtenAt: Int64, expiresAt: Int64?, meta: RowMeta
+    ) {
+        (self.key, payload, payloadSize, payloadChecksum) = (key, Data(), Int(file.size), file.checksum)
+        (self.file, label, keepsPin) = (file.name, nil, true)
+        (self.writtenAt, self.expiresAt, self.meta) = (writtenAt, expiresAt, meta)
+    }
+
     /// The bytes that count against limits: payload and extended data.
     var size: Int64 { Int64(payloadSize + (meta.extendedData?.count ?? 0)) }
 
     mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
-        let keyLabel =
-            switch key {
-            case .text(let text): String(text.unicodeScalars.prefix(60))
-            case .integer(let number): "\(number)"
-            case .blob: ""
-            }
-        let name = FileName.new(label ?? keyLabel, hasExtension: label != nil)
+        let name = FileName.new(of: key, label)
         try files.write(payload, as: name)
         (file, payload) = (name, Data())
     }
