@@ -19,26 +19,25 @@ extension Cache where Value == Data {
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) throws(CacheError) {
-        let (stored, now) = (try stored(key), rows.now())
+        let stored = try stored(key)
         let attributes = EntryAttributes(maxAge: maxAge, extendedData: extendedData, tags: tags)
-        let (meta, end) = try attributes.stored(at: now, "key \(stored.name) of cache \"\(name)\"")
+        let subject = "key \(stored.name) of cache \"\(name)\""
+        // Refused before a large file is copied.
+        _ = try attributes.stored(at: rows.now(), subject)
+        guard file.isFileURL else {
+            throw CacheError(
+                .storageUnavailable, "\(file) is no file, and cannot be the value of \(subject). Download it first.")
+        }
         let copied = try throwing("copy a file", stored) { () throws(StoreError) in
             try rows.copy(
                 file.path, for: stored, label: label(stored),
                 isPlain: codec.identifier == ValueCodec<Data>.data.identifier)
         }
-        guard let copied else {
-            let data: Data
-            do { data = try Data(contentsOf: file) } catch {
-                throw CacheError(
-                    .storageUnavailable,
-                    "The file \(file.path) cannot be read for key \(stored.name) of cache \"\(name)\".",
-                    underlying: error)
-            }
-            return try run(write(data, forKey: key, attributes))
-        }
+        guard let file = copied.file else { return try run(write(copied.bytes, forKey: key, attributes)) }
+        let now = rows.now()
+        let (meta, end) = try attributes.stored(at: now, subject)
         let (copies, hash) = (shared.copies, copies.seed.hash(key))
-        let entry = EntryWrite(key: stored, file: copied, writtenAt: now, expiresAt: end, meta: meta)
+        let entry = EntryWrite(key: stored, file: file, writtenAt: now, expiresAt: end, meta: meta)
         try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
     }
 

@@ -6,65 +6,67 @@ internal import Foundation
 extension FileSystem {
     private static let piece = 1 << 20
 
-    /// What a file of the program was when it was opened.
-    private struct Source {
-        let file: Int32
-        let path: String
-        let status: stat
+    /// A file of the program as it was when it was opened.
+    struct Source: ~Copyable {
+        fileprivate let file: Int32
+        fileprivate let path: String
+        fileprivate let status: stat
 
-        /// Throws unless the file is as it was opened.
-        func requireUnchanged() throws {
+        deinit { close(file) }
+
+        var size: Int64 { Int64(status.st_size) }
+
+        /// Throws if the bytes may have changed since: its size or the moment of its last write.
+        fileprivate func requireUnchanged() throws {
             var now = stat()
             guard fstat(file, &now) == 0 else { throw FileSystem.failure("fstat", path) }
-            let (old, new) = (FileSystem.Times(status), FileSystem.Times(now))
-            guard now.st_size == status.st_size, old == new else { throw StoreError.changed(path) }
-        }
-    }
-
-    private struct Times: Equatable {
-        let numbers: [Int]
-
-        init(_ status: stat) {
             #if canImport(Darwin)
-            let (written, changed) = (status.st_mtimespec, status.st_ctimespec)
+            let (old, new) = (status.st_mtimespec, now.st_mtimespec)
             #else
-            let (written, changed) = (status.st_mtim, status.st_ctim)
+            let (old, new) = (status.st_mtim, now.st_mtim)
             #endif
-            numbers = [written.tv_sec, Int(written.tv_nsec), changed.tv_sec, Int(changed.tv_nsec)]
+            let isSame = now.st_size == status.st_size && old.tv_sec == new.tv_sec && old.tv_nsec == new.tv_nsec
+            if !isSame { throw StoreError.changed(path) }
+        }
+
+        /// Returns all bytes.
+        func read() throws -> Data {
+            var bytes = Data()
+            _ = try FileSystem.hash(self, nil, path, reading: file) { bytes.append(contentsOf: $0) }
+            try requireUnchanged()
+            return bytes
         }
     }
 
-    /// Returns the size of a regular file, to which the path may lead by symbolic links.
-    package static func sizeOfFile(_ path: String) throws(StoreError) -> Int64 {
-        try StoreError.translating {
-            let source = try open(path)
-            defer { close(source.file) }
-            return Int64(source.status.st_size)
-        }
-    }
-
-    /// Copies a regular file to a new one, as a clone where the file system makes one, and returns its size and its checksum.
-    static func copy(_ path: String, to newPath: String, syncs: Bool) throws -> (size: Int64, checksum: UInt64) {
-        let source = try open(path)
-        defer { close(source.file) }
+    /// Copies a file to a new one, as a clone where the file system makes one, and returns its checksum.
+    ///
+    /// - Parameter requireRoom: Called before bytes are written.
+    static func copy(
+        _ source: borrowing Source, to newPath: String, syncs: Bool, requireRoom: () throws -> Void
+    ) throws -> UInt64 {
         let isCloned = clone(source.file, to: newPath)
-        let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isCloned ? 0 : O_CREAT | O_EXCL)
-        let file = newPath.withCString { Foundation.open($0, flags, 0o600) }
-        guard file >= 0 else { throw failure("create", newPath) }
-        defer { close(file) }
         do {
-            if isCloned, fchmod(file, 0o600) != 0 { throw failure("fchmod", newPath) }
-            let result = try hash(source, isCloned ? nil : file, newPath, reading: isCloned ? file : source.file)
-            try source.requireUnchanged()
+            if isCloned { try source.requireUnchanged() } else { try requireRoom() }
+            // The clone of a file that may not be written is one too.
+            if isCloned, chmod(newPath, 0o600) != 0 { throw failure("chmod", newPath) }
+            let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isCloned ? 0 : O_CREAT | O_EXCL)
+            let file = newPath.withCString { Foundation.open($0, flags, 0o600) }
+            guard file >= 0 else { throw failure("create", newPath) }
+            defer { close(file) }
+            // A sweep deletes old files that no row names.
+            if isCloned, futimes(file, nil) != 0 { throw failure("futimes", newPath) }
+            let checksum = try hash(source, isCloned ? nil : file, newPath, reading: isCloned ? file : source.file)
+            if !isCloned { try source.requireUnchanged() }
             if syncs { try sync(file, newPath) }
-            return result
+            return checksum
         } catch {
             unlink(newPath)
             throw error
         }
     }
 
-    private static func open(_ path: String) throws -> Source {
+    /// Opens a regular file, to which the path may lead by symbolic links.
+    static func source(_ path: String) throws -> Source {
         // Does not wait for a writer: what stands there may be a pipe.
         let file = path.withCString { Foundation.open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard file >= 0 else { throw failure("open", path) }
@@ -78,7 +80,7 @@ extension FileSystem {
 
     private static func clone(_ file: Int32, to newPath: String) -> Bool {
         #if canImport(Darwin)
-        return fclonefileat(file, AT_FDCWD, newPath, 0) == 0
+        return fclonefileat(file, AT_FDCWD, newPath, UInt32(CLONE_NOOWNERCOPY)) == 0
         #else
         let clone = newPath.withCString {
             Foundation.open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -92,10 +94,11 @@ extension FileSystem {
         #endif
     }
 
-    /// Hashes what is read, and writes it to a file unless that is a clone.
+    /// Hashes what is read, writes it to a file unless that is a clone, and gives it to a closure.
     private static func hash(
-        _ source: Source, _ target: Int32?, _ newPath: String, reading file: Int32
-    ) throws -> (size: Int64, checksum: UInt64) {
+        _ source: borrowing Source, _ target: Int32?, _ newPath: String, reading file: Int32,
+        _ body: (UnsafeRawBufferPointer) -> Void = { _ in }
+    ) throws -> UInt64 {
         let size = Int(source.status.st_size)
         var (pieces, done, held) = (Checksum.Pieces(count: size), 0, 0)
         guard let buffer = malloc(piece) else { throw FileError(number: ENOMEM, call: "read", path: source.path) }
@@ -107,6 +110,7 @@ extension FileSystem {
                 throw failure("read", source.path)
             }
             if let target { try write(buffer + held, count, target, newPath) }
+            body(UnsafeRawBufferPointer(start: buffer + held, count: count))
             (done, held) = (done + count, held + count)
             if count == 0 || done > size { break }
             let rest = pieces.add(UnsafeRawBufferPointer(start: buffer, count: held))
@@ -114,7 +118,7 @@ extension FileSystem {
             held -= rest
         }
         guard done == size else { throw StoreError.changed(source.path) }
-        return (Int64(size), pieces.finish(UnsafeRawBufferPointer(start: buffer, count: held)))
+        return pieces.finish(UnsafeRawBufferPointer(start: buffer, count: held))
     }
 
     private static func write(_ bytes: UnsafeMutableRawPointer, _ count: Int, _ file: Int32, _ path: String) throws {

@@ -60,17 +60,20 @@ package final class ValueFiles: Sendable {
         try withRoom { try payload.withUnsafeBytes { try write($0, name) } }
     }
 
-    /// Returns the size of a file of the program.
-    static func size(ofFile path: String) throws(StoreError) -> Int64 { try FileSystem.sizeOfFile(path) }
+    /// Opens a file of the program.
+    static func source(_ path: String) throws(StoreError) -> FileSystem.Source {
+        try StoreError.translating { try FileSystem.source(path) }
+    }
 
-    /// Copies a file of the program, and returns its size and its checksum.
-    func copy(_ path: String, as name: String) throws(StoreError) -> (size: Int64, checksum: Int64) {
-        let size = try FileSystem.sizeOfFile(path)
-        return try withRoom {
-            try prepare(for: size)
-            let (size, checksum) = try FileSystem.copy(path, to: self.path(name), syncs: syncs)
+    /// Copies a file of the program, and returns its checksum.
+    func copy(_ source: borrowing FileSystem.Source, as name: String) throws(StoreError) -> Int64 {
+        try withRoom {
+            try prepare()
+            let checksum = try FileSystem.copy(source, to: path(name), syncs: syncs) {
+                try requireRoom(for: source.size)
+            }
             if syncs { try FileSystem.sync(folder) }
-            return (size, Int64(bitPattern: checksum))
+            return Int64(bitPattern: checksum)
         }
     }
 
@@ -83,8 +86,8 @@ package final class ValueFiles: Sendable {
         }
     }
 
-    /// Creates the folder, and throws if there is no room for a file.
-    private func prepare(for size: Int64) throws(FileError) {
+    /// Creates the folder.
+    private func prepare() throws(FileError) {
         if try !exists() {
             isFolderSynced.store(false, ordering: .relaxed)
             try FileSystem.makeFolders(folder)
@@ -93,11 +96,11 @@ package final class ValueFiles: Sendable {
             try FileSystem.sync(FileSystem.folder(of: folder))
             isFolderSynced.store(true, ordering: .relaxed)
         }
-        try requireRoom(for: size)
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, _ name: String) throws(FileError) {
-        try prepare(for: Int64(bytes.count))
+        try prepare()
+        try requireRoom(for: Int64(bytes.count))
         if try !recycle(for: bytes, as: name) {
             _ = try FileSystem.write(bytes, path(name), oldSize: nil, syncs: syncs)
         }

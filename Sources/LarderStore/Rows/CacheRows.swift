@@ -1,3 +1,4 @@
+package import Foundation
 internal import LarderLocks
 internal import LarderSQLite
 
@@ -159,17 +160,19 @@ package final class CacheRows: Sendable {
         try withRoom(for: size) { () throws(StoreError) in try entry.moveToFile(in: files) }
     }
 
-    /// Copies a file of the program to a value file; nil if its bytes belong into the row, or are to be encoded.
+    /// Copies a file of the program to a value file, or returns its bytes if they belong into the row or are to be encoded.
     package func copy(
         _ path: String, for key: StoredKey, label: String?, isPlain: Bool
-    ) throws(StoreError) -> CopiedFile? {
+    ) throws(StoreError) -> (file: CopiedFile?, bytes: Data) {
         if store.isReadOnly { throw .readOnly }
-        let size = try ValueFiles.size(ofFile: path)
-        guard isPlain, size > inlineLimit, let files = store.files else { return nil }
         try store.writer.requireResumed()
+        let source = try ValueFiles.source(path)
+        guard isPlain, source.size > inlineLimit, let files = store.files else {
+            return (nil, try StoreError.translating { try source.read() })
+        }
         let name = FileName.new(of: key, label)
-        let copied = try withRoom(for: size) { () throws(StoreError) in try files.copy(path, as: name) }
-        return CopiedFile(name: name, size: copied.size, checksum: copied.checksum)
+        let checksum = try withRoom(for: source.size) { () throws(StoreError) in try files.copy(source, as: name) }
+        return (CopiedFile(name: name, size: source.size, checksum: checksum), Data())
     }
 
     /// Runs `body`, on a full disk once more after other entries have gone.

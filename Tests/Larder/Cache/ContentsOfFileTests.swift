@@ -61,6 +61,16 @@ struct ContentsOfFileTests {
         try expectInvariants(cache)
     }
 
+    @Test func `a file that a cache hands out becomes the value of another key`() throws {
+        let cache = try cache()
+        try cache.setValue(contentsOf: file(bytes(50_000)), forKey: "a")
+        let handedOut = try #require(try cache.fileURL(forKey: "a"))
+        try cache.setValue(contentsOf: handedOut, forKey: "b")
+        cache["a"] = nil
+        #expect(cache.disk["b"] == bytes(50_000))
+        #expect(try StoreProbe(bench.manager).fileProblems(isSwept: true) == [])
+    }
+
     @Test func `with a transform and in memory the bytes are read, encoded and kept`() throws {
         let flip = DataTransform(identifier: "flip", apply: { Data($0.map { ~$0 }) }, undo: { Data($0.map { ~$0 }) })
         let (bytes, inMemory) = (bytes(40_000), try CacheManager.inMemory())
@@ -80,7 +90,8 @@ struct ContentsOfFileTests {
         let pipe = bench.folder("pipe")
         #expect(mkfifo(pipe.path, 0o600) == 0)
         let flip = DataTransform(identifier: "flip", apply: { $0 }, undo: { $0 })
-        for source in [bench.folder.url, pipe, bench.folder("absent")] {
+        let remote = try #require(URL(string: "https://example.com" + link.path))
+        for source in [bench.folder.url, pipe, bench.folder("absent"), remote] {
             for cache in [cache, try self.cache(.data.then(flip))] {
                 let error = #expect(throws: CacheError.self) { try cache.setValue(contentsOf: source, forKey: "a") }
                 #expect(error?.code == .storageUnavailable && error?.message.contains(source.lastPathComponent) == true)

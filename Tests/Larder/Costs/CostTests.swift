@@ -16,14 +16,14 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     5           23            11           4              2
-        replace                 5           24             9           4              1
+        set                     5           18            11           4              2
+        replace                 5           19             9           4              1
         hit                     1            0             0           0              0
         miss                    4            2             0           1              0
-        get from the disk       4           13             0           1              0
-        load                   22          137            13           5              2
+        get from the disk       4            8             0           1              0
+        load                   22          127            13           5              2
         remove                  5           23            11           5              2
-        set and evict          18          130            22          10              4
+        set and evict          18          120            22          10              4
         set 100 KB              8           30            20           4              3
         get 100 KB              5           12             4           1              0
         remove 100 KB           6           32            16           5              3
