@@ -5,7 +5,7 @@ extension Cache where Value == Data {
     /// Writes the bytes of a file as the value of a key, of which never more than a megabyte is in memory.
     ///
     /// The file is cloned where the file system does that, which takes no room, and else copied. Memory keeps no copy of the
-    /// value; ``fileURL(forKey:)`` gives it back as a file. Symbolic links are followed. A value that is not larger than
+    /// value; `fileURL(forKey:)` gives it back as a file. Symbolic links are followed. A value that is not larger than
     /// ``CacheOptions/inlineLimit``, a store in memory and a codec with transforms take the bytes into memory.
     ///
     /// - Parameters:

@@ -74,7 +74,7 @@ extension Cache {
     /// Removes all entries whose keys are strings that begin so, in one step, whether they have expired or not.
     ///
     /// No value is decoded. It takes as long as removing the entries one by one in one transaction, in which other writes wait; to
-    /// remove all entries, use ``removeAll()``. Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
+    /// remove all entries, use `removeAll()`. Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
     /// ``entries(orderedBy:descending:prefix:limit:)``.
     ///
     /// - Returns: The number of removed entries.

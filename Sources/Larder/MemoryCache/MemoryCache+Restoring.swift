@@ -8,11 +8,19 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// let sessions = try MemoryCache<String, Session>(restoring: file, countLimit: 1_000)
     /// ```
     ///
-    /// Every parameter but the first and the last is that of the plain initializer; ages count from when an entry was set in
-    /// the other cache.
+    /// Every parameter but the first and the last is that of the plain initializer.
     ///
     /// - Parameters:
     ///   - url: A file that `save(to:)` of a cache with the same types has written.
+    ///   - countLimit: The maximum number of entries. By default there is no limit.
+    ///   - costLimit: The maximum total cost of the entries. By default there is no limit.
+    ///   - byteLimit: The maximum number of bytes that the entries take; nil for any.
+    ///   - maxAge: The maximum age of an entry, counted from when it was set in the other cache.
+    ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory pressure.
+    ///   - pressureResponse: What a warning removes.
+    ///   - clearsInBackground: A Boolean value that indicates whether the cache is emptied when the app goes into the background.
+    ///   - clock: Called by each call that needs the time; nil for the system's clock.
+    ///   - onRemoval: Called once for each value that leaves.
     ///   - skipped: Called with a sentence about each entry that could not be read.
     /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot.
     ///   `.storageUnavailable` if the file exists and cannot be read.
