@@ -39,8 +39,8 @@ extension MemoryCache {
     ///   - key: The key.
     ///   - cost: The cost of the entry, as in ``setValue(_:forKey:cost:)``.
     ///   - maxAge: The age of this entry in place of the cache's, sliding or not; nil for the cache's. It lasts until the key is
-    ///     written again, by an `update` too. With an age of zero or
-    ///     less, or of not-a-number, nothing is kept, and the key's old entry is removed.
+    ///     written again, by an `update` too. With an age of zero or less, or of not-a-number, nothing is kept, and the key's
+    ///     old entry is removed.
     public func setValue(_ value: Value?, forKey key: Key, cost: Int = 0, maxAge: MaxAge?) {
         guard let value, let maxAge else { return setValue(value, forKey: key, cost: cost) }
         let now = moment()
@@ -137,7 +137,7 @@ extension BoundedTable {
     struct Removed: Sendable {
         @usableFromInline var node: Table.Node?
         @usableFromInline var isExpired = false
-        /// A Boolean value that indicates whether somebody has to be told.
+        /// A Boolean value that indicates whether streams, loads or the program hear of it.
         @usableFromInline var isFollowed = false
 
         @inlinable

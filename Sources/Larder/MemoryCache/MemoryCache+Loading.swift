@@ -43,7 +43,7 @@ extension MemoryCache {
     func loadedValue(_ key: Key, _ generate: (Key) throws -> Value) throws -> Value {
         let loaded = try loads.load([(key, key)], needsValue: true) { ticket in
             guard let load = begin(ticket) else { return }
-            do { end(load, ticket, with: try generate(key)) } catch { end(load, ticket, failed: error) }
+            do { end(load, ticket, with: try generate(key)) } catch { finish(load, ticket, .failure(error)) }
         }
         return try one(key, loaded)
     }
@@ -64,7 +64,7 @@ extension MemoryCache {
         do {
             end(load, ticket, with: try await generate(load.key))
         } catch {
-            end(load, ticket, failed: error)
+            finish(load, ticket, .failure(error))
         }
     }
 
@@ -119,10 +119,6 @@ extension MemoryCache {
             if let end { noteEnd(end) }
             tellWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards, isLoaded: true)
         }
-    }
-
-    private func end(_ load: MemoryLoad, _ ticket: LoadTicket, failed error: any Error) {
-        finish(load, ticket, .failure(error))
     }
 
     private func finish(_ load: MemoryLoad, _ ticket: LoadTicket, _ result: Loads<Key, Key, Value>.Result) {

@@ -25,14 +25,14 @@ struct MemoryCacheOwnAgeTests {
         let cache = cache(.seconds(10))
         cache.setValue(1, forKey: "short", maxAge: .seconds(1))
         cache.setValue(2, forKey: "long", maxAge: .seconds(100))
-        cache.setValue(3, forKey: "for ever", maxAge: .unlimited)
+        cache.setValue(3, forKey: "forever", maxAge: .unlimited)
         cache.setValue(4, forKey: "usual", maxAge: nil)
         time.advance(by: .seconds(2))
-        #expect(Set(cache.keys) == ["long", "for ever", "usual"])
+        #expect(Set(cache.keys) == ["long", "forever", "usual"])
         time.advance(by: .seconds(20))
-        #expect(Set(cache.keys) == ["long", "for ever"])
+        #expect(Set(cache.keys) == ["long", "forever"])
         time.advance(by: .seconds(86_400_000))
-        #expect(cache.keys == ["for ever"] && cache["for ever"] == 3)
+        #expect(cache.keys == ["forever"] && cache["forever"] == 3)
         cache.checkInvariants()
     }
 
@@ -64,7 +64,7 @@ struct MemoryCacheOwnAgeTests {
     }
 
     @Test(arguments: [MaxAge.seconds(0), .seconds(-1), .seconds(-.infinity), .seconds(.nan), .until(.distantPast)])
-    func `an age that is over, and one that is no number, keep nothing and remove the old`(maxAge: MaxAge) {
+    func `an expired age, and one that is no number, keep nothing and remove the old entry`(maxAge: MaxAge) {
         let cache = cache(.unlimited)
         cache["k"] = 1
         cache.setValue(2, forKey: "k", maxAge: maxAge)
@@ -96,7 +96,7 @@ struct MemoryCacheOwnAgeTests {
         cache["usual"] = 1
         cache.setValue(2, forKey: "long", cost: 7, maxAge: .seconds(100))
         cache.setValue(3, forKey: "sliding", maxAge: MaxAge.seconds(20).sinceLastAccess)
-        cache.setValue(4, forKey: "for ever", maxAge: .unlimited)
+        cache.setValue(4, forKey: "forever", maxAge: .unlimited)
         time.advance(by: .seconds(5))
         try cache.save(to: folder("s"))
         for rule in [MaxAge.seconds(10), .unlimited] {
@@ -108,7 +108,7 @@ struct MemoryCacheOwnAgeTests {
             time.advance(by: .seconds(19))
             #expect(other["sliding"] == 3 && other["long"] == 2)
             time.advance(by: .seconds(63))
-            #expect(other["long"] == nil && other["sliding"] == nil && other["for ever"] == 4)
+            #expect(other["long"] == nil && other["sliding"] == nil && other["forever"] == 4)
             #expect((other["usual"] == 1) == (rule == .unlimited))
             time.mislead(by: .seconds(-96))
         }
@@ -117,13 +117,13 @@ struct MemoryCacheOwnAgeTests {
     @Test func `in a cache with a deadline an entry without an end keeps none in a snapshot`() throws {
         let folder = try TemporaryFolder()
         let cache = cache(.until(time.now + 10))
-        cache.setValue(1, forKey: "for ever", maxAge: .unlimited)
+        cache.setValue(1, forKey: "forever", maxAge: .unlimited)
         cache["usual"] = 2
         try cache.save(to: folder("s"))
         let other = self.cache(.until(time.now + 10))
         try other.load(from: folder("s"))
         time.advance(by: .seconds(20))
-        #expect(other.snapshot() == ["for ever": 1])
+        #expect(other.snapshot() == ["forever": 1])
     }
 
     @Test func `the bytes of an own age count`() {
