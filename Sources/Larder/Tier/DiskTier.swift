@@ -5,7 +5,7 @@ internal import LarderStore
 /// Entries that are removed or trimmed here leave both tiers. An iteration is in the order of keys and does not use
 /// memory.
 public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Sequence, Sendable {
-    private let cache: Cache<Key, Value>
+    let cache: Cache<Key, Value>
 
     init(_ cache: Cache<Key, Value>) { self.cache = cache }
 
@@ -81,7 +81,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// The limits of the disk tier, as this manager has set them last.
     ///
     /// A new value takes effect at once. If it cannot be set, the failure goes to the log, the events and the
-    /// statistics; ``setLimits(_:)`` throws it.
+    /// statistics; `setLimits(_:)` throws it.
     public var limits: DiskLimits {
         get { cache.shared.current.disk }
         nonmutating set {

@@ -42,7 +42,7 @@ struct CacheAttributeTests {
         for key in 1...4 { try await cache.setValue(String(repeating: "\(key)", count: count), forKey: key) }
         #expect(try await cache.setPinned(true, forKey: 1))
         #expect(try await !cache.setPinned(true, forKey: 9))
-        try cache.disk.setLimits(DiskLimits(countLimit: 2))
+        try await cache.disk.setLimits(DiskLimits(countLimit: 2))
         #expect(Array(cache.keys) == [1, 4])
         #expect(try await cache.setPinned(false, forKey: 1))
         #expect(try await cache.metadata(forKey: 1)?.isPinned == false)

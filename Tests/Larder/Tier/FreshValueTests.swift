@@ -42,7 +42,7 @@ struct FreshValueTests {
         // A trim reports what it has removed when it has ended.
         case .trimToCount: #expect(try await cache.trim(toCount: fresh.count) == count)
         case .trimToSize: #expect(try await cache.trim(toSize: Int64(6 * fresh.count)) == count)
-        case .diskLimit: try cache.disk.setLimits(DiskLimits(countLimit: fresh.count))
+        case .diskLimit: try await cache.disk.setLimits(DiskLimits(countLimit: fresh.count))
         }
         #expect(isDone.value > 256)
         #expect(Array(cache.keys) == fresh)

@@ -157,6 +157,19 @@ struct TierTests {
         #expect(try cache.disk.count == 0)
     }
 
+    @Test func `a task asks, limits, trims and empties the disk as others do`() async throws {
+        let cache = try bench.numbers()
+        try await cache.setValues((1...10).map { ($0, "\($0)") })
+        #expect(try await cache.disk.trim(toCount: 8) == 2)
+        try await cache.disk.setLimits(DiskLimits(countLimit: 6))
+        #expect(try await cache.disk.contains(10))
+        #expect(try await !cache.disk.contains(4))
+        #expect(try await cache.disk.trim(toSize: 0) == 6)
+        cache[1] = "a"
+        #expect(try await cache.disk.removeAll() == 1)
+        #expect(try cache.disk.count == 0 && cache.memory.count == 0)
+    }
+
     @Test func `limits of the disk take effect at once`() throws {
         let cache = try bench.numbers()
         for number in 1...100 { cache[number] = "\(number)" }
