@@ -31,6 +31,20 @@ struct CacheProcessTests {
         #expect(try child.finish().lines == ["one thread true", "held up 0 true decoded on pool 0", "done 16"])
     }
 
+    @Test(
+        .enabled(
+            if: FileManager.default.fileExists(atPath: "/proc/self/status") && !ChildProcess.isSanitized,
+            "not on this system, or the memory of the sanitizer would count"))
+    func `a file of any size becomes a value with a megabyte or two of memory`() throws {
+        let folder = try TemporaryFolder()
+        let megabytes = LongTests.areEnabled ? 1024 : 48
+        let child = try ChildProcess("larder-test-cache", ["take-file", folder.url.path, "\(megabytes)"])
+        let lines = try child.finish().lines
+        #expect(lines.dropFirst() == ["same true", "problems []"])
+        let grown = try #require(lines.first?.split(separator: " ").last.flatMap { Int($0) })
+        #expect(grown <= 2)
+    }
+
     @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"))
     func `a store in memory creates no file, whatever it holds and whatever is done with it`() throws {
         let (folder, log) = (try TemporaryFolder(), try TemporaryFolder())

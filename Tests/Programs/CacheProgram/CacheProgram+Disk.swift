@@ -67,6 +67,38 @@ extension CacheProgram {
         try manager.close()
     }
 
+    // MARK: Large files
+
+    /// Takes a file as a value, and prints the megabytes by which that has raised the most memory that was ever in use.
+    static func takeFile(_ folder: String, megabytes: Int) throws {
+        let source = URL(fileURLWithPath: folder + "/source")
+        try Data().write(to: source)
+        let writer = try FileHandle(forWritingTo: source)
+        for number in 0..<megabytes { try writer.write(contentsOf: megabyte(number)) }
+        try writer.close()
+        let manager = try openManager(folder + "/store.sqlite")
+        let cache: Cache<Int, Data> = try manager.cache(named: "files", version: "1", maxAge: .unlimited)
+        let before = try mostMemory()
+        try cache.setValue(contentsOf: source, forKey: 1)
+        say("megabytes", (try mostMemory() - before) / 1024)
+        guard let url = try cache.fileURL(forKey: 1) else { return say("none") }
+        let reader = try FileHandle(forReadingFrom: url)
+        let isSame = try (0..<megabytes).allSatisfy { try reader.read(upToCount: 1 << 20) == megabyte($0) }
+        say("same", try isSame && reader.read(upToCount: 1) == nil)
+        say("problems", try manager.verify().problems)
+    }
+
+    private static func megabyte(_ number: Int) -> Data {
+        Data(repeating: UInt8(truncatingIfNeeded: number &* 7 &+ 1), count: 1 << 20)
+    }
+
+    /// The kilobytes of memory that the process had at its fullest.
+    private static func mostMemory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") } ?? ""
+        return Int(line.filter(\.isNumber)) ?? 0
+    }
+
     // MARK: Full disks
 
     /// Damages a store on a disk without room for a second one, reads it, makes room, and reads it again.
