@@ -19,6 +19,7 @@ var scenarios: [Scenario] {
         generationScenarios,
         lateReadScenarios,
         expiryScenarios,
+        groupScenarios,
         largeValueScenarios,
         iterationScenarios,
         sharingScenarios,
