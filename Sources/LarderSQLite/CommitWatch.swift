@@ -14,13 +14,21 @@ package final class CommitWatch: Sendable {
     @usableFromInline let address: UInt
     /// A Boolean value that indicates whether other stores can commit unseen: then every look begins an epoch.
     @usableFromInline let isBlind: Atomic<Bool>
+    private let isPaused = Atomic(false)
     /// The checksum of the header that belongs to the epoch.
     @usableFromInline let known: Atomic<UInt64>
     @usableFromInline let current = Atomic<UInt32>(0)
-    /// The commit count after the store's own running commit.
-    ///
+    /// The epoch that the last commit of another store began.
+    private let foreign = Atomic<UInt32>(0)
     /// Its lock guards the epoch.
-    private let ownCommit = Mutex<UInt32?>(nil)
+    private let commits = Mutex(Commits())
+
+    private struct Commits {
+        /// The commit count after the store's own running commit.
+        var own: UInt32?
+        /// The commit count at the last look.
+        var seen: UInt32 = 0
+    }
 
     /// The last epoch of any watch.
     ///
@@ -40,7 +48,11 @@ package final class CommitWatch: Sendable {
         }
         self.isBlind = Atomic(isBlind)
         known = Atomic(0)
-        begin(checksum)
+        commits.withLock { commits in
+            let (checksum, changes) = look()
+            commits.seen = changes
+            begin(checksum, isForeign: true)
+        }
     }
 
     deinit {
@@ -68,6 +80,19 @@ package final class CommitWatch: Sendable {
         return known == Self.noEpoch ? settle() : known
     }
 
+    /// A Boolean value that indicates whether commits of other stores are told from those of the own one.
+    package var tellsStores: Bool { counter != nil && !isUnsure && !isPaused.load(ordering: .relaxed) }
+
+    /// Returns the epoch that the last commit of another store began, or ``noEpoch`` if nothing is known of other stores.
+    package func foreignEpoch() -> UInt32 {
+        if !tellsStores { return Self.noEpoch }
+        _ = epoch()
+        return foreign.load(ordering: .acquiring)
+    }
+
+    /// Tells no stores from each other any more, since the file is suspended; what is known stays known.
+    package func pause() { isPaused.store(true, ordering: .relaxed) }
+
     /// Makes every later look begin an epoch, since the file is closed.
     package func end() { isBlind.store(true, ordering: .releasing) }
 
@@ -77,10 +102,12 @@ package final class CommitWatch: Sendable {
     ///
     /// - Returns: The epoch in which the written rows are valid.
     package func beginCommit() -> UInt32 {
-        ownCommit.withLock { own in
+        commits.withLock { commits in
             let (checksum, changes) = look()
-            if isUnsure || checksum != known.load(ordering: .relaxed) { begin(checksum) }
-            own = changes &+ 1
+            if isUnsure || checksum != known.load(ordering: .relaxed) {
+                begin(checksum, isForeign: changes != commits.seen)
+            }
+            commits = Commits(own: changes &+ 1, seen: changes)
             return current.load(ordering: .relaxed)
         }
     }
@@ -89,12 +116,12 @@ package final class CommitWatch: Sendable {
     ///
     /// - Returns: The epoch in which the writer's knowledge is true; nil if another store has committed.
     package func endCommit(isCommitted: Bool, switchesIncarnation: Bool) -> UInt32? {
-        ownCommit.withLock { own in
+        commits.withLock { commits in
             let (checksum, changes) = look()
-            let isOurs = own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
-            own = nil
+            let isOurs = commits.own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
+            commits = Commits(own: nil, seen: changes)
             if switchesIncarnation || !isOurs {
-                begin(checksum)
+                begin(checksum, isForeign: !isOurs)
             } else {
                 known.store(checksum, ordering: .releasing)
             }
@@ -104,21 +131,28 @@ package final class CommitWatch: Sendable {
 
     /// Finds out which store has changed the header.
     private func settle() -> UInt32 {
-        ownCommit.withLock { own in
+        commits.withLock { commits in
             let (checksum, changes) = look()
             if isUnsure || checksum != known.load(ordering: .relaxed) {
                 // This is the store's own commit, unless it has failed and another store has committed since.
-                if !isUnsure, changes == own { return Self.noEpoch }
+                if !isUnsure, changes == commits.own { return Self.noEpoch }
                 // The log begins again for the store's own commit.
-                if isUnsure || own.map({ changes != $0 &- 1 }) ?? true { begin(checksum) }
+                if isUnsure || commits.own.map({ changes != $0 &- 1 }) ?? true {
+                    begin(checksum, isForeign: changes != commits.seen)
+                    commits.seen = changes
+                }
             }
             return current.load(ordering: .relaxed)
         }
     }
 
-    private func begin(_ checksum: UInt64) {
+    /// Begins an epoch.
+    ///
+    /// A change of the header that is no commit begins one too: the log was copied, and begins again.
+    private func begin(_ checksum: UInt64, isForeign: Bool) {
         var next = Self.noEpoch
         while next == Self.noEpoch { next = Self.last.wrappingAdd(1, ordering: .relaxed).newValue }
+        if isForeign { foreign.store(next, ordering: .releasing) }
         current.store(next, ordering: .releasing)
         known.store(checksum, ordering: .releasing)
     }

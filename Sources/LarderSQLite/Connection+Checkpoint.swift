@@ -27,14 +27,17 @@ extension Connection {
 
     /// Starts the log again with a small commit after a complete checkpoint, and cuts its file to that.
     ///
-    /// - Parameter bytes: The number of bytes that the file keeps.
-    package mutating func shrinkLog(to bytes: Int = 0) throws(SQLiteError) {
+    /// - Parameters:
+    ///   - bytes: The number of bytes that the file keeps.
+    ///   - watch: The watch of the file, which knows the commit as the own store's.
+    package mutating func shrinkLog(to bytes: Int, _ watch: CommitWatch) throws(SQLiteError) {
         try execute("PRAGMA journal_size_limit = \(bytes)")
         let failure: SQLiteError?
         do throws(SQLiteError) {
             // In one transaction: a newer release may be migrating.
-            try transaction { (connection) throws(SQLiteError) in
+            _ = try commitOwn(watch) { (connection) throws(SQLiteError) in
                 try connection.setUserVersion(try connection.userVersion())
+                return true
             }
             failure = nil
         } catch {

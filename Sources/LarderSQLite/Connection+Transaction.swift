@@ -19,6 +19,35 @@ extension Connection {
         }
     }
 
+    /// Commits what changes no row, so that `watch` knows the commit as the own store's; undoes it if `body` returns false.
+    ///
+    /// `body` must return false if it has changed nothing: an empty COMMIT is not counted.
+    package mutating func commitOwn(
+        _ watch: CommitWatch, _ body: (inout Connection) throws(SQLiteError) -> Bool
+    ) throws(SQLiteError) -> Bool {
+        try beginWriting()
+        let isChanged: Bool
+        do {
+            isChanged = try body(&self)
+        } catch {
+            abandonWriting()
+            throw error
+        }
+        if !isChanged {
+            abandonWriting()
+            return false
+        }
+        _ = watch.beginCommit()
+        do {
+            try finishWriting()
+        } catch {
+            _ = watch.endCommit(isCommitted: false, switchesIncarnation: false)
+            throw error
+        }
+        _ = watch.endCommit(isCommitted: true, switchesIncarnation: false)
+        return true
+    }
+
     /// Begins a transaction with the write lock; ``finishWriting()`` or ``abandonWriting()`` ends it.
     package mutating func beginWriting() throws(SQLiteError) {
         try run(.beginImmediate)

@@ -49,6 +49,20 @@ struct CacheProcessesTests {
         #expect(try other.finish().status == 0)
     }
 
+    @Test func `a stream reports what another process commits`() async throws {
+        let cache = try cache()
+        let other = try other()
+        var changes = cache.changes().makeAsyncIterator()
+        var values = cache.changes(forKey: "a").makeAsyncIterator()
+        #expect(await values.next() == .some(nil))
+        for round in UInt8(1)..<4 {
+            #expect(try other.ask("set a 10 \(round)") == "ok")
+            #expect(await values.next() == bytes(10, round))
+            #expect(await changes.next()?.isReset == true)
+        }
+        #expect(try other.finish().status == 0)
+    }
+
     @Test func `a version opened in another process supersedes the handles of this one`() throws {
         let cache = try cache()
         cache["a"] = bytes(10, 1)

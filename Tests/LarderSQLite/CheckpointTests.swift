@@ -48,13 +48,13 @@ struct CheckpointTests {
         var writer = try file.open(.writer)
         var other = try file.open(.writer)
         try other.execute("BEGIN IMMEDIATE; PRAGMA user_version = 7")
-        let error = #expect(throws: SQLiteError.self) { try writer.shrinkLog() }
+        let error = #expect(throws: SQLiteError.self) { try writer.shrinkLog(to: 0, CommitWatch(nil, isBlind: false)) }
         // Where the number was read before the lock was taken, the migration under way would be undone.
         #expect(error?.sql == "BEGIN IMMEDIATE")
         // What failed leaves no other setting behind.
         #expect(try writer.text("PRAGMA journal_size_limit") == "\(Connection.logSizeLimit)")
         try other.execute("COMMIT")
-        try writer.shrinkLog()
+        try writer.shrinkLog(to: 0, CommitWatch(nil, isBlind: false))
         #expect(try writer.userVersion() == 7)
     }
 

@@ -25,7 +25,8 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
             maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure)
         copies = TierStorage(
             options.memory ?? MemoryLimits(), settings, name: rows.declaration.name, store: rows.store,
-            isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain, now: now)
+            timekeeper: manager.timekeeper, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
+            now: now)
         rows.attach(copies)
         PressureWatcher.shared.add(self)
         watchBackground(options.clearsInBackground)
@@ -105,8 +106,11 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
     func wasClosed() { copies.cleared(isClosed: true) }
 
     func streamsToEnd() -> @Sendable () -> Void {
-        let streams = copies.changes.streams
-        return { for stream in streams { stream.finish() } }
+        let (changes, streams) = (copies.changes, copies.changes.streams)
+        return {
+            for stream in streams { stream.finish() }
+            changes.foreign?.stop()
+        }
     }
 }
 

@@ -42,7 +42,7 @@ extension MemoryCache {
     ) -> AsyncStream<Value?> {
         state.withLock { $0.isFollowed = true }
         return hub.changes(of: key, every: interval, timekeeper: timekeeper) {
-            [self] () async throws(CacheError) in peeked([key])[key]
+            [self] () async throws(CacheError) in (peeked([key])[key], nil)
         }
     }
 

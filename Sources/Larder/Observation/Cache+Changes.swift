@@ -3,8 +3,8 @@ internal import LarderStore
 extension Cache {
     /// Returns a stream of the changes from now on, through any handle of this manager, in batches.
     ///
-    /// The first change starts an interval, and at its end a batch is sent. If nothing changes, nothing is sent and
-    /// no timer runs. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
+    /// The first change starts an interval, and at its end a batch is sent. If nothing changes, nothing is sent. A commit of
+    /// another manager or process on the file is a reset, because what it changed is not known. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
     /// is taken, which doesn't count as access. After more than 10,000 pending keys, and after a clear or purge,
     /// ``CacheChanges/isReset`` is true: read everything again.
     ///
@@ -18,7 +18,7 @@ extension Cache {
         let hub = copies.changes
         let stream = hub.changes(every: interval, timekeeper: manager.timekeeper) { keys in
             do throws(CacheError) {
-                return try await self.reading { () throws(CacheError) in try self.quietValues(keys) }
+                return try await self.reading { () throws(CacheError) in try self.quietValues(keys).mapValues(\.value) }
             } catch {
                 return nil
             }
@@ -29,7 +29,7 @@ extension Cache {
 
     /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.
     ///
-    /// It is as ``changes(every:)``: a read is no access, expiration is no change until the entry is swept, and it ends as that
+    /// A value that was sent is not sent again, whatever others commit. It is as ``changes(every:)``: a read is no access, expiration is no change until the entry is swept, and it ends as that
     /// one does. While its value cannot be read, nothing is sent.
     ///
     /// - Parameters:
@@ -40,7 +40,8 @@ extension Cache {
     ) -> AsyncStream<Value?> {
         let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
             () async throws(CacheError) in
-            try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
+            let found = try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
+            return (found?.value, SentRow(id: found?.row.id, revision: found?.row.revision))
         }
         if !isCurrent { shared.streamsToEnd()() }
         return stream
@@ -53,7 +54,7 @@ extension Cache {
     }
 
     /// Returns the values of those keys that have one, which does not count as access.
-    private func quietValues(_ keys: [Key]) throws(CacheError) -> [Key: Value] {
+    private func quietValues(_ keys: [Key]) throws(CacheError) -> [Key: (value: Value, row: RowStamp)] {
         var wanted: [StoredKey: Key] = [:]
         for key in keys { wanted[try stored(key)] = key }
         let found = try throwing("read values") { () throws(StoreError) in
@@ -61,9 +62,11 @@ extension Cache {
             return try rows.rows(Array(wanted.keys))
         }
         let now = rows.store.time.now()
-        var values: [Key: Value] = [:]
+        var values: [Key: (value: Value, row: RowStamp)] = [:]
         for row in found where row.header.end >= now {
-            if let key = wanted[row.header.key], let value = valueOrReported(of: row) { values[key] = value }
+            if let key = wanted[row.header.key], let value = valueOrReported(of: row) {
+                values[key] = (value, row.header.stamp)
+            }
         }
         return values
     }

@@ -19,7 +19,12 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     private let state = Mutex(State())
     @usableFromInline let observed = Atomic(false)
 
-    package init() {}
+    /// Nil where no other store can change anything.
+    let foreign: ForeignCommits?
+
+    init(_ foreign: ForeignCommits?) { self.foreign = foreign }
+
+    package convenience init() { self.init(nil) }
 
     /// A Boolean value that indicates whether there are streams; without any, a write costs only this load.
     @inlinable
@@ -85,22 +90,28 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Returns a stream of the value of a key: what `read` returns now, and after each change of the key.
     ///
-    /// If `read` throws, nothing is sent: the stream ends if the cache is closed or superseded, and else reads again after an
+    /// The row that was sent last is not sent again: after a reset the key may be as it was. If `read` throws, nothing is sent: the stream ends if the cache is closed or superseded, and else reads again after an
     /// interval.
     package func changes(
         of key: Key, every interval: Duration, timekeeper: Timekeeper,
-        read: @escaping @Sendable () async throws(CacheError) -> Value?
+        read: @escaping @Sendable () async throws(CacheError) -> (value: Value?, row: SentRow?)
     ) -> AsyncStream<Value?> {
         // Not at once, where a read fails again and again.
         let stream = ChangeStream<Key, Value>(every: max(interval, .milliseconds(1)), timekeeper: timekeeper) { _ in [:]
         }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
+        let sent = Mutex<SentRow?>(nil)
         return AsyncStream {
             if hasBegun.exchange(true, ordering: .relaxed), await subscription.stream.next() == nil { return nil }
             while true {
                 do throws(CacheError) {
-                    return .some(try await read())
+                    let (value, row) = try await read()
+                    let isNew = sent.withLock { sent in
+                        defer { sent = row }
+                        return sent != row || row == nil
+                    }
+                    if isNew { return .some(value) }
                 } catch {
                     if [.closed, .superseded].contains(error.code) { return nil }
                     _ = stream.noteReset()
@@ -132,6 +143,10 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
             observed.store(true, ordering: .releasing)
             return state.lastID
         }
+        foreign?.look(every: stream.interval) { [weak self] in
+            var deferred = Deferred()
+            self?.noteReset(&deferred)
+        }
         return ChangeSubscription(stream: stream) { [weak self] in self?.unsubscribe(id, key) }
     }
 
@@ -152,7 +167,14 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
         // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}
+        if !isObserved { foreign?.stop() }
     }
+}
+
+/// The row whose value was sent; nil where there was none.
+package struct SentRow: Equatable, Sendable {
+    var id: Int64?
+    var revision: Int64?
 }
 
 /// Ends a stream when its last reader is released.

@@ -23,7 +23,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     /// Held during a key's own `==` and `hash`, and no other user code.
     private let state = Mutex(State())
     private let timekeeper: Timekeeper
-    private let interval: Duration
+    let interval: Duration
     private let read: Read
 
     init(every interval: Duration, timekeeper: Timekeeper, read: @escaping Read) {

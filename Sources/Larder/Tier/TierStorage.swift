@@ -11,21 +11,22 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Guards everything in memory.
     ///
-    /// Only `CommitWatch.ownCommit` is locked while it is held.
+    /// Only `CommitWatch.commits` is locked while it is held.
     @usableFromInline let state: Mutex<State>
     @usableFromInline let seed: HashSeed
     @usableFromInline let accesses: AccessBook
     private let name: String
     private let keyCodec = KeyCodec<Key>()
-    @usableFromInline let changes = ChangeHub<Key, Value>()
+    @usableFromInline let changes: ChangeHub<Key, Value>
     let loads: Loads<StoredKey, Key, CacheEntry<Key, Value>>
 
     init(
-        _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, isSystemTime: Bool,
-        accessGrain: Int64, now: Int64
+        _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, timekeeper: Timekeeper,
+        isSystemTime: Bool, accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
+        changes = ChangeHub(ForeignCommits(store.watch, timekeeper))
         loads = Loads(store.loadCount) { "key \($0.name) of cache \"\(name)\"" }
         state = Mutex(
             State(
@@ -178,6 +179,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {
         state.withLock { $0.follow(watch) }
+        changes.foreign?.follow(watch)
         if !isSameFile { cleared() }
     }
 

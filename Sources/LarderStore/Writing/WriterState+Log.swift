@@ -69,7 +69,7 @@ extension WriterState {
     func emptyLog(keeping bytes: Int = 0) throws(SQLiteError) -> Bool {
         guard guardian != nil else { return true }
         copyLog()
-        do { try connection.shrinkLog(to: bytes) } catch { if error.code != .busy { throw error } }
+        do { try connection.shrinkLog(to: bytes, watch) } catch { if error.code != .busy { throw error } }
         log.nextPages = copyInterval
         return connection.logPages < 10
     }

@@ -91,6 +91,7 @@ extension WriterState {
             try Connection.open(.memory, .init(role: .writer, busyMilliseconds: 0))
         }
         flush(at: now)
+        watch.pause()
         readers?.open(nil)
         closeLog()
         connection = placeholder

@@ -63,17 +63,19 @@ extension WriterState {
     }
 
     /// Gives empty pages back to the disk.
-    ///
-    /// The watch takes the commits for those of another store.
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
         // The file could not grow to its size again.
         if room.isFull { return }
-        var (rest, free) = (count, try connection.freePages())
-        while rest > 0 && free > 0 {
-            try connection.vacuum(pages: 1000)
+        var rest = count
+        while rest > 0 {
+            let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
+                let free = try connection.freePages()
+                if free > 0 { try connection.vacuum(pages: 1000) }
+                return try connection.freePages() < free
+            }
+            if !isLess { return }
             copyLog()
-            let left = try connection.freePages()
-            (rest, free) = (rest - 1000, left < free ? left : 0)
+            rest -= 1000
         }
     }
 }

@@ -1,0 +1,133 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// What other managers of the file commit, as streams report it.
+struct ForeignCommitsTests {
+    private let place: StorePlace
+    private let manager: CacheManager
+    private let cache: Cache<Int, String>
+    private let other: Cache<Int, String>
+
+    init() throws {
+        (place, manager) = try StorePlace.opened()
+        cache = try Self.numbers(manager)
+        other = try Self.numbers(try place.manager())
+    }
+
+    private static func numbers(_ manager: CacheManager) throws -> Cache<Int, String> {
+        try manager.cache(named: "numbers", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+    }
+
+    /// Lets a look come, and the interval that it may have begun.
+    private func endIntervals() { for _ in 0..<2 { place.time.advance(by: .milliseconds(100)) } }
+
+    @Test func `a commit of another manager is a reset, and what follows it is reported as ever`() async throws {
+        var changes = cache.changes().makeAsyncIterator()
+        try await other.setValue("a", forKey: 1)
+        try await other.setValue("b", forKey: 2)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [:], removed: [], isReset: true))
+        for round in 0..<3 {
+            endIntervals()
+            // Had another reset been sent, it would come first.
+            try await cache.setValue("\(round)", forKey: 3)
+            endIntervals()
+            #expect(await changes.next() == CacheChanges(updated: [3: "\(round)"], removed: [], isReset: false))
+        }
+        try await other.removeAll()
+        endIntervals()
+        #expect(await changes.next()?.isReset == true)
+    }
+
+    @Test func `what the manager itself commits anywhere in the file is no reset`() async throws {
+        var changes = cache.changes().makeAsyncIterator()
+        for version in 1..<4 {
+            let words: Cache<String, Int> = try await manager.cache(
+                named: "words", version: .custom("\(version)"), maxAge: .hours(1))
+            try await words.setValues(["a": 1, "b": 2])
+            endIntervals()
+            try await words.removeAll()
+            _ = try await cache.value(forKey: 1)
+            try await manager.flush()
+            endIntervals()
+        }
+        try await cache.setValue("last", forKey: 3)
+        endIntervals()
+        #expect(await changes.next() == CacheChanges(updated: [3: "last"], removed: [], isReset: false))
+    }
+
+    @Test func `a stream of a key has what another manager has set, and nothing if it is the same`() async throws {
+        try await cache.setValue("a", forKey: 1)
+        var values = cache.changes(forKey: 1).makeAsyncIterator()
+        #expect(await values.next() == "a")
+        try await other.setValue("b", forKey: 1)
+        endIntervals()
+        #expect(await values.next() == "b")
+        try await other.setValue("other", forKey: 2)
+        endIntervals()
+        async let next = values.next()
+        try await other.removeValue(forKey: 1)
+        let ends = Counter()
+        let timer = Task {
+            while ends.value == 0 {
+                place.time.advance(by: .milliseconds(100))
+                await Task.yield()
+            }
+        }
+        #expect(await next == .some(nil))
+        ends.increment()
+        await timer.value
+    }
+
+    @Test func `an interval that is longer is the time between two looks`() throws {
+        let slow = cache.changes(every: .seconds(10))
+        #expect(place.time.pendingCount == 1)
+        try other.setValue("a", forKey: 1)
+        place.time.advance(by: .seconds(9))
+        #expect(place.time.pendingCount == 1)
+        place.time.advance(by: .seconds(1))
+        // The look has begun an interval.
+        #expect(place.time.pendingCount == 2)
+        let quick = cache.changes(every: .zero)
+        #expect(place.time.pendingCount == 2)
+        place.time.advance(by: .milliseconds(100))
+        #expect(place.time.pendingCount == 2)
+        withExtendedLifetime((slow, quick)) {}
+    }
+
+    @Test func `no stream, no look`() async throws {
+        var streams = Optional([cache.changes(), cache.changes(every: .seconds(1))])
+        var key = Optional(cache.changes(forKey: 1))
+        #expect(place.time.pendingCount == 1 && streams?.count == 2)
+        streams = nil
+        #expect(place.time.pendingCount == 1 && key != nil)
+        key = nil
+        #expect(place.time.pendingCount == 0)
+        var last = cache.changes().makeAsyncIterator()
+        #expect(place.time.pendingCount == 1)
+        try await manager.close()
+        #expect(place.time.pendingCount == 0)
+        #expect(await last.next() == nil)
+    }
+
+    @Test func `a store in memory is not looked at`() throws {
+        let alone = try CacheManager.inMemory(configuration: place.time.configuration)
+        let stream = try Self.numbers(alone).changes()
+        #expect(place.time.pendingCount == 0)
+        withExtendedLifetime(stream) {}
+    }
+
+    @Test func `a suspended store is not looked at, and what was missed is a reset`() async throws {
+        var changes = cache.changes().makeAsyncIterator()
+        try await manager.suspend()
+        endIntervals()
+        #expect(place.time.pendingCount == 0)
+        try await other.setValue("a", forKey: 1)
+        manager.resume()
+        #expect(try await cache.value(forKey: 1) == "a")
+        endIntervals()
+        #expect(await changes.next()?.isReset == true)
+    }
+}
