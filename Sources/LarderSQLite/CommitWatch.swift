@@ -18,8 +18,11 @@ package final class CommitWatch: Sendable {
     /// The checksum of the header that belongs to the epoch.
     @usableFromInline let known: Atomic<UInt64>
     @usableFromInline let current = Atomic<UInt32>(0)
-    /// The epoch that the last commit of another store began.
+    /// The epoch that the last commit of another store began, or the watch itself.
     private let foreign = Atomic<UInt32>(0)
+    /// The epoch that the watch began.
+    package var firstEpoch: UInt32 { first.load(ordering: .relaxed) }
+    private let first = Atomic<UInt32>(0)
     /// Its lock guards the epoch.
     private let commits = Mutex(Commits())
 
@@ -53,6 +56,7 @@ package final class CommitWatch: Sendable {
             commits.seen = changes
             begin(checksum, isForeign: true)
         }
+        first.store(current.load(ordering: .relaxed), ordering: .relaxed)
     }
 
     deinit {
@@ -119,14 +123,27 @@ package final class CommitWatch: Sendable {
         commits.withLock { commits in
             let (checksum, changes) = look()
             let isOurs = commits.own.map { (isCommitted && changes == $0) || changes == $0 &- 1 } ?? false
+            let isForeign = !isOurs && changes != commits.seen
             commits = Commits(own: nil, seen: changes)
             if switchesIncarnation || !isOurs {
-                begin(checksum, isForeign: !isOurs)
+                begin(checksum, isForeign: isForeign)
             } else {
                 known.store(checksum, ordering: .releasing)
             }
             return isOurs ? current.load(ordering: .relaxed) : nil
         }
+    }
+
+    /// Runs `body`, which commits once or not at all, and knows the commit as the own store's; it changes no row.
+    package func ownCommit(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
+        _ = beginCommit()
+        do {
+            try body()
+        } catch {
+            _ = endCommit(isCommitted: false, switchesIncarnation: false)
+            throw error
+        }
+        _ = endCommit(isCommitted: true, switchesIncarnation: false)
     }
 
     /// Finds out which store has changed the header.

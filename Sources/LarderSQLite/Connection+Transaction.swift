@@ -37,14 +37,7 @@ extension Connection {
             abandonWriting()
             return false
         }
-        _ = watch.beginCommit()
-        do {
-            try finishWriting()
-        } catch {
-            _ = watch.endCommit(isCommitted: false, switchesIncarnation: false)
-            throw error
-        }
-        _ = watch.endCommit(isCommitted: true, switchesIncarnation: false)
+        try watch.ownCommit { () throws(SQLiteError) in try finishWriting() }
         return true
     }
 

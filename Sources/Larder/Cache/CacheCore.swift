@@ -103,6 +103,8 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
 
     func wasCleared() { copies.cleared() }
 
+    func wasResumed() { copies.noteReset() }
+
     func wasClosed() { copies.cleared(isClosed: true) }
 
     func streamsToEnd() -> @Sendable () -> Void {
@@ -119,6 +121,8 @@ protocol AnyCacheCore: AnyObject, Sendable {
     /// The names of the types of keys and values.
     var types: (key: String, value: String) { get }
     func handleMemoryPressure(_ level: MemoryPressure)
+    /// Tells streams that others may have changed everything.
+    func wasResumed()
     /// Called after the cache was cleared, removed or opened under another version.
     func wasCleared()
     /// Called after the store was closed.

@@ -127,10 +127,12 @@ public final class CacheManager: Sendable {
 
     /// Ends a suspension; the next call opens the file again.
     ///
-    /// Values in memory are compared with their rows before they are served again.
+    /// Values in memory are compared with their rows before they are served again. Streams of changes report a reset, because
+    /// others may have written.
     public func resume() {
         if !store.resume() { return }
         isSuspensionReported.store(false, ordering: .relaxed)
+        for cache in allOpenCaches { cache.wasResumed() }
     }
 
     #if canImport(Darwin)

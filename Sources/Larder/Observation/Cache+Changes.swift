@@ -29,7 +29,7 @@ extension Cache {
 
     /// Returns a stream of the value of a key: the one that it has now, and the one after each change; nil for none.
     ///
-    /// A value that was sent is not sent again, whatever others commit. It is as ``changes(every:)``: a read is no access, expiration is no change until the entry is swept, and it ends as that
+    /// A row that was sent is not sent again, whatever others commit. It is as ``changes(every:)``: a read is no access, expiration is no change until the entry is swept, and it ends as that
     /// one does. While its value cannot be read, nothing is sent.
     ///
     /// - Parameters:

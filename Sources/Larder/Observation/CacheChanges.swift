@@ -8,7 +8,8 @@ public struct CacheChanges<Key: Hashable, Value> {
     /// The keys whose entries were removed, swept or evicted.
     public let removed: Set<Key>
 
-    /// A Boolean value that indicates whether the changes are too many to list, or the cache was cleared or purged.
+    /// A Boolean value that indicates whether the changes are too many to list, the cache was cleared or purged, another
+    /// manager or process has committed something, or the manager was resumed.
     ///
     /// If it is true, ``updated`` and ``removed`` are empty. Read everything again.
     public let isReset: Bool

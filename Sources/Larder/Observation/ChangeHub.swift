@@ -19,7 +19,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     private let state = Mutex(State())
     @usableFromInline let observed = Atomic(false)
 
-    /// Nil where no other store can change anything.
+    /// Nil where there is no store.
     let foreign: ForeignCommits?
 
     init(_ foreign: ForeignCommits?) { self.foreign = foreign }
@@ -43,7 +43,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         if isObserved { tell(of: keys, .removed, &deferred) }
     }
 
-    /// Notes a clear or a purge: everything may have changed.
+    /// Notes a clear, a purge, or a change that is not known: everything may have changed.
     package func noteReset(_ deferred: inout Deferred) {
         if !isObserved { return }
         let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
@@ -167,14 +167,16 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
         // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}
-        if !isObserved { foreign?.stop() }
+        foreign?.stop { isObserved }
     }
 }
 
 /// The row whose value was sent; nil where there was none.
 package struct SentRow: Equatable, Sendable {
-    var id: Int64?
-    var revision: Int64?
+    let id: Int64?
+    let revision: Int64?
+
+    package init(id: Int64?, revision: Int64?) { (self.id, self.revision) = (id, revision) }
 }
 
 /// Ends a stream when its last reader is released.

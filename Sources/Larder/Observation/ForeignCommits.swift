@@ -37,19 +37,26 @@ final class ForeignCommits: Sendable {
         if isSooner { schedule() }
     }
 
+    deinit { state.withLock { $0.wakeup }?.cancel() }
+
     /// Ends the looks until the next call of ``look(every:_:)``.
-    func stop() {
-        let old = state.withLock { state in
+    ///
+    /// - Parameter isWanted: Returns whether somebody wants them nevertheless.
+    func stop(unless isWanted: () -> Bool = { false }) {
+        let old = state.withLock { state -> State? in
+            if isWanted() { return nil }
             defer { (state.interval, state.wakeup, state.report) = (nil, nil, {}) }
             return state
         }
-        old.wakeup?.cancel()
+        old?.wakeup?.cancel()
     }
 
-    /// Looks at the file that the store has opened again.
+    /// Looks at the file that the store has opened again, whose readers are told by others that it was.
     func follow(_ watch: CommitWatch) {
+        // One that comes late may be of a file that is closed by now.
+        if watch.isUnsure { return }
         let old = state.withLock { state in
-            defer { state.watch = watch }
+            defer { (state.watch, state.seen) = (watch, state.watch === watch ? state.seen : watch.firstEpoch) }
             return state.watch
         }
         if old !== watch { schedule() }
@@ -60,9 +67,9 @@ final class ForeignCommits: Sendable {
         let interval = state.withLock { $0.watch.tellsStores ? $0.interval : nil }
         guard let interval else { return }
         let wakeup = timekeeper.wake(interval) { [weak self] in self?.lookNow() }
-        // Of two that are scheduled at once the first is cancelled.
+        // Of two that are scheduled at once the first is cancelled. One that is over has scheduled another.
         let old = state.withLock { state -> Wakeup? in
-            if state.interval == nil { return wakeup }
+            if state.interval == nil || wakeup.isOver { return wakeup }
             defer { state.wakeup = wakeup }
             return state.wakeup
         }

@@ -136,6 +136,12 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         observe { $0.noteReset(&deferred) }
     }
 
+    /// Lets streams note that others may have changed everything.
+    func noteReset() {
+        var deferred = Deferred()
+        observe { $0.noteReset(&deferred) }
+    }
+
     /// Takes in that everything was removed, where no lock is held.
     func cleared(isClosed: Bool = false) {
         var deferred = Deferred()

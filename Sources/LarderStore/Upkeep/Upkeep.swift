@@ -164,8 +164,7 @@ final class Upkeep: Sendable {
         files?.emptyPool()
         try writer.read { state in
             state.connection.setBusyTimeout(Int32(clamping: state.busyTimeout))
-            // The watch takes the commit for one of another store.
-            try state.connection.vacuum()
+            try state.watch.ownCommit { () throws(SQLiteError) in try state.connection.vacuum() }
         }
         let end = Deadline(in: try writer.read { $0.busyTimeout })
         while try !writer.read({ try $0.emptyLog() }) { try end.pause() }

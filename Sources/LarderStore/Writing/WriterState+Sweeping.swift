@@ -66,11 +66,14 @@ extension WriterState {
     func giveBackPages(_ count: Int64) throws(SQLiteError) {
         // The file could not grow to its size again.
         if room.isFull { return }
+        connection.setBusyTimeout(Int32(clamping: busyTimeout))
         var rest = count
         while rest > 0 {
+            if try connection.freePages() == 0 { return }
             let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
                 let free = try connection.freePages()
-                if free > 0 { try connection.vacuum(pages: 1000) }
+                if free == 0 { return false }
+                try connection.vacuum(pages: 1000)
                 return try connection.freePages() < free
             }
             if !isLess { return }

@@ -106,6 +106,29 @@ struct ChangeStreamTests {
         #expect(await changes.next() == Changes(updated: [3: "three"], removed: [], isReset: false))
     }
 
+    @Test func `a stream of a key sends no row twice, and reads again after each reset`() async throws {
+        let row = Mutex((value: "a", revision: Int64(1)))
+        let values = cache.hub.changes(of: 1, every: .zero, timekeeper: cache.time.timekeeper) {
+            [cache] () async throws(CacheError) in
+            cache.readings.increment()
+            return row.withLock { ($0.value, SentRow(id: 1, revision: $0.revision)) }
+        }
+        let sent = Mutex<[String?]>([])
+        let reader = Task { for await value in values { sent.withLock { $0.append(value) } } }
+        for count in 1..<4 {
+            try await Waiting.until { cache.readings.value == count }
+            cache.tell { cache.hub.noteReset(&$0) }
+            cache.time.advance(by: .milliseconds(1))
+        }
+        try await Waiting.until { cache.readings.value == 4 }
+        row.withLock { $0 = ("b", 2) }
+        cache.tell { cache.hub.noteUpdated([1], &$0) }
+        cache.time.advance(by: .milliseconds(1))
+        try await Waiting.until { sent.withLock { $0.count } == 2 }
+        #expect(sent.withLock { $0 } == ["a", "b"])
+        reader.cancel()
+    }
+
     @Test func `observation is off until a stream is made, and again when it is gone`() {
         #expect(!cache.hub.isObserved)
         var stream = Optional(cache.changes())
