@@ -87,10 +87,12 @@ struct KilledWritingTests {
 
 extension ChildProcess {
     /// Kills the program at some moment after a number of lines, and returns all lines that it has printed.
-    func lines(killedAfter count: Int, _ random: inout Seeded) -> [String] {
+    ///
+    /// - Parameter looks: How often other threads are let run before, at most.
+    func lines(killedAfter count: Int, within looks: Int = 400, _ random: inout Seeded) -> [String] {
         var lines: [String] = []
         for _ in 0..<count { if let line = self.line() { lines.append(line) } }
-        for _ in 0..<Int.random(in: 0..<400, using: &random) { sched_yield() }
+        for _ in 0..<Int.random(in: 0..<looks, using: &random) { sched_yield() }
         kill()
         while let line = self.line() { lines.append(line) }
         return lines

@@ -5,7 +5,7 @@ extension CacheManager {
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
     ///
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
-    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// step, unless a migration carries them over. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
     /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
     /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
     /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
@@ -15,20 +15,26 @@ extension CacheManager {
     ///   - version: The version of the entries.
     ///   - maxAge: The maximum age of entries without one of their own.
     ///   - options: The options of the cache.
+    ///   - migrations: The steps that carry over what older versions have stored.
+    ///   - progress: Called after each part of a migration with the numbers of entries.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
-    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``, and for migrations that loop,
+    ///   are ambiguous, lead nowhere or name another codec than the stored one; `.invalidName`,
     ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
-        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> where Value: Codable {
-        try cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+        try cache(
+            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, migrations: migrations,
+            progress: progress)
     }
 
     /// Opens a cache with a codec.
     ///
     /// If the entries of the cache were written under another version or with another codec, they are purged in one
-    /// step. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
+    /// step, unless a migration carries them over. Older handles then find nothing, and their writes throw ``CacheError/Code/superseded``. The handles on one
     /// cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
     /// `undecodable`, `onFullDisk` and `fileName`. The latest open sets the maximum age and the other options. An open
     /// without limits leaves those that the cache has, and the longest `keepsExpired` of all opens holds.
@@ -39,16 +45,23 @@ extension CacheManager {
     ///   - maxAge: The maximum age of entries without one of their own.
     ///   - options: The options of the cache.
     ///   - codec: The codec of the values.
+    ///   - migrations: The steps that carry over what older versions have stored.
+    ///   - progress: Called after each part of a migration with the numbers of entries.
     /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, and for negative numbers in
-    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``; `.invalidName`,
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in
+    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``, and for migrations that loop,
+    ///   are ambiguous, lead nowhere or name another codec than the stored one; `.invalidName`,
     ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
-        codec: ValueCodec<Value>
+        codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> {
         let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
         let _: CacheCore<Key, Value>? = try shared(opening.declaration.identity)
+        if !migrations.isEmpty {
+            let plan = try MigrationPlan(migrations, to: version, codec, cacheNamed: name)
+            try migrate(to: opening.declaration, options, plan, progress)
+        }
         let rows = try throwing("open the cache \"\(name)\"") { () throws(StoreError) in
             try store.open(
                 opening.declaration, inlineLimit: options.inlineLimit, accessGrain: opening.accessGrain,
@@ -60,18 +73,45 @@ extension CacheManager {
 
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else, for a task.
     public func cache<Key, Value>(
-        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init()
+        named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
+        migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) async throws(CacheError) -> Cache<Key, Value> where Value: Codable {
-        try await cache(named: name, version: version, maxAge: maxAge, options: options, codec: .standard)
+        try await cache(
+            named: name, version: version, maxAge: maxAge, options: options, codec: .standard, migrations: migrations,
+            progress: progress)
     }
 
     /// Opens a cache with a codec, for a task.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
-        codec: ValueCodec<Value>
+        codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) async throws(CacheError) -> Cache<Key, Value> {
         try await offload { () throws(CacheError) in
-            try self.cache(named: name, version: version, maxAge: maxAge, options: options, codec: codec)
+            try self.cache(
+                named: name, version: version, maxAge: maxAge, options: options, codec: codec, migrations: migrations,
+                progress: progress)
+        }
+    }
+
+    /// Carries over what another version has stored, if the plan has a way from there.
+    private func migrate<Key, Value>(
+        to declaration: CacheDeclaration, _ options: CacheOptions, _ plan: MigrationPlan<Key, Value>,
+        _ progress: ProgressHandler?
+    ) throws(CacheError) {
+        // Another process may open another version in the meantime.
+        for _ in 0..<3 {
+            let stored = try throwing("open the cache \"\(declaration.name)\"") { () throws(StoreError) in
+                try store.storedDeclaration(of: declaration.name)
+            }
+            guard let stored, stored.identity != declaration.identity,
+                let migration = try plan.migration(from: stored, fileName: options.fileName)
+            else { return }
+            let isDone = try throwing("migrate the cache \"\(declaration.name)\"") { () throws(StoreError) in
+                try store.migrate(stored, to: declaration, inlineLimit: options.inlineLimit, migration) {
+                    progress?(CacheProgress(completed: $0, total: $1))
+                }
+            }
+            if isDone { return }
         }
     }
 

@@ -18,6 +18,7 @@ extension Reporter {
                 : "was written under version \"\(version)\" and opened under version \"\(newVersion)\""
             let text = "The cache \"\(cache)\" \(reason), so its entries were purged."
             report(CacheEvent(.purged(version: version), cacheName: cache, message: text), .info)
+        case .migrated(let result): report(MigrationReport(result))
         case .superseded(let cache, let version):
             let version = CacheVersion(version)
             let text =

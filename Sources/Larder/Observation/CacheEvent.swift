@@ -11,6 +11,8 @@ public struct CacheEvent: Sendable, Hashable {
         case recovered(setAside: URL)
         /// A cache was opened with another version or codec; its entries were written under `version`.
         case purged(version: CacheVersion)
+        /// A cache was opened under another version, to which its entries were carried over.
+        case migrated(MigrationReport)
         /// A call has used a handle that finds nothing any more, because its cache was opened under another version or codec,
         /// or removed.
         ///

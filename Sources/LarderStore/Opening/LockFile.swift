@@ -1,20 +1,26 @@
 internal import Foundation
 
-/// The file whose lock keeps two processes from setting up or repairing one store at the same time.
+/// A file whose lock keeps two processes from setting up, repairing or migrating one store at the same time.
 package struct LockFile: Sendable {
     package let path: String
 
     package init(path: String) { self.path = path }
 
+    /// The lock under which the caches of a store are migrated, for which no other writer waits.
+    static func ofMigration(_ store: String) -> LockFile { LockFile(path: store + migrationSuffix) }
+
+    static let migrationSuffix = ".migration"
+
     /// Runs `body` while this thread holds the lock, of all threads of all processes.
     ///
-    /// The kernel releases the lock if the process ends. The file is never deleted: a process that comes later does
-    /// not see the lock of a deleted file.
+    /// The kernel releases the lock if the process ends. Those that wait for the lock of a deleted file begin again.
     ///
-    /// - Parameter creates: A Boolean value that indicates whether a missing file is created. If not, `body` runs without it.
+    /// - Parameters:
+    ///   - creates: A Boolean value that indicates whether a missing file is created. If not, `body` runs without it.
+    ///   - deletes: A Boolean value that indicates whether the file is deleted after `body`.
     /// - Returns: The result of `body`, or nil if another process held the lock until the deadline.
     package func withLock<R: ~Copyable>(
-        until deadline: Deadline, creates: Bool = true, _ body: () throws -> R
+        until deadline: Deadline, creates: Bool = true, deletes: Bool = false, _ body: () throws -> R
     ) throws -> R? {
         while true {
             let flags = creates ? O_RDWR | O_CREAT : O_RDONLY
@@ -26,7 +32,9 @@ package struct LockFile: Sendable {
             guard try lock(descriptor, until: deadline) else { return nil }
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("fstat", path) }
-            if try FileSystem.status(path)?.identity == FileIdentity(status) { return try body() }
+            guard try FileSystem.status(path)?.identity == FileIdentity(status) else { continue }
+            defer { if deletes { unlink(path) } }
+            return try body()
         }
     }
 

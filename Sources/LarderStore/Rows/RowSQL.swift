@@ -13,12 +13,21 @@ extension SQL {
     static let keyPages = pages("id, key")
     static let headerPages = pages("\(header), key")
     static let rowPages = pages("\(header), payload, key")
+    /// The rows that a migration has not taken in as they are now.
+    static let unmigratedPages = pages(
+        "\(header), payload, key",
+        """
+        AND NOT EXISTS (
+            SELECT 1 FROM entry AS taken WHERE taken.cache IN (SELECT id FROM cache WHERE state = 2)
+                AND taken.key = entry.key AND taken.revision = entry.revision)
+        """)
     /// The statements of pages, which tests explain: keys, header, rows.
-    package static var pageTexts: [String] { (keyPages + headerPages + rowPages).map(\.text) }
-    private static func pages(_ columns: String) -> [SQL] {
-        ["key >= ?3 ORDER BY key", "key > ?3 ORDER BY key", "key < ?3 ORDER BY key DESC", "true ORDER BY key DESC"].map
-        {
-            SQL("SELECT \(columns) FROM entry WHERE cache = ?1 AND \($0) LIMIT ?2")
+    package static var pageTexts: [String] { (keyPages + headerPages + rowPages + unmigratedPages).map(\.text) }
+    private static func pages(_ columns: String, _ condition: String = "") -> [SQL] {
+        [("key >= ?3", ""), ("key > ?3", ""), ("key < ?3", "DESC"), ("true", "DESC")].map { bound, order in
+            SQL(
+                "SELECT \(columns) FROM entry WHERE cache = ?1 AND \(bound) \(condition) ORDER BY key \(order) LIMIT ?2"
+            )
         }
     }
 
@@ -89,6 +98,13 @@ extension SQL {
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
     static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
+    static let migratingIncarnation = SQL("SELECT id FROM cache WHERE state = 2 LIMIT 1")
+    /// The rows that a migration has taken in and that are gone since.
+    static let vanishedRows = SQL(
+        """
+        SELECT id FROM entry WHERE cache = ?1
+            AND NOT EXISTS (SELECT 1 FROM entry AS old WHERE old.cache = ?2 AND old.key = entry.key)
+        """)
     static let retiredIncarnation = SQL("SELECT id FROM cache WHERE state = 1 LIMIT 1")
     private static let retiredRows =
         "(SELECT id FROM entry NOT INDEXED WHERE id >= ?2 AND id <= ?3 AND cache = ?1 ORDER BY id LIMIT ?4)"

@@ -4,6 +4,8 @@ package enum StoreEvent: Sendable {
     case replaced(SalvageReport)
     /// A cache was opened under another version or codec than that under which its entries were written.
     case purged(cache: String, version: String, newVersion: String)
+    /// A cache was opened under another version, to which its entries were carried over.
+    case migrated(MigrationResult)
     /// A handle was found to be superseded; reported once for each.
     case superseded(cache: String, version: String)
     /// Rows were removed by age, limit or tag.

@@ -122,6 +122,7 @@ final class Upkeep: Sendable {
         let now = time.now()
         var report = MaintenanceReport()
         report.expired = try sweepRows(now, isWhole: isWhole)
+        try retireMigrations()
         report.reclaimed = try reclaim()
         report.trimmed = try writer.holdLimits(at: now)
         report.orphans = try sweepFiles(now, isWhole: isWhole)
@@ -208,6 +209,18 @@ final class Upkeep: Sendable {
         }
         if let next = try writer.read({ try $0.nextRemoval() }) { ask(forRemovalAt: max(next, earliest), from: now) }
         return count
+    }
+
+    /// Retires what interrupted migrations have left, unless one runs.
+    private func retireMigrations() throws(StoreError) {
+        guard let file = try writer.database.file,
+            try writer.read({ try $0.connection.number(.migratingIncarnation) }) != nil
+        else { return }
+        _ = try StoreError.translating {
+            try LockFile.ofMigration(file.path).withLock(until: Deadline(in: 0), deletes: true) {
+                try writer.runBatch { try $0.retireMigration() }
+            }
+        }
     }
 
     private func reclaim(_ progress: (Int) -> Void = { _ in }) throws(StoreError) -> Int {

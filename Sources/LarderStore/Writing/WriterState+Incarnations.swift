@@ -83,13 +83,13 @@ extension WriterState {
         try save(incarnation, .updateIncarnation)
     }
 
-    private func save(_ incarnation: Incarnation, _ sql: SQL, openedAt: Int64? = nil) throws(SQLiteError) {
+    func save(_ incarnation: Incarnation, _ sql: SQL, openedAt: Int64? = nil) throws(SQLiteError) {
         try connection.save(incarnation, state: 0, openedAt: openedAt ?? now, sql)
         incarnations[incarnation.cache.identity.name] = incarnation
         noteLimits()
     }
 
-    private func retire(_ incarnation: Incarnation) throws(SQLiteError) {
+    func retire(_ incarnation: Incarnation) throws(SQLiteError) {
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
         (counts[incarnation.id], evictions[incarnation.id]) = (nil, nil)
@@ -133,7 +133,7 @@ extension WriterState {
     }
 
     /// Returns a random id above 0 that no incarnation has, of four bytes: it is in every row and in its index.
-    private func newID() throws(SQLiteError) -> Int64 {
+    func newID() throws(SQLiteError) -> Int64 {
         while true {
             let id = max(1, newRevision() & 0x7FFF_FFFF)
             if try connection.number(.hasIncarnation, id) == nil { return id }

@@ -80,18 +80,31 @@ extension WriterState {
 
     private func put(_ entry: EntryWrite, in cache: Incarnation, _ outcome: inout Outcome) throws {
         now = entry.writtenAt
+        // Other programs may leave files that no row names.
+        if entry.file != nil { upkeep?.ask(at: now.addingSaturated(Self.day), from: now) }
+        let old = try connection.find(entry.key, in: cache, accesses)?.header
+        var meta = entry.meta
+        if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
+        let revision = newRevision()
+        let id = try write(entry, meta, revision, over: old, in: cache)
+        noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
+        outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
+        let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
+        let row = RowStamp(
+            id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
+        outcome.rows.append(.init(key: entry.key, row: row))
+    }
+
+    /// Writes a row, in place of an old one if there is one, and returns its id.
+    func write(
+        _ entry: EntryWrite, _ meta: RowMeta, _ revision: Int64, over old: EntryHeader?, in cache: Incarnation
+    ) throws -> Int64 {
         if let file = entry.file {
-            // Other programs may leave files that no row names.
-            upkeep?.ask(at: now.addingSaturated(Self.day), from: now)
             // After a move the file is not beside its row.
             try database.requirePlace()
             if try files?.contains(file) != true { throw StoreError.fileDeleted }
         }
-        let old = try connection.find(entry.key, in: cache, accesses)?.header
-        var meta = entry.meta
-        if entry.keepsPin { meta.isPinned = old?.meta.isPinned ?? false }
         let packed = meta.packed
-        let revision = newRevision()
         let columns = RowChecksum.ofColumns(
             cache: cache.id, key: entry.key, writtenAt: entry.writtenAt, expiresAt: entry.expiresAt, meta: packed)
         let checksum = columns ^ entry.payloadChecksum
@@ -123,12 +136,7 @@ extension WriterState {
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, entry, in: cache.id) }
         lastWrittenID = id
-        noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
-        outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
-        let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
-        let row = RowStamp(
-            id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
-        outcome.rows.append(.init(key: entry.key, row: row))
+        return id
     }
 
     /// Removes an entry whose payload the caller gets.
@@ -193,7 +201,7 @@ extension WriterState {
     }
 
     /// Deletes a row with its tags and accesses.
-    private func delete(_ header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
+    func delete(_ header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
         try connection.run(.deleteRow, header.id)
         try connection.run(.deleteUse, header.id)
         try deleteTags(header.meta.tags, in: incarnation, id: header.id)

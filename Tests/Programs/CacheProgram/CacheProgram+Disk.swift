@@ -124,7 +124,7 @@ extension CacheProgram {
     }
 
     /// Takes all room of a disk for a file.
-    private static func eat(_ url: URL) throws {
+    static func eat(_ url: URL) throws {
         try Data().write(to: url)
         let handle = try FileHandle(forWritingTo: url)
         do {

@@ -41,6 +41,8 @@ struct CacheProgram {
         case ("salvage-full", 0): try salvageOnFullDisk(path)
         case ("fill-disk", 1): try fillDisk(path, valueSize: Int(rest[0]) ?? 0)
         case ("hold-floor", 0): try holdFloor(path)
+        case ("migrate", 2): try migrate(path, from: Int(rest[0]) ?? 0, until: Int(rest[1]) ?? 0)
+        case ("migrate-full", 0): try migrateOnFullDisk(path)
         case ("take-file", 1): try takeFile(path, megabytes: Int(rest[0]) ?? 1)
         default: return false
         }

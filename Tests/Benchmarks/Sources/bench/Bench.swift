@@ -20,6 +20,7 @@ var scenarios: [Scenario] {
         lateReadScenarios,
         expiryScenarios,
         groupScenarios,
+        migrationScenarios,
         largeValueScenarios,
         iterationScenarios,
         sharingScenarios,

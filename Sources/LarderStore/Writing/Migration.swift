@@ -1,0 +1,251 @@
+package import Foundation
+internal import LarderLocks
+internal import LarderSQLite
+
+/// How the rows of a cache get from one version to another.
+package enum Migration: Sendable {
+    /// They stay as they are.
+    case keep
+    /// Each is converted outside all locks, and perhaps more than once.
+    case convert(@Sendable (StoredRow) -> MigratedRow)
+}
+
+/// What becomes of a row.
+package enum MigratedRow: Sendable {
+    /// It has another payload.
+    case payload(Data, label: String?)
+    case dropped
+}
+
+/// The result of a migration.
+package struct MigrationResult: Sendable {
+    package let cache: String
+    package let oldVersion: String
+    package let version: String
+    /// The number of rows with another payload; nil if all stayed as they are.
+    package internal(set) var converted: Int?
+    package internal(set) var dropped = 0
+    /// The first of the keys that were dropped.
+    package internal(set) var firstDropped: [StoredKey] = []
+
+    mutating func noteDropped(_ key: StoredKey) {
+        dropped += 1
+        if firstDropped.count < 20, !firstDropped.contains(key) { firstDropped.append(key) }
+    }
+}
+
+extension Store {
+    /// Returns what a cache is stored under; nil if there is none of its name, or the store is in memory or only read.
+    package func storedDeclaration(of name: String) throws(StoreError) -> CacheDeclaration? {
+        if isReadOnly || path == nil { return nil }
+        return try writer.retrying { () throws(StoreError) in
+            try writer.read { state in
+                try state.lookUpIncarnations()
+                return state.incarnations[ExactName(name)]?.cache
+            }
+        }
+    }
+
+    /// Carries the rows of a cache over to another declaration, under which it is live then.
+    ///
+    /// Other writers go on until the switch, except for those that migrate.
+    ///
+    /// - Returns: False if the cache has another declaration than the old one by now.
+    package func migrate(
+        _ old: CacheDeclaration, to declaration: CacheDeclaration, inlineLimit: Int, _ migration: Migration,
+        _ progress: @escaping (_ completed: Int, _ total: Int) -> Void
+    ) throws(StoreError) -> Bool {
+        guard let path else { return false }
+        if writer.isOwned { throw .reentrant }
+        try writer.requireResumed()
+        let deadline = Deadline(in: try writer.read { $0.busyTimeout })
+        let isDone = try StoreError.translating {
+            try LockFile.ofMigration(path).withLock(until: deadline, deletes: true) {
+                switch migration {
+                case .keep: return try keep(old, as: declaration)
+                case .convert(let convert):
+                    return try MigrationRun(self, old, declaration, inlineLimit, convert, progress).run()
+                }
+            }
+        }
+        guard let isDone else { throw .busy }
+        return isDone
+    }
+
+    private func keep(_ old: CacheDeclaration, as declaration: CacheDeclaration) throws -> Bool {
+        let now = time.now()
+        return try writer.runBatch { state in
+            guard state.incarnation(of: old) != nil else { return false }
+            state.now = now
+            state.open.switchesIncarnation = true
+            try state.change(old) { $0.cache = declaration }
+            state.open.events.append(
+                .migrated(.init(cache: old.name, oldVersion: old.version, version: declaration.version)))
+            return true
+        }
+    }
+}
+
+/// A migration that converts rows.
+///
+/// Passes over the old rows take in what was not taken in as it is now. The first one takes in all. Others follow only if
+/// somebody else has committed anything in the meantime. The last one is inside the transaction that switches.
+private final class MigrationRun {
+    private let store: Store
+    private let old: CacheRows
+    private let new: CacheRows
+    private let convert: @Sendable (StoredRow) -> MigratedRow
+    private let progress: (Int, Int) -> Void
+    private var total = 0
+    private var completed = 0
+    private var result: MigrationResult
+    /// The number of the migration's last commit; nil if commits are not counted.
+    private var commits: UInt32?
+    /// A Boolean value that indicates whether others have committed since the last pass began.
+    private var isDisturbed = false
+
+    /// The incarnation of the rows that were taken in, and that of the rows that were dropped.
+    private struct Hidden {
+        let rows: Incarnation
+        let dropped: Incarnation
+    }
+
+    init(
+        _ store: Store, _ old: CacheDeclaration, _ declaration: CacheDeclaration, _ inlineLimit: Int,
+        _ convert: @escaping @Sendable (StoredRow) -> MigratedRow, _ progress: @escaping (Int, Int) -> Void
+    ) {
+        func rows(_ declaration: CacheDeclaration) -> CacheRows {
+            CacheRows(
+                declaration, inlineLimit: inlineLimit, accessGrain: 0, evictsOnFullDisk: false, store: store,
+                opening: Opened())
+        }
+        (self.store, self.convert, self.progress) = (store, convert, progress)
+        (self.old, new) = (rows(old), rows(declaration))
+        result = MigrationResult(
+            cache: old.name, oldVersion: old.version, version: declaration.version, converted: 0)
+    }
+
+    /// Returns false if the old rows are no longer live.
+    func run() throws -> Bool {
+        try store.flush()
+        guard let hidden = try begin() else { return false }
+        do {
+            for _ in 0..<Self.passLimit {
+                isDisturbed = false
+                let count = try pass(hidden) { body in try write(body) }
+                if !isDisturbed || count < Self.restLimit { break }
+            }
+            if try end(hidden) { return true }
+        } catch {
+            abandon()
+            throw error
+        }
+        abandon()
+        return false
+    }
+
+    /// The number of passes outside the transaction that switches, however many rows are written in the meantime.
+    private static let passLimit = 10
+    /// The number of rows from which on there is another such pass.
+    private static let restLimit = 500
+
+    private func begin() throws -> Hidden? {
+        let now = store.time.now()
+        return try write { state in
+            state.now = now
+            try state.retireMigration()
+            guard let live = state.incarnation(of: old.declaration) else { return nil }
+            total = Int(try state.count(of: live).totals.count)
+            return Hidden(
+                rows: try state.declareHidden(new.declaration), dropped: try state.declareHidden(new.declaration))
+        }
+    }
+
+    /// Runs `body` in a transaction, and notes whether others have committed before it.
+    private func write<R>(_ body: (WriterState) throws -> R) throws -> R {
+        try store.writer.runBatch { state in
+            let changes = state.database.counter?.stamp().changes
+            if changes == nil || changes != commits { isDisturbed = true }
+            commits = changes.map { $0 &+ 1 }
+            return try body(state)
+        }
+    }
+
+    /// Takes in the rows that were not taken in as they are now, and returns their number.
+    ///
+    /// - Parameter write: Runs a closure in a transaction.
+    private func pass(_ hidden: Hidden, _ write: ((WriterState) throws -> Void) throws -> Void) throws -> Int {
+        var (last, count) = (PagePosition?.none, 0)
+        repeat {
+            let page = try old.unmigratedRows(after: last)
+            last = page.next
+            if page.rows.isEmpty { continue }
+            let now = store.time.now()
+            let rows = try new.writingFiles(
+                of: .put(page.rows.compactMap { $0.header.end < now ? nil : converted($0) }))
+            do {
+                try write { state in try take(page.rows, rows, hidden, at: now, state) }
+            } catch {
+                if CacheRows.isUnwritten(error) { store.files?.discard(rows.files) }
+                throw error
+            }
+            count += page.rows.count
+            completed = min(total, completed + page.rows.count)
+            progress(completed, total)
+        } while last != nil
+        return count
+    }
+
+    private func converted(_ row: StoredRow) -> EntryWrite? {
+        guard case .payload(let payload, let label) = convert(row) else { return nil }
+        return EntryWrite(
+            key: row.header.key, payload: payload, writtenAt: row.header.writtenAt, expiresAt: row.header.expiresAt,
+            meta: row.header.meta, label: label)
+    }
+
+    /// Takes in what has become of rows.
+    ///
+    /// - Parameter operation: Writes those of the rows that were not dropped, in their order.
+    private func take(
+        _ rows: [StoredRow], _ operation: RowOperation, _ hidden: Hidden, at now: Int64, _ state: WriterState
+    ) throws {
+        guard case .put(let entries, _) = operation else { return }
+        state.now = now
+        state.open.writtenFiles += operation.files
+        var rest = entries[...]
+        for row in rows {
+            let header = row.header
+            if let entry = rest.first, entry.key == header.key {
+                rest.removeFirst()
+                if try state.take(entry, header.revision, accessedAt: header.accessedAt, into: hidden.rows) {
+                    result.converted? += 1
+                }
+                continue
+            }
+            if try state.drop(header.key, from: hidden.rows) { result.converted? -= 1 }
+            let grave = EntryWrite(key: header.key, payload: Data(), writtenAt: now)
+            let isNew = try state.take(grave, header.revision, accessedAt: now, into: hidden.dropped)
+            if isNew && header.end >= now { result.noteDropped(header.key) }
+        }
+    }
+
+    /// Switches, and returns false if the old rows are no longer live.
+    private func end(_ hidden: Hidden) throws -> Bool {
+        let now = store.time.now()
+        return try write { state in
+            guard let live = state.incarnation(of: old.declaration) else { return false }
+            state.now = now
+            if isDisturbed {
+                _ = try pass(hidden) { body in try body(state) }
+                result.converted? -= try state.dropVanished(from: hidden.rows, live)
+            }
+            try state.replace(live, by: hidden.rows)
+            try state.retire(hidden: hidden.dropped)
+            state.open.events.append(.migrated(result))
+            return true
+        }
+    }
+
+    /// Retires what was taken in; if that fails, the upkeep does.
+    private func abandon() { do { try store.writer.runBatch { try $0.retireMigration() } } catch {} }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import Larder
+import LarderLocks
+import LarderTestSupport
+import Testing
+
+/// Migrations while others use the store.
+struct MigrationRaceTests {
+    private let place: StorePlace
+    private let manager: CacheManager
+    private let old: Cache<Int, String>
+
+    init() throws {
+        (place, manager) = try StorePlace.opened()
+        old = try Self.open(manager, "1")
+        try old.setValues((0..<20).map { ($0, "\($0)") })
+        try old.setValue(Self.long, forKey: 20)
+    }
+
+    private static let long = String(repeating: "long", count: 100)
+
+    private static func open(
+        _ manager: CacheManager, _ version: CacheVersion, _ steps: [CacheMigration<Int, String>] = []
+    ) throws -> Cache<Int, String> {
+        try manager.cache(
+            named: "a", version: version, maxAge: .hours(1), options: CacheOptions(inlineLimit: 100).steady,
+            migrations: steps)
+    }
+
+    /// A migration by a mark behind each value that calls `meanwhile` once, before its first or its last value.
+    private func migrate(
+        atEnd: Bool = false, _ meanwhile: @escaping @Sendable () throws -> Void
+    ) throws -> Cache<Int, String> {
+        let isOver = Atomic(false)
+        let last = atEnd ? 20 : 0
+        return try Self.open(
+            manager, "2",
+            [
+                .from("1", as: String.self) { (key: Int, value: String, _) throws -> String? in
+                    if key == last, !isOver.exchange(true, ordering: .relaxed) { try meanwhile() }
+                    return value + "!"
+                }
+            ])
+    }
+
+    private func expectClean(_ count: Int) throws {
+        try manager.maintain()
+        let probe = StoreProbe(manager)
+        #expect(try probe.entryCount() == count && probe.tagCount() == 1)
+        #expect(try probe.fileProblems(isSwept: true) == [] && manager.verify().isHealthy)
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func `what others change during a migration is carried over too`(isOwn: Bool, atEnd: Bool) throws {
+        let other = isOwn ? old : try Self.open(place.manager(), "1")
+        let new = try migrate(atEnd: atEnd) {
+            try other.setValue("changed", forKey: 1)
+            try other.setValue("added", forKey: 100)
+            try other.setValue(Self.long + "er", forKey: 20)
+            try other.setValue(Self.long + "est", forKey: 101)
+            try other.removeValue(forKey: 2)
+            try other.setValue("tagged", forKey: 3, tags: ["t"])
+            try other.setPinned(true, forKey: 4)
+            place.time.advance(by: .seconds(5))
+            try other.touch(5)
+        }
+        var expected = [Int: String](uniqueKeysWithValues: (0..<20).map { ($0, "\($0)!") })
+        expected.merge([1: "changed!", 100: "added!", 20: Self.long + "er!", 101: Self.long + "est!", 3: "tagged!"]) {
+            $1
+        }
+        expected[2] = nil
+        #expect(try new.snapshot() == expected)
+        #expect(try new.keys(tagged: "t") == [3] && new.metadata(forKey: 4)?.isPinned == true)
+        #expect(try new.metadata(forKey: 5)?.writtenAt == place.time.now)
+        #expect(other[1] == nil)
+        expectError(.superseded) { try other.setValue("late", forKey: 1) }
+        try expectClean(expected.count)
+    }
+
+    @Test func `many changes are carried over in passes, before the switch`() throws {
+        try old.setValues((1_000..<2_500).map { ($0, "\($0)") })
+        let other = try Self.open(place.manager(), "1")
+        let (rounds, calls) = (Counter(), Counter())
+        let new = try Self.open(
+            manager, "2",
+            [
+                .from("1", as: String.self) { (key: Int, value: String, _) throws -> String? in
+                    calls.increment()
+                    if key == 2_499 && rounds.value < 3 {
+                        rounds.increment()
+                        try other.setValues((1_000..<1_700).map { ($0, "\($0) in round \(rounds.value)") })
+                        try other.setValue("2499 in round \(rounds.value)", forKey: 2_499)
+                    }
+                    return key == 2_000 ? nil : value + "!"
+                }
+            ])
+        #expect(new[1_000] == "1000 in round 3!" && new[1_699] == "1699 in round 3!" && new[1_700] == "1700!")
+        #expect(new[2_499] == "2499 in round 3!" && new[2_000] == nil)
+        // What was dropped is not looked at again.
+        #expect(calls.value == 1_521 + 3 * 701)
+        #expect(try new.count == 1_520)
+    }
+
+    enum Meanwhile: CaseIterable { case cleared, removed, opened, reopened, migrated }
+
+    @Test(arguments: Meanwhile.allCases)
+    func `a cache that is cleared, removed or opened in the meantime is that afterwards`(what: Meanwhile) throws {
+        let other = try place.manager { if what == .migrated { $0.busyTimeout = .zero } }
+        let new = try migrate {
+            switch what {
+            case .cleared: try Self.open(other, "1").removeAll()
+            case .removed: try other.removeCache(named: "a")
+            case .opened: try Self.open(other, "2").setValue("own", forKey: 7)
+            case .reopened: try Self.open(other, "0").setValue("own", forKey: 7)
+            case .migrated: expectError(.busy) { try Self.open(other, "2", [.from("1", as: String.self) { $0 }]) }
+            }
+        }
+        switch what {
+        case .cleared, .removed, .reopened: #expect(try new.snapshot().isEmpty)
+        case .opened: #expect(try new.snapshot() == [7: "own"])
+        case .migrated: #expect(try new.count == 21)
+        }
+        try manager.maintain()
+        #expect(try StoreProbe(manager).entryCount() == new.count)
+    }
+
+    @Test func `two who open the new version at once migrate once`() throws {
+        let calls = Counter()
+        let managers = [manager, try place.manager { $0.busyTimeout = .seconds(120) }]
+        let found = Mutex<[Int]>([])
+        DispatchQueue.concurrentPerform(iterations: 2) { index in
+            do {
+                let new = try Self.open(
+                    managers[index], "2",
+                    [
+                        .from("1", as: String.self) { value in
+                            calls.increment()
+                            return value
+                        }
+                    ])
+                let count = try new.count
+                found.withLock { $0.append(count) }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(found.withLock { $0 } == [21, 21] && calls.value == 21)
+    }
+
+    @Test func `a closure that fails in the midst leaves nothing, and a stream of the old version ends`() async throws {
+        var changes = old.changes().makeAsyncIterator()
+        let new = try migrate {}
+        #expect(await changes.next()?.isReset == true)
+        #expect(await changes.next() == nil)
+        #expect(try new.count == 21)
+    }
+
+    @Test(arguments: [true, false])
+    func `what an interrupted migration has left is retired, by the next one or by the upkeep`(isNext: Bool) throws {
+        var shell = try Intruder(place.url)
+        try shell.execute(
+            """
+            INSERT INTO cache (id, name, version, codec, age_rule, age, state, opened_at, checksum)
+                SELECT 77, name, '2', codec, age_rule, age, 2, opened_at, 0 FROM cache;
+            INSERT INTO entry (cache, key, revision, written_at, checksum, payload)
+                SELECT 77, key, revision, written_at, checksum, payload FROM entry
+            """)
+        #expect(try StoreProbe(manager).entryCount() == 42)
+        if isNext { #expect(try migrate {}.count == 21) }
+        try manager.maintain()
+        #expect(try StoreProbe(manager).entryCount() == 21)
+    }
+}
