@@ -8,6 +8,8 @@ let package = Package(
     dependencies: [.package(name: "Larder", path: "..")],
     targets: [
         .executableTarget(name: "QuickStart", dependencies: [.product(name: "Larder", package: "Larder")]),
+        .executableTarget(name: "ModelChange1", dependencies: [.product(name: "Larder", package: "Larder")]),
+        .executableTarget(name: "ModelChange2", dependencies: [.product(name: "Larder", package: "Larder")]),
         .executableTarget(name: "Snippets", dependencies: [.product(name: "Larder", package: "Larder")]),
     ],
     swiftLanguageModes: [.v6])

@@ -10,6 +10,7 @@ struct Snippets {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("larder-snippets-\(UUID())")
         try await opening(folder)
         try await MemorySnippets.run(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
+        try MigrationSnippets.run(folder)
         try codecs()
         try largeValues(folder, Data(repeating: 1, count: 100_000))
         try limits(folder.appendingPathComponent("limited.sqlite"))

@@ -19,7 +19,7 @@ public struct ValueCodec<Value>: Sendable {
     /// from any thread, and no lock is held meanwhile.
     ///
     /// - Parameters:
-    ///   - identifier: A name that no other codec has, and that changes whenever the format does.
+    ///   - identifier: A name that no other codec has. Change it unless `decode` reads all that was written under it.
     ///   - encode: Makes the bytes of a value.
     ///   - decode: Makes the value of these bytes.
     public init(
