@@ -7,7 +7,9 @@ struct Bookmark: Codable, Sendable {
     var note: String
 }
 
-/// The first build of a program. Its second build is ModelChange2.
+/// The first build of a program.
+///
+/// Its second build is ModelChange2.
 @main
 struct ModelChange1 {
     static func main() async throws {

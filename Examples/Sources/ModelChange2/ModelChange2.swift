@@ -13,7 +13,9 @@ private struct OldBookmark: Codable {
     var note: String
 }
 
-/// The second build of a program. Its first build is ModelChange1.
+/// The second build of a program.
+///
+/// Its first build is ModelChange1.
 @main
 struct ModelChange2 {
     static func main() async throws {

@@ -16,8 +16,8 @@ internal import LarderStore
 /// An entry keeps its key, its time, its own age, its pin, its cost, its extended data, its tags and its last access. An entry
 /// for which a closure returns nil or throws is dropped, and so is one that does not decode.
 ///
-/// The closures run while other writers go on, outside all locks, and more than once for an entry that changes in the
-/// meantime. The last of those are converted while other writers wait, so a closure must not use the manager.
+/// The closures run while other writers go on, and more than once for an entry that changes in the meantime. The last of those
+/// are converted while other writers wait, so a closure must not use the manager.
 public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     let version: CacheVersion
     /// The version to which the step leads; nil for the one that is opened.
@@ -44,11 +44,11 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
         (self.version, self.target, self.conversion) = (version, target, conversion)
     }
 
-    private init<Old: Codable & SendableMetatype, New: SendableMetatype>(
-        _ version: CacheVersion, to target: CacheVersion?, _ codec: ValueCodec<Old>?,
+    /// - Parameter builtIn: The built-in codecs of the old values, of which one is used if there is no other.
+    private init<Old: SendableMetatype, New: SendableMetatype>(
+        _ version: CacheVersion, to target: CacheVersion?, _ codec: ValueCodec<Old>?, builtIn: [ValueCodec<Old>],
         _ convert: @escaping @Sendable (Key, Old, EntryHeader) throws -> New?
     ) {
-        let builtIn = [ValueCodec<Old>.standard, .json, .propertyList]
         let conversion = Conversion(old: ObjectIdentifier(Old.self), new: ObjectIdentifier(New.self)) { valueCodec in
             guard let codec = codec ?? valueCodec.like(builtIn) else { return nil }
             return Reader(codec: codec.identifier) { try codec.decode(codec.undone($0)) }
@@ -70,7 +70,7 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
         _ version: CacheVersion, as type: Old.Type, codec: ValueCodec<Old>? = nil,
         _ convert: @escaping @Sendable (Old) throws -> Value?
     ) -> CacheMigration {
-        CacheMigration(version, to: nil, codec) { _, old, _ in try convert(old) }
+        CacheMigration(version, to: nil, codec, builtIn: ValueCodec<Old>.builtIn) { _, old, _ in try convert(old) }
     }
 
     /// A step to the version that is opened, which may look at the key and at the metadata of an entry.
@@ -84,7 +84,23 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
         _ version: CacheVersion, as type: Old.Type, codec: ValueCodec<Old>? = nil,
         _ convert: @escaping @Sendable (Key, Old, EntryMetadata) throws -> Value?
     ) -> CacheMigration {
-        CacheMigration(version, to: nil, codec) { try convert($0, $1, EntryMetadata($2)) }
+        CacheMigration(version, to: nil, codec, builtIn: ValueCodec<Old>.builtIn) {
+            try convert($0, $1, EntryMetadata($2))
+        }
+    }
+
+    /// A step from values that are not `Codable`, with their codec.
+    ///
+    /// - Parameters:
+    ///   - version: The older version.
+    ///   - type: The type that its values had.
+    ///   - codec: Their codec.
+    ///   - convert: Returns the value as it is now; nil drops the entry.
+    public static func from<Old: SendableMetatype>(
+        _ version: CacheVersion, as type: Old.Type, codec: ValueCodec<Old>,
+        _ convert: @escaping @Sendable (Old) throws -> Value?
+    ) -> CacheMigration {
+        CacheMigration(version, to: nil, codec, builtIn: []) { _, old, _ in try convert(old) }
     }
 
     /// A step between two older versions, which another step leads on.
@@ -100,7 +116,7 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
         _ version: CacheVersion, as type: Old.Type, to target: CacheVersion, as newType: New.Type,
         codec: ValueCodec<Old>? = nil, _ convert: @escaping @Sendable (Old) throws -> New?
     ) -> CacheMigration {
-        CacheMigration(version, to: target, codec) { _, old, _ in try convert(old) }
+        CacheMigration(version, to: target, codec, builtIn: ValueCodec<Old>.builtIn) { _, old, _ in try convert(old) }
     }
 
     /// A step from a version whose values have the same form.
@@ -109,6 +125,10 @@ public struct CacheMigration<Key: Codable & Hashable & Sendable, Value: Sendable
     ///
     /// - Parameter version: The older version.
     public static func keeping(_ version: CacheVersion) -> CacheMigration { CacheMigration(version, to: nil, nil) }
+}
+
+extension ValueCodec where Value: Codable {
+    fileprivate static var builtIn: [ValueCodec] { [.standard, .json, .propertyList] }
 }
 
 extension ValueCodec {

@@ -85,15 +85,15 @@ struct MigrationPlan<Key: Codable & Hashable & Sendable, Value: Sendable> {
                 let key = try keyCodec.key(row.header.key, cache: cache)
                 var value = try reader.decode(row.payload)
                 for step in steps {
-                    guard let converted = try step(key, value, row.header) else { return .dropped }
+                    guard let converted = try step(key, value, row.header) else { return nil }
                     value = converted
                 }
-                guard let value = value as? Value else { return .dropped }
+                guard let value = value as? Value else { return nil }
                 let bytes = try codec.encode(value, cache: cache, key: row.header.key.name)
                 let label = fileName.flatMap { $0(row.header.key.name) }
-                return .payload(bytes, label: label?.isEmpty == true ? nil : label)
+                return (bytes, label?.isEmpty == true ? nil : label)
             } catch {
-                return .dropped
+                return nil
             }
         }
     }

@@ -213,15 +213,15 @@ extension CacheRows {
     }
 
     /// Returns a page of the entries that the running migration has not taken in as they are now.
-    func unmigratedRows(after last: PagePosition?) throws(StoreError) -> Page<StoredRow> {
-        try rows(SQL.unmigratedPages, KeyRange(), last, Self.pageLimit, withAccess: true, isQuiet: true)
+    func unmigratedRows(after last: PagePosition?, _ size: ReadSize) throws(StoreError) -> Page<StoredRow> {
+        try rows(SQL.unmigratedPages, KeyRange(), last, Self.pageLimit, size, withAccess: true, isQuiet: true)
     }
 
     private func rows(
-        _ statements: [SQL], _ range: KeyRange, _ last: PagePosition?, _ limit: Int, withAccess: Bool,
-        isQuiet: Bool = false
+        _ statements: [SQL], _ range: KeyRange, _ last: PagePosition?, _ limit: Int,
+        _ size: ReadSize = .page, withAccess: Bool, isQuiet: Bool = false
     ) throws(StoreError) -> Page<StoredRow> {
-        var found = try page(statements, keyColumn: 9, range, last, limit, isQuiet: isQuiet) { key, row, cache in
+        var found = try page(statements, keyColumn: 9, range, last, limit, size, isQuiet: isQuiet) { key, row, cache in
             let row = row.storedRow(key, in: cache)
             return (row, row.header.payloadSize)
         } then: { row, connection throws(SQLiteError) in
@@ -234,11 +234,11 @@ extension CacheRows {
     /// Returns a page of what `body` makes of each row, with the bytes of its payload, and `then` adds to each after that.
     private func page<Row>(
         _ statements: [SQL], keyColumn: Int32, _ range: KeyRange, _ last: PagePosition?, _ limit: Int,
-        isQuiet: Bool = false,
+        _ size: ReadSize = .page, isQuiet: Bool = false,
         _ body: (StoredKey, borrowing Statement, Incarnation) -> (Row, Int64),
         then: (inout Row, inout Connection) throws(SQLiteError) -> Void = { _, _ in }
     ) throws(StoreError) -> Page<Row> {
-        let page = try read(.page, isQuiet: isQuiet) { connection, cache throws(SQLiteError) in
+        let page = try read(size, isQuiet: isQuiet) { connection, cache throws(SQLiteError) in
             var page = Page<Row>()
             page.rows.reserveCapacity(min(limit, Self.pageLimit))
             page.next = try connection.page(statements, keyColumn: keyColumn, range, after: last, limit, in: cache) {

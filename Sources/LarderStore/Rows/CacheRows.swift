@@ -189,7 +189,7 @@ package final class CacheRows: Sendable {
     /// Returns whether a failed operation has surely written no row, so that its files can be discarded.
     ///
     /// After a COMMIT that failed a row may name a file, so the sweep decides, unless SQLite has found no room to write.
-    static func isUnwritten(_ error: any Error) -> Bool {
+    private static func isUnwritten(_ error: any Error) -> Bool {
         guard let error = error as? StoreError else { return error is CancellationError }
         return [.superseded, .closed, .suspended, .busy, .reentrant, .tooLarge].contains(error.code)
             || error.isSurelyUnwritten

@@ -216,11 +216,12 @@ final class Upkeep: Sendable {
         guard let file = try writer.database.file,
             try writer.read({ try $0.connection.number(.migratingIncarnation) }) != nil
         else { return }
-        _ = try StoreError.translating {
-            try LockFile.ofMigration(file.path).withLock(until: Deadline(in: 0), deletes: true) {
+        // Where no lock can be created, the next upkeep tries again.
+        do {
+            _ = try LockFile.ofMigration(file.path).withLock(until: Deadline(in: 0), deletes: true) {
                 try writer.runBatch { try $0.retireMigration() }
             }
-        }
+        } catch {}
     }
 
     private func reclaim(_ progress: (Int) -> Void = { _ in }) throws(StoreError) -> Int {

@@ -6,15 +6,8 @@ internal import LarderSQLite
 package enum Migration: Sendable {
     /// They stay as they are.
     case keep
-    /// Each is converted outside all locks, and perhaps more than once.
-    case convert(@Sendable (StoredRow) -> MigratedRow)
-}
-
-/// What becomes of a row.
-package enum MigratedRow: Sendable {
-    /// It has another payload.
-    case payload(Data, label: String?)
-    case dropped
+    /// Each gets another payload, and its file perhaps a label; with nil the row is dropped. A row may be converted again.
+    case convert(@Sendable (StoredRow) -> (payload: Data, label: String?)?)
 }
 
 /// The result of a migration.
@@ -57,8 +50,11 @@ extension Store {
     ) throws(StoreError) -> Bool {
         guard let path else { return false }
         if writer.isOwned { throw .reentrant }
+        // A suspension waits, and ends the migration at its next transaction.
+        writer.ownConnections.enter()
+        defer { writer.ownConnections.leave() }
         try writer.requireResumed()
-        let deadline = Deadline(in: try writer.read { $0.busyTimeout })
+        let deadline = Deadline(in: writer.busyTimeout)
         let isDone = try StoreError.translating {
             try LockFile.ofMigration(path).withLock(until: deadline, deletes: true) {
                 switch migration {
@@ -68,17 +64,21 @@ extension Store {
                 }
             }
         }
-        guard let isDone else { throw .busy }
+        guard let isDone else {
+            throw StoreError(.busy, "A cache of the store is being migrated. Try again when that is done.")
+        }
         return isDone
     }
 
     private func keep(_ old: CacheDeclaration, as declaration: CacheDeclaration) throws -> Bool {
         let now = time.now()
         return try writer.runBatch { state in
-            guard state.incarnation(of: old) != nil else { return false }
+            guard let live = state.incarnation(of: old) else { return false }
             state.now = now
             state.open.switchesIncarnation = true
             try state.change(old) { $0.cache = declaration }
+            // Other ends hold now.
+            state.counts[live.id] = nil
             state.open.events.append(
                 .migrated(.init(cache: old.name, oldVersion: old.version, version: declaration.version)))
             return true
@@ -94,15 +94,21 @@ private final class MigrationRun {
     private let store: Store
     private let old: CacheRows
     private let new: CacheRows
-    private let convert: @Sendable (StoredRow) -> MigratedRow
+    private let convert: @Sendable (StoredRow) -> (payload: Data, label: String?)?
     private let progress: (Int, Int) -> Void
     private var total = 0
     private var completed = 0
     private var result: MigrationResult
     /// The number of the migration's last commit; nil if commits are not counted.
     private var commits: UInt32?
+    /// The file of that commit.
+    private var database: Database?
     /// A Boolean value that indicates whether others have committed since the last pass began.
     private var isDisturbed = false
+    /// A Boolean value that indicates whether others have committed since the first pass began.
+    private var wasDisturbed = false
+    /// A Boolean value that indicates whether the file was replaced by one without what was taken in.
+    private var isLost = false
 
     /// The incarnation of the rows that were taken in, and that of the rows that were dropped.
     private struct Hidden {
@@ -112,7 +118,8 @@ private final class MigrationRun {
 
     init(
         _ store: Store, _ old: CacheDeclaration, _ declaration: CacheDeclaration, _ inlineLimit: Int,
-        _ convert: @escaping @Sendable (StoredRow) -> MigratedRow, _ progress: @escaping (Int, Int) -> Void
+        _ convert: @escaping @Sendable (StoredRow) -> (payload: Data, label: String?)?,
+        _ progress: @escaping (Int, Int) -> Void
     ) {
         func rows(_ declaration: CacheDeclaration) -> CacheRows {
             CacheRows(
@@ -125,19 +132,26 @@ private final class MigrationRun {
             cache: old.name, oldVersion: old.version, version: declaration.version, converted: 0)
     }
 
-    /// Returns false if the old rows are no longer live.
+    /// Returns false if the old rows, or those that were taken in, are no longer there.
     func run() throws -> Bool {
-        try store.flush()
         guard let hidden = try begin() else { return false }
         do {
-            for _ in 0..<Self.passLimit {
+            wasDisturbed = false
+            for index in 0..<Self.passLimit {
                 isDisturbed = false
-                let count = try pass(hidden) { body in try write(body) }
+                let count = try pass(hidden, index == 0 ? .page : .many) { body in
+                    try write(into: hidden, body)
+                    progress(completed, total)
+                }
                 if !isDisturbed || count < Self.restLimit { break }
             }
-            if try end(hidden) { return true }
+            if try end(hidden) {
+                progress(total, total)
+                return true
+            }
         } catch {
             abandon()
+            if isLost { return false }
             throw error
         }
         abandon()
@@ -153,6 +167,7 @@ private final class MigrationRun {
         let now = store.time.now()
         return try write { state in
             state.now = now
+            state.noteMemory()
             try state.retireMigration()
             guard let live = state.incarnation(of: old.declaration) else { return nil }
             total = Int(try state.count(of: live).totals.count)
@@ -162,11 +177,18 @@ private final class MigrationRun {
     }
 
     /// Runs `body` in a transaction, and notes whether others have committed before it.
-    private func write<R>(_ body: (WriterState) throws -> R) throws -> R {
+    private func write<R>(into hidden: Hidden? = nil, _ body: (WriterState) throws -> R) throws -> R {
         try store.writer.runBatch { state in
             let changes = state.database.counter?.stamp().changes
-            if changes == nil || changes != commits { isDisturbed = true }
-            commits = changes.map { $0 &+ 1 }
+            if changes == nil || changes != commits || database !== state.database {
+                (isDisturbed, wasDisturbed) = (true, true)
+            }
+            (commits, database) = (changes.map { $0 &+ 1 }, state.database)
+            // A salvage copies live rows alone.
+            if let hidden, try state.connection.number(.isMigrating, hidden.rows.id) == nil {
+                isLost = true
+                throw StoreError.superseded
+            }
             return try body(state)
         }
     }
@@ -174,30 +196,31 @@ private final class MigrationRun {
     /// Takes in the rows that were not taken in as they are now, and returns their number.
     ///
     /// - Parameter write: Runs a closure in a transaction.
-    private func pass(_ hidden: Hidden, _ write: ((WriterState) throws -> Void) throws -> Void) throws -> Int {
+    private func pass(
+        _ hidden: Hidden, _ size: ReadSize, _ write: ((WriterState) throws -> Void) throws -> Void
+    ) throws -> Int {
         var (last, count) = (PagePosition?.none, 0)
         repeat {
-            let page = try old.unmigratedRows(after: last)
+            let page = try old.unmigratedRows(after: last, size)
             last = page.next
             if page.rows.isEmpty { continue }
             let now = store.time.now()
             let rows = try new.writingFiles(
                 of: .put(page.rows.compactMap { $0.header.end < now ? nil : converted($0) }))
-            do {
-                try write { state in try take(page.rows, rows, hidden, at: now, state) }
-            } catch {
-                if CacheRows.isUnwritten(error) { store.files?.discard(rows.files) }
-                throw error
+            (count, completed) = (count + page.rows.count, min(total, completed + page.rows.count))
+            var hasBegun = false
+            // A transaction that fails discards them itself.
+            defer { if !hasBegun { store.files?.discard(rows.files) } }
+            try write { state in
+                hasBegun = true
+                try take(page.rows, rows, hidden, at: now, state)
             }
-            count += page.rows.count
-            completed = min(total, completed + page.rows.count)
-            progress(completed, total)
         } while last != nil
         return count
     }
 
     private func converted(_ row: StoredRow) -> EntryWrite? {
-        guard case .payload(let payload, let label) = convert(row) else { return nil }
+        guard let (payload, label) = convert(row) else { return nil }
         return EntryWrite(
             key: row.header.key, payload: payload, writtenAt: row.header.writtenAt, expiresAt: row.header.expiresAt,
             meta: row.header.meta, label: label)
@@ -232,13 +255,11 @@ private final class MigrationRun {
     /// Switches, and returns false if the old rows are no longer live.
     private func end(_ hidden: Hidden) throws -> Bool {
         let now = store.time.now()
-        return try write { state in
+        return try write(into: hidden) { state in
             guard let live = state.incarnation(of: old.declaration) else { return false }
             state.now = now
-            if isDisturbed {
-                _ = try pass(hidden) { body in try body(state) }
-                result.converted? -= try state.dropVanished(from: hidden.rows, live)
-            }
+            if isDisturbed { _ = try pass(hidden, .many) { body in try body(state) } }
+            if wasDisturbed { result.converted? -= try state.dropVanished(from: hidden.rows, live) }
             try state.replace(live, by: hidden.rows)
             try state.retire(hidden: hidden.dropped)
             state.open.events.append(.migrated(result))

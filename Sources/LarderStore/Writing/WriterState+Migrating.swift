@@ -2,8 +2,8 @@ internal import LarderSQLite
 
 /// The rows of a migration: in an incarnation that nobody sees until one transaction makes it the live one.
 ///
-/// Each row has the revision of the row that it was made from, so a row that has changed since is found by a comparison of
-/// the two. What was dropped has an empty row in an incarnation of its own, so that it is not looked at again.
+/// The revision of each row follows from that of the row that it was made from, so a row that has changed since is found by a
+/// comparison of the two. What was dropped has an empty row in an incarnation of its own, so that it is not looked at again.
 extension WriterState {
     /// Retires what a migration that was interrupted has left.
     func retireMigration() throws(SQLiteError) {
@@ -28,6 +28,8 @@ extension WriterState {
     ///
     /// - Returns: Whether the key is new to the incarnation.
     func take(_ entry: EntryWrite, _ revision: Int64, accessedAt: Int64, into hidden: Incarnation) throws -> Bool {
+        // No copy in memory of an earlier version has it.
+        let revision = ((revision >> 31) << 31) | hidden.id
         let old = try connection.find(entry.key, in: hidden, accesses)?.header
         let id = try write(entry, entry.meta, revision, over: old, in: hidden)
         if accessedAt > entry.writtenAt {
@@ -54,11 +56,10 @@ extension WriterState {
 
     /// Makes an incarnation the live one in place of an old one, whose rows are retired.
     func replace(_ old: Incarnation, by hidden: Incarnation) throws(SQLiteError) {
-        let openedAt = try connection.number(.openedAt, old.id)
         try retire(old)
         var next = hidden
         (next.limits, next.keepsExpired) = (old.limits, old.keepsExpired)
         open.switchesIncarnation = true
-        try save(next, .updateIncarnation, openedAt: openedAt)
+        try save(next, .updateIncarnation)
     }
 }

@@ -204,6 +204,19 @@ struct MigrationTests {
         #expect(last[1]?.name == "x")
     }
 
+    @Test func `old values need not be codable, with a codec of their own`() throws {
+        struct Plain: Sendable { var text: String }
+        let own = ValueCodec<Plain>(identifier: "plain") {
+            Data($0.text.utf8)
+        } decode: {
+            Plain(text: String(decoding: $0, as: UTF8.self))
+        }
+        let old: Cache<Int, Plain> = try manager.cache(named: "a", version: "1", maxAge: .hours(1), codec: own)
+        old[1] = Plain(text: "x")
+        #expect(
+            try new([.from("1", as: Plain.self, codec: own) { Headline(title: $0.text, edition: 1) }])[1]?.title == "x")
+    }
+
     @Test(arguments: [true, false])
     func `progress is told, also to a task`(isTask: Bool) async throws {
         try await old().setValues((0..<1_000).map { ($0, OldHeadline(name: "\($0)")) })
