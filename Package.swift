@@ -7,6 +7,7 @@ let package = Package(
     products: [
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+        .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [
@@ -28,10 +29,13 @@ let package = Package(
         // A codec for any program; it knows nothing of the rest.
         .target(name: "LarderCBOR"),
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
+        // Clocks, stores and faults for the tests of a program, and for our own.
+        .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
 
         .target(
-            name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore"], path: "Tests/Support"),
+            name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore", "LarderTesting"],
+            path: "Tests/Support"),
         // Programs that tests and scripts run: another process, another language.
         .executableTarget(
             name: "larder-test-keys", dependencies: ["Larder", "LarderStore"], path: "Tests/Programs/KeyPrinter"),
@@ -72,6 +76,8 @@ let package = Package(
             ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
+        .testTarget(
+            name: "LarderTestingTests", dependencies: ["Larder", "LarderTesting"], path: "Tests/LarderTesting"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -5,7 +5,7 @@ struct SnippetTests {
     @Test func `every snippet of README and of the documentation stands in a program that is compiled`() throws {
         let readme = try String(contentsOf: SourceTree.root.appendingPathComponent("README.md"), encoding: .utf8)
         let pages = try SourceTree.files(below: "Sources/Larder/Documentation.docc", suffix: ".md")
-        let programs = try SourceTree.files(below: "Examples/Sources").map { bare($0.text) }
+        let programs = try SourceTree.files(below: "Examples").map { bare($0.text) }
         // The block that adds the package is compiled and run by `make examples`.
         let snippets = ([readme] + pages.map(\.text)).flatMap(snippets).filter { !$0.hasPrefix("dependencies:") }
         #expect(snippets.count > 3)

@@ -1,36 +1,11 @@
 package import Foundation
+@_exported public import LarderTesting
 
-/// A folder of a test's own, gone with it.
-package final class TemporaryFolder: Sendable {
-    /// The folder as the test names it: in half of the suites a symbolic link, which a store has to resolve.
-    package let url: URL
-    /// The folder itself.
-    package let realURL: URL
-
-    /// - Parameter suite: The file of the suite, which says whether the folder is named by a link.
-    package init(_ suite: String = #fileID) throws {
-        realURL = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
-            .appendingPathComponent("larder-test-\(UUID().uuidString)", isDirectory: true)
-        try FileManager.default.createDirectory(at: realURL, withIntermediateDirectories: true)
-        let isLinked = suite.utf8.reduce(0) { $0 &+ Int($1) } % 2 == 0
-        url = isLinked ? URL(fileURLWithPath: realURL.path + "-link", isDirectory: true) : realURL
-        if isLinked { try FileManager.default.createSymbolicLink(at: url, withDestinationURL: realURL) }
+extension TemporaryFolder {
+    /// - Parameter suite: The file of the suite, which says whether the folder is named by a link: half of them are.
+    package convenience init(_ suite: String = #fileID) throws {
+        try self.init(isLinked: suite.utf8.reduce(0) { $0 &+ Int($1) } % 2 == 0)
     }
-
-    deinit {
-        do {
-            if url != realURL { try FileManager.default.removeItem(at: URL(fileURLWithPath: url.path)) }
-            try FileManager.default.removeItem(at: realURL)
-        } catch {
-            print("could not delete \(url.path): \(error)")
-        }
-    }
-
-    /// A path in the folder.
-    package func callAsFunction(_ name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
-
-    /// A path in the folder itself, for SQLite, which follows no links.
-    package func real(_ name: String) -> URL { realURL.appendingPathComponent(name, isDirectory: false) }
 
     /// Every file below the folder with its bytes; folders with nil.
     ///

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheAgeTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ age: MaxAge, named name: String = "a", _ options: CacheOptions = .init()
@@ -37,13 +37,13 @@ struct CacheAgeTests {
     func `metadata tells of the last use, and asking for it is none`(isOnDiskAlone: Bool) throws {
         let cache = try cache(.hours(1), isOnDiskAlone ? Self.noMemory : CacheOptions().steady)
         cache[1] = "one"
-        let written = place.time.now
-        place.time.set(place.time.now + 60)
+        let written = place.clock.now
+        place.clock.set(place.clock.now + 60)
         #expect(try cache.metadata(forKey: 1)?.accessedAt == written)
         #expect(cache[1] == "one")
-        let used = place.time.now
+        let used = place.clock.now
         try manager.flush()
-        place.time.set(place.time.now + 60)
+        place.clock.set(place.clock.now + 60)
         let metadata = try #require(try cache.metadata(forKey: 1))
         #expect(metadata.writtenAt == written && metadata.accessedAt == used && metadata.size == 4)
     }
@@ -58,11 +58,11 @@ struct CacheAgeTests {
     ) throws {
         let cache = try cache(age.0, isOnDiskAlone ? Self.noMemory : .init())
         try cache.setValue("one", forKey: 1, extendedData: Data([1]))
-        place.time.advance(by: .milliseconds(age.1 - 1))
+        place.clock.advance(by: .milliseconds(age.1 - 1))
         try expect(true, in: cache)
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         try expect(true, in: cache)
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         try expect(false, in: cache)
         #expect(try cache.removeExpired() == 1)
         try expectInvariants(cache)
@@ -72,12 +72,12 @@ struct CacheAgeTests {
         let (day, hour) = (try cache(.days(1), named: "day"), try cache(.hours(1), named: "hour"))
         day[1] = "a"
         hour[1] = "a"
-        place.time.advance(by: .seconds(2 * 3600))
+        place.clock.advance(by: .seconds(2 * 3600))
         #expect(try day.removeExpired() == 0)
         hour[2] = "b"
         #expect(try hour.removeExpired() == 1)
         #expect(hour.map(\.key) == [2])
-        place.time.advance(by: .seconds(23 * 3600))
+        place.clock.advance(by: .seconds(23 * 3600))
         #expect(day[1] == nil && hour[2] == nil)
         #expect(try day.removeExpired() == 1)
         #expect(day.statistics.expirations == 1)
@@ -94,20 +94,20 @@ struct CacheAgeTests {
         try cache.setValue("one", forKey: 1, maxAge: own, extendedData: Data([1]))
         for _ in 0..<5 {
             // In time that does not wake the one who writes it down.
-            place.time.set(place.time.now + 8)
+            place.clock.set(place.clock.now + 8)
             #expect(try cache.contains(1))
             #expect(try cache.count == 1)
             #expect(try !cache.isEmpty)
             #expect(cache[1] == "one")
         }
-        place.time.set(place.time.now + 8)
+        place.clock.set(place.clock.now + 8)
         #expect(cache.map(\.key) == [1])
         #expect(try cache.removeExpired() == 0)
         #expect(try cache.removeValue(forKey: 1) == "one")
         try cache.setValue("one", forKey: 1, maxAge: own, extendedData: Data([1]))
-        place.time.set(place.time.now + 10)
+        place.clock.set(place.clock.now + 10)
         try expect(true, in: cache)
-        place.time.set(place.time.now + 10.001)
+        place.clock.set(place.clock.now + 10.001)
         try expect(false, in: cache)
         try expectInvariants(cache)
     }
@@ -115,10 +115,10 @@ struct CacheAgeTests {
     @Test func `a test of presence, a listing and metadata do not restart a sliding age`() throws {
         let cache = try cache(.seconds(10).sinceLastAccess)
         cache[1] = "one"
-        place.time.set(place.time.now + 8)
+        place.clock.set(place.clock.now + 8)
         #expect(try cache.contains(1) && cache.metadata(forKey: 1) != nil && cache.snapshot().count == 1)
         #expect(cache.map(\.value) == ["one"])
-        place.time.set(place.time.now + 3)
+        place.clock.set(place.clock.now + 3)
         #expect(cache[1] == nil)
     }
 
@@ -140,7 +140,7 @@ struct CacheAgeTests {
     func `an age beyond measure never ends`(age: MaxAge) throws {
         let cache = try cache(age)
         cache[1] = "one"
-        place.time.advance(by: .seconds(86_400 * 365 * 100))
+        place.clock.advance(by: .seconds(86_400 * 365 * 100))
         #expect(cache[1] == "one")
         #expect(try cache.removeExpired() == 0)
         try expectInvariants(cache)
@@ -155,12 +155,12 @@ struct CacheAgeTests {
     }
 
     @Test func `until a moment means that moment, also for what is written later`() throws {
-        let end = place.time.now + 10
+        let end = place.clock.now + 10
         let cache = try cache(.until(end))
         cache[1] = "one"
-        place.time.set(end)
+        place.clock.set(end)
         #expect(cache[1] == "one")
-        place.time.set(end + 0.001)
+        place.clock.set(end + 0.001)
         #expect(cache[1] == nil)
         cache[2] = "late"
         #expect(cache[2] == nil)
@@ -175,14 +175,14 @@ struct CacheAgeTests {
         try cache.setValue("long", forKey: 2, maxAge: .hours(1))
         try cache.setValue("ever", forKey: 3, maxAge: .unlimited)
         cache[4] = "plain"
-        place.time.advance(by: .milliseconds(1001))
+        place.clock.advance(by: .milliseconds(1001))
         #expect(cache.map(\.key) == [2, 3, 4])
         #expect(cache[1] == nil)
-        place.time.advance(by: .seconds(60))
+        place.clock.advance(by: .seconds(60))
         #expect(cache.map(\.key) == [2, 3])
         #expect(try cache.count == 2)
         #expect(cache[4] == nil)
-        place.time.advance(by: .seconds(3600))
+        place.clock.advance(by: .seconds(3600))
         #expect(cache.map(\.value) == ["ever"])
         #expect(try cache.removeExpired() == 3)
         try expectInvariants(cache)
@@ -194,13 +194,13 @@ struct CacheAgeTests {
     ) throws {
         var cache = try cache(.seconds(100), isOnDiskAlone ? Self.noMemory : .init())
         cache[1] = "one"
-        let written = place.time.now
-        place.time.set(written - 5000)
+        let written = place.clock.now
+        place.clock.set(written - 5000)
         let manager = try isReopened ? reopened() : manager
         if isReopened { cache = try manager.cache(named: "a", version: "1", maxAge: .seconds(100)) }
         #expect(cache[1] == "one")
         #expect(try cache.count == 1)
-        place.time.set(written + 100.001)
+        place.clock.set(written + 100.001)
         #expect(cache[1] == nil)
         #expect(try cache.metadata(forKey: 1) == nil)
         #expect(cache.map(\.key) == [])
@@ -214,17 +214,17 @@ struct CacheAgeTests {
     ) throws {
         let cache = try cache(.seconds(100).sinceLastAccess, isOnDiskAlone ? Self.noMemory : .init())
         try cache.setValue("one", forKey: 1, extendedData: Data([1]))
-        let written = place.time.now
+        let written = place.clock.now
         // The clock goes ahead for a while, and back again.
-        place.time.set(written + 90)
+        place.clock.set(written + 90)
         #expect(cache[1] == "one")
         try manager.flush()
-        place.time.set(written)
+        place.clock.set(written)
         #expect(try cache.contains(1))
-        place.time.set(written + 100)
+        place.clock.set(written + 100)
         #expect(try cache.contains(1))
         #expect(try cache.count == 1 && !cache.isEmpty)
-        place.time.set(written + 190.001)
+        place.clock.set(written + 190.001)
         try expect(false, in: cache)
         #expect(try cache.removeExpired() == 1)
     }
@@ -236,13 +236,13 @@ struct CacheAgeTests {
 
     @Test func `moments after 2038 and before 1970 are moments`() throws {
         for second in [-86_400.0 * 365, 4_102_444_800] {
-            place.time.set(Date(timeIntervalSince1970: second))
+            place.clock.set(Date(timeIntervalSince1970: second))
             let cache = try cache(.hours(1), named: "\(second)")
             cache[1] = "one"
-            #expect(try cache.metadata(forKey: 1)?.writtenAt == place.time.now)
-            place.time.set(place.time.now + 3600)
+            #expect(try cache.metadata(forKey: 1)?.writtenAt == place.clock.now)
+            place.clock.set(place.clock.now + 3600)
             #expect(cache[1] == "one")
-            place.time.set(place.time.now + 0.001)
+            place.clock.set(place.clock.now + 0.001)
             #expect(cache[1] == nil)
         }
     }
@@ -250,7 +250,7 @@ struct CacheAgeTests {
     @Test func `what is over can be had as such until a sweep meets it`() throws {
         let cache = try cache(.seconds(1))
         try cache.setValue("one", forKey: 1, extendedData: Data([7]))
-        place.time.advance(by: .seconds(5))
+        place.clock.advance(by: .seconds(5))
         #expect(try cache.entry(forKey: 1) == nil)
         let entry = try #require(try cache.entry(forKey: 1, allowingExpired: true))
         #expect(entry.isExpired && entry.value == "one" && entry.extendedData == Data([7]))
@@ -262,7 +262,7 @@ struct CacheAgeTests {
         let cache = try cache(.seconds(1))
         for round in 0..<50 {
             cache[1] = "old"
-            place.time.advance(by: .seconds(5))
+            place.clock.advance(by: .seconds(5))
             async let swept = cache.removeExpired()
             cache[1] = "fresh \(round)"
             #expect(try await swept <= 1)
@@ -274,12 +274,12 @@ struct CacheAgeTests {
     @Test func `extended data, a pin and a repeated open leave the age alone`() throws {
         let cache = try cache(.seconds(10))
         try cache.setValue("one", forKey: 1, pinned: true)
-        place.time.advance(by: .seconds(6))
+        place.clock.advance(by: .seconds(6))
         try cache.setExtendedData(Data([1]), forKey: 1)
         withExtendedLifetime(try self.cache(.seconds(10))) {}
-        place.time.advance(by: .seconds(4))
+        place.clock.advance(by: .seconds(4))
         #expect(cache[1] == "one")
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         #expect(cache[1] == nil)
         try cache.setExtendedData(Data([2]), forKey: 1)
         #expect(cache[1] == nil)

@@ -5,10 +5,10 @@ import Testing
 
 /// The last moment at which an entry is served, and the one after it, for every call.
 struct LastMomentTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private typealias Ask = @Sendable (Cache<Int, String>) async throws -> Bool
 
@@ -103,13 +103,13 @@ struct LastMomentTests {
 
     /// Returns a new cache with key 1, some milliseconds after the last moment of that.
     private func cache(_ name: String, _ age: Age, _ tier: Tier, after delay: Int) throws -> Cache<Int, String> {
-        let end = place.time.now + 100
+        let end = place.clock.now + 100
         let options = CacheOptions(
             memory: tier == .memory ? .init() : .disabled, inlineLimit: tier == .file ? 0 : .max)
         let cache: Cache<Int, String> = try manager.cache(
             named: "\(name) \(delay)", version: "1", maxAge: age.ofCache(end), options: options.steady)
         try cache.setValue("one", forKey: 1, maxAge: age.own(end), extendedData: Data([7]), tags: ["t"])
-        place.time.set(end + Double(delay) / 1000)
+        place.clock.set(end + Double(delay) / 1000)
         return cache
     }
 
@@ -148,7 +148,7 @@ struct LastMomentTests {
         }
         let cache = try cache("maintained", age, tier, after: 0)
         #expect(try await manager.maintain().expired == 0)
-        place.time.set(place.time.now + 0.001)
+        place.clock.set(place.clock.now + 0.001)
         #expect(try await manager.maintain().expired == 1)
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
     }

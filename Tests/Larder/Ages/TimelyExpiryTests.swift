@@ -5,13 +5,13 @@ import Testing
 
 /// What has expired goes soon, in both tiers, although nobody calls.
 struct TimelyExpiryTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
-    private var time: ManualTime { place.time }
+    private var time: ManualClock { place.clock }
 
     private func manager(upkeep: Duration? = .seconds(60)) throws -> CacheManager {
         try place.manager { $0.maintenanceInterval = upkeep }

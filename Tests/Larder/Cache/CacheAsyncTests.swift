@@ -5,10 +5,10 @@ import Testing
 
 /// The asynchronous forms of calls.
 struct CacheAsyncTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(inlineLimit: Int = 1000) throws -> Cache<Int, String> {
         try manager.cache(
@@ -60,7 +60,7 @@ struct CacheAsyncTests {
         let cache = try cache(inlineLimit: 0)
         try await cache.setValue("one", forKey: 1, tags: ["t"])
         #expect(try await cache.touch(1, maxAge: .minutes(1)))
-        #expect(try await cache.metadata(forKey: 1)?.expiresAt == place.time.now + 60)
+        #expect(try await cache.metadata(forKey: 1)?.expiresAt == place.clock.now + 60)
         #expect(try await cache.setPinned(true, forKey: 1))
         #expect(try await cache.trim(toCount: 0) == 0)
         #expect(try await cache.entries(tagged: "t").map(\.key) == [1])
@@ -87,7 +87,7 @@ struct CacheAsyncTests {
         try await manager.removeCache(named: "b")
         #expect(try await manager.cacheInfo().map(\.name) == ["a"])
         try await manager.close()
-        let again = try await CacheManager.open(url: place.url, configuration: place.time.configuration)
+        let again = try await CacheManager.open(url: place.url, configuration: place.clock.configuration)
         #expect(try await again.cacheInfo().map(\.name) == ["a"])
     }
 

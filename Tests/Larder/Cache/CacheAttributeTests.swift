@@ -5,10 +5,10 @@ import Testing
 
 /// Attributes of an entry that change without its value, and those that a write keeps.
 struct CacheAttributeTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(memory: MemoryLimits = MemoryLimits()) throws -> Cache<Int, String> {
         try manager.cache(
@@ -20,16 +20,16 @@ struct CacheAttributeTests {
         let cache = try cache(memory: memory)
         let value = String(repeating: "v", count: count)
         try cache.setValue(value, forKey: 1, cost: 7, extendedData: Data([1]), pinned: true)
-        place.time.advance(by: .seconds(8))
+        place.clock.advance(by: .seconds(8))
         #expect(try cache.touch(1))
-        place.time.advance(by: .seconds(8))
+        place.clock.advance(by: .seconds(8))
         #expect(try cache.value(forKey: 1) == value)
         let entry = try #require(try cache.entry(forKey: 1))
         #expect(entry.extendedData == Data([1]) && entry.metadata.isPinned && entry.metadata.isFile == (count > 1000))
         #expect(try cache.touch(1, maxAge: .seconds(100)))
-        place.time.advance(by: .seconds(99))
+        place.clock.advance(by: .seconds(99))
         #expect(try cache.value(forKey: 1) == value)
-        place.time.advance(by: .seconds(2))
+        place.clock.advance(by: .seconds(2))
         #expect(try cache.value(forKey: 1) == nil)
         #expect(try !cache.touch(1) && !cache.touch(2))
         expectError(.invalidConfiguration) { try cache.touch(1, maxAge: .seconds(.nan)) }
@@ -59,7 +59,7 @@ struct CacheAttributeTests {
             try body()
             let entry = try #require(try cache.entry(forKey: 1))
             #expect(entry.metadata.isPinned && entry.extendedData == nil)
-            #expect(entry.metadata.expiresAt == place.time.now + 10)
+            #expect(entry.metadata.expiresAt == place.clock.now + 10)
             #expect(cache.memory.totalCost != 7)
         }
         try write { cache[1] = "new" }

@@ -7,7 +7,7 @@ import Testing
 struct CacheCodeTests {
     private let folder: TemporaryFolder
     private let url: URL
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     init() throws {
         folder = try TemporaryFolder()

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheConcurrencyTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ options: CacheOptions = .init()) throws -> Cache<Int, Int> {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: options.steady)
@@ -43,7 +43,7 @@ struct CacheConcurrencyTests {
     }
 
     @Test func `writes that another process's lock refuses all fail, and no read sees any of them`() async throws {
-        let place = try StorePlace()
+        let place = try TemporaryStore(of: #fileID)
         let manager = try place.manager { $0.busyTimeout = .zero }
         let cache: Cache<Int, Int> = try await manager.cache(
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
@@ -121,7 +121,7 @@ struct CacheConcurrencyTests {
         cache[77] = nil
         try await cache.remove(0)
         try await cache.setValue(1, forKey: 1, maxAge: .seconds(1))
-        place.time.advance(by: .seconds(5))
+        place.clock.advance(by: .seconds(5))
         #expect(try await cache.trim(toCount: 5) == 4)
         try await manager.close()
         var seen: [String] = []
@@ -142,7 +142,7 @@ struct CacheConcurrencyTests {
         let cache = try cache()
         let events = manager.events
         for key in 0..<600 { try await cache.setValue(key, forKey: key, maxAge: key % 3 == 0 ? .seconds(1) : nil) }
-        place.time.set(place.time.now + 5)
+        place.clock.set(place.clock.now + 5)
         let removed = Told<Int>()
         let failures = try await onThread {
             errors(ofThreads: 6) { lane in

@@ -6,10 +6,10 @@ import Testing
 
 /// What other calls, other handles and other processes do in between.
 struct CacheFaultTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func cache(

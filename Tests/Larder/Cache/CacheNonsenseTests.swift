@@ -5,9 +5,9 @@ import Testing
 
 /// Rows with numbers that cannot be added up or negated, which another program has written.
 struct CacheNonsenseTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     /// What is done to the rows of key 2; no checksum protects these columns.
     private static let nonsense = [

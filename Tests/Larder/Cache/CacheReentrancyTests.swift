@@ -5,10 +5,10 @@ import Testing
 
 /// Code of the user's that runs because of the store, and calls it.
 struct CacheReentrancyTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache() throws -> Cache<Int, Int> {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
@@ -71,7 +71,7 @@ struct CacheReentrancyTests {
             return Date(timeIntervalSince1970: 1_800_000_000)
         }
         configuration.log = { _ in call() }
-        configuration.wake = { [time = place.time] in time.wake(after: $0, $1) }
+        configuration.wake = { [time = place.clock] in time.wake(after: $0, $1) }
         // The same store by another manager, with closures that go back into it.
         let manager = try CacheManager(url: place.url, configuration: configuration)
         let codec = ValueCodec<Int>(
@@ -108,8 +108,8 @@ struct CacheReentrancyTests {
 
     @Test func `a clock may ask the manager while a cache is opened`() throws {
         let home = Locked<CacheManager?>(nil)
-        let (calls, time) = (Counter(), place.time)
-        let manager = try StorePlace().manager { configuration in
+        let (calls, time) = (Counter(), place.clock)
+        let manager = try TemporaryStore(of: #fileID).manager { configuration in
             configuration.clock = {
                 calls.increment()
                 home.value?.handleMemoryPressure(.warning)

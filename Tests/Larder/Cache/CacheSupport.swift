@@ -8,18 +8,18 @@ enum StoreKind: CaseIterable { case file, memory }
 /// A store of its own in a time of its own.
 struct Workbench {
     let manager: CacheManager
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init(_ kind: StoreKind = .file) throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
         manager =
             switch kind {
             case .file: try place.manager()
-            case .memory: try CacheManager.inMemory(configuration: place.time.configuration)
+            case .memory: try CacheManager.inMemory(configuration: place.clock.configuration)
             }
     }
 
-    var time: ManualTime { place.time }
+    var time: ManualClock { place.clock }
 
     var folder: TemporaryFolder { place.folder }
 

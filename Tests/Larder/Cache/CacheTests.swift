@@ -9,10 +9,10 @@ struct Article: Codable, Hashable, Sendable {
 }
 
 struct CacheTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func articles(_ manager: CacheManager) throws -> Cache<Int, Article> {

@@ -6,9 +6,9 @@ import Testing
 
 /// Writes of tasks that are cancelled while they wait for a long transaction.
 struct CancelledWriteTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     enum Write: CaseIterable {
         case set, setLarge, setNil, setValues, remove, removeValue, removeValues, touch, pin, extendedData, removeAll

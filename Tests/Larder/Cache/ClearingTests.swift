@@ -5,9 +5,9 @@ import Testing
 
 /// Caches that are cleared, and written again.
 struct ClearingTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     @Test func `a clear of a few entries leaves nothing, and a write after it works`() throws {
         let manager = try place.manager()
@@ -37,7 +37,7 @@ struct ClearingTests {
         try intruder.execute("BEGIN IMMEDIATE")
         // Until an attempt has failed.
         try await Waiting.until {
-            place.time.advance(by: .milliseconds(500))
+            place.clock.advance(by: .milliseconds(500))
             return !told.all.isEmpty
         }
         #expect(told.all.first == .busy)
@@ -53,7 +53,7 @@ struct ClearingTests {
     private func expectNoRows(_ manager: CacheManager) async throws {
         let store = StoreProbe(manager)
         try await Waiting.until {
-            place.time.advance(by: .seconds(1))
+            place.clock.advance(by: .seconds(1))
             return try store.entryCount() == 0
         }
     }

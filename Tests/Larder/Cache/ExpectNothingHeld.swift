@@ -8,7 +8,7 @@ import Testing
 /// Whoever asks the store itself, whether it is idle or to copy its log, makes it let go first. Another process cannot ask:
 /// once the readers' time is over, it copies all of the log, what was committed after their reads too.
 func expectNothingHeld(
-    at url: URL, _ time: ManualTime, sourceLocation: SourceLocation = #_sourceLocation
+    at url: URL, _ time: ManualClock, sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
     time.advance(by: .seconds(1))
     var other = try Connection.open(.file(url.real.path), .init(role: .writer, busyMilliseconds: 0))

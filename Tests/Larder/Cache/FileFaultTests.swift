@@ -6,7 +6,7 @@ import Testing
 /// Values in files when a write fails, a file is gone, or a process ended before its work did.
 struct FileFaultTests {
     private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     init() throws {
         folder = try TemporaryFolder()
@@ -118,7 +118,7 @@ struct FileFaultTests {
             #expect(try files(manager).count == 30)
             try await manager.close()
         }
-        let later = ManualTime(time.now)
+        let later = ManualClock(time.now)
         var configuration = later.configuration
         configuration.maintenanceInterval = .seconds(60)
         let manager = try CacheManager(url: folder("store.sqlite"), configuration: configuration)

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct FileTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func blobs(_ options: CacheOptions = CacheOptions(inlineLimit: 100)) throws -> Cache<String, Data> {
         try manager.cache(named: "blobs", version: "1", maxAge: .unlimited, options: options)
@@ -18,20 +18,20 @@ struct FileTests {
     private func bytes(_ count: Int, _ byte: UInt8 = 7) -> Data { Data(repeating: byte, count: count) }
 
     @Test func `a sliding age and the order of use go by the URLs that were handed out too`() throws {
-        let (place, manager) = try StorePlace.opened()
+        let (place, manager) = try TemporaryStore.opened()
         let cache: Cache<Int, Data> = try manager.cache(
             named: "a", version: "1", maxAge: .seconds(10).sinceLastAccess, options: CacheOptions(inlineLimit: 0).steady
         )
         for key in 1...3 { cache[key] = Data(count: 100) }
         for _ in 0..<3 {
-            place.time.set(place.time.now + 9)
+            place.clock.set(place.clock.now + 9)
             #expect(cache[2] != nil)
             #expect(try cache.fileURL(forKey: 1) != nil)
         }
-        place.time.set(place.time.now + 9)
+        place.clock.set(place.clock.now + 9)
         #expect(try cache.fileURL(forKey: 2) != nil)
         #expect(try cache.fileURL(forKey: 3) == nil)
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         #expect(try cache.fileURL(forKey: 1) != nil)
         try cache.trim(toCount: 1)
         #expect(Array(cache.keys) == [1])

@@ -6,7 +6,7 @@ import Testing
 /// Copies in memory while another store commits and this one writes.
 struct ForeignCommitTests {
     @Test func `writes that change nothing hide no commit of another store`() throws {
-        let place = try StorePlace()
+        let place = try TemporaryStore(of: #fileID)
         func cache() throws -> Cache<Int, Int> {
             let manager = try place.manager { $0.busyTimeout = .seconds(120) }
             return try manager.cache(

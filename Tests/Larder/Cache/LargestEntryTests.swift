@@ -5,9 +5,9 @@ import Testing
 
 /// Entries larger than a whole limit.
 struct LargestEntryTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ manager: CacheManager, _ limits: DiskLimits = DiskLimits()) throws -> Cache<Int, Data> {
         try manager.cache(

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct PresenceTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ version: CacheVersion = "1") throws -> Cache<Int, String> {
         try manager.cache(
@@ -27,7 +27,7 @@ struct PresenceTests {
         for _ in 0..<3 { #expect(try cache.explain(1).kind == .onDisk) }
         #expect(cache.memory.count == 0 && cache.statistics == before)
         #expect(try cache.metadata(forKey: 1)?.accessedAt == cache.metadata(forKey: 1)?.writtenAt)
-        place.time.advance(by: .seconds(3601))
+        place.clock.advance(by: .seconds(3601))
         let expired = try cache.explain(1)
         #expect(expired.kind == .expired && expired.description.contains("has expired at"))
         #expect(cache[1] == nil)

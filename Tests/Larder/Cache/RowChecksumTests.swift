@@ -5,10 +5,10 @@ import Testing
 
 /// Rows that another program changed without their checksums.
 struct RowChecksumTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache() throws -> Cache<Int, String> {
         try manager.cache(

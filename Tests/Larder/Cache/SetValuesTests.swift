@@ -4,12 +4,12 @@ import Testing
 
 /// The ways in which `setValues` is called, which are the compiler's to tell apart.
 struct SetValuesTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
     private let expected = [1: "one", 2: "two"]
     private let names = ["none", "one", "two"]
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ name: String = "target") throws -> Cache<Int, String> {
         try manager.cache(named: name, version: "1", maxAge: .hours(1), options: CacheOptions().steady)

@@ -5,10 +5,10 @@ import Testing
 
 /// Calls that say in a word what others say in more.
 struct SmallCallsTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     @Test func `keys, values and memory are counted, and hits added up`() throws {
         let version = ["1", "2"].joined(separator: ".")
@@ -24,7 +24,7 @@ struct SmallCallsTests {
         #expect(cache.memory.keys == [2, 3])
         #expect(cache[1] == "1" && cache[4] == nil)
         #expect(cache.statistics.hits == 2 && cache.statistics.memoryHits == 1)
-        place.time.advance(by: .seconds(101))
+        place.clock.advance(by: .seconds(101))
         #expect(cache.memory.keys == [])
         #expect(try cache.keys.count == 0 && cache.values.count == 0)
     }

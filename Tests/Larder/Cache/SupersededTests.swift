@@ -7,12 +7,12 @@ import Testing
 struct SupersededTests {
     private static let options = CacheOptions(inlineLimit: 5).steady
 
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
     private let old: Cache<Int, String>
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
+        (place, manager) = try TemporaryStore.opened()
         old = try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: Self.options)
         try old.setValue("in a file", forKey: 1, extendedData: Data([7]), tags: ["t"])
         try old.setValue("row", forKey: 2, extendedData: Data([7]), tags: ["t"])

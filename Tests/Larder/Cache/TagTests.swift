@@ -5,10 +5,10 @@ import Testing
 
 /// Entries with tags, and their removal by tag.
 struct TagTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ name: String = "tagged", _ manager: CacheManager? = nil, options: CacheOptions = CacheOptions()

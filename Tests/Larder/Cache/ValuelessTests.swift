@@ -6,10 +6,10 @@ import Testing
 
 /// Calls that need no value read none.
 struct ValuelessTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private let decodings = Counter()
 
@@ -37,12 +37,12 @@ struct ValuelessTests {
         try cache.setExtendedData(Data([2]), forKey: 100)
         #expect(try cache.removeAll(whereMetadata: { key, _ in key < 10 }) == 10)
         let task = cache.evict(every: .seconds(1), whereMetadata: { key, _ in key < 20 })
-        place.time.advance(by: .seconds(1))
+        place.clock.advance(by: .seconds(1))
         task.cancel()
         try cache.remove(20)
         try cache.removeValues(forKeys: [21, 22, 23])
         #expect(try cache.trim(toCount: 60) == 17)
-        place.time.advance(by: .seconds(60))
+        place.clock.advance(by: .seconds(60))
         #expect(try cache.removeExpired() == 1)
         try manager.maintain()
         #expect(try manager.cacheInfo().map(\.count) == [59])
@@ -80,7 +80,7 @@ struct ValuelessTests {
         }
         #expect(try cache.removeAll(whereMetadata: { key, _ in key.isMultiple(of: 2) }) == 500)
         let task = cache.evict(every: .seconds(1), whereMetadata: { key, _ in key < 500 })
-        place.time.advance(by: .seconds(1))
+        place.clock.advance(by: .seconds(1))
         task.cancel()
         try cache.remove(501)
         #expect(Array(cache.keys) == Array(stride(from: 503, to: 1000, by: 2)))

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheKeyTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache<Key, Value>(_ name: String = "a", _ options: CacheOptions = .init()) throws -> Cache<Key, Value>
     where Value: Codable {

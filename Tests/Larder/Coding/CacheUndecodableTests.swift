@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheUndecodableTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private struct Old: Codable, Equatable { var name: String }

@@ -26,7 +26,7 @@ struct UndecodableFileTests {
     }
 
     private func meet(_ meeting: Meeting, _ policy: UndecodablePolicy, inline: Int) async throws -> Outcome {
-        let place = try StorePlace()
+        let place = try TemporaryStore(of: #fileID)
         let options = CacheOptions(memory: .disabled, inlineLimit: inline, undecodable: policy)
         do {
             let manager = try place.manager()

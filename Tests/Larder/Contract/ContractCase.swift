@@ -44,7 +44,7 @@ struct ContractCase: Sendable, CustomTestStringConvertible {
         store == .file && (inline == .none || (large && inline == .standard))
     }
 
-    func manager(_ folder: TemporaryFolder, _ time: ManualTime) throws -> CacheManager {
+    func manager(_ folder: TemporaryFolder, _ time: ManualClock) throws -> CacheManager {
         var configuration = time.configuration
         configuration.durability = durability
         return switch store {

@@ -5,7 +5,7 @@ import Testing
 
 /// Expects what holds whatever was done: the tiers agree, counts are those of the rows, rows are those of the files, and
 /// nobody is held up.
-func expectContract(_ cache: Cache<String, [Int]>, _ time: ManualTime) throws {
+func expectContract(_ cache: Cache<String, [Int]>, _ time: ManualClock) throws {
     // As it was left, before anything that brings a value into memory.
     try expectMemoryAgreesWithDisk(cache)
     try expectAgreement(cache)

@@ -6,7 +6,7 @@ import Testing
 /// What every legal configuration does alike.
 struct ContractTests {
     private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     init() throws {
         folder = try TemporaryFolder()

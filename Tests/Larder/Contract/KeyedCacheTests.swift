@@ -9,9 +9,9 @@ struct KeyedCacheTests {
         case memory, inMemory, onDisk, fake
     }
 
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ kind: Kind) throws -> any KeyedCache<String, Int> {
         switch kind {

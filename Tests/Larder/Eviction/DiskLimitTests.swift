@@ -7,7 +7,7 @@ import Testing
 /// Limits while writes go on, and trims while reads do.
 struct DiskLimitTests {
     private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let time = ManualClock()
     private let manager: CacheManager
 
     init() throws {
@@ -80,7 +80,7 @@ struct DiskLimitTests {
     }
 
     @Test func `what is over goes first, also if it ended since somebody looked what goes next`() throws {
-        let (place, manager) = try StorePlace.opened()
+        let (place, manager) = try TemporaryStore.opened()
         let cache: Cache<Int, Int> = try manager.cache(
             named: "a", version: "1", maxAge: .hours(1),
             options: CacheOptions(disk: DiskLimits(countLimit: 2000)).steady)
@@ -89,7 +89,7 @@ struct DiskLimitTests {
         // The limit acts, and who goes next is known.
         for key in 2000..<2101 { cache[key] = key }
         #expect(cache.statistics.countEvictions > 0)
-        place.time.set(place.time.now + 1.001)
+        place.clock.set(place.clock.now + 1.001)
         let before = Set(cache.keys)
         for key in 2101..<2600 { cache[key] = key }
         let after = Set(cache.keys)

@@ -5,10 +5,10 @@ import Testing
 
 /// What limits take, in which order, and what is told of it.
 struct EvictionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func cache(
@@ -71,7 +71,7 @@ struct EvictionTests {
         let policy = GenerationPolicy(staleOnError: keeping == .generator ? .seconds(600) : .zero)
         let value = cache.generator(policy) { _ in throw Offline() }
         cache[1] = 1
-        place.time.set(place.time.now + 100)
+        place.clock.set(place.clock.now + 100)
         for key in 2...3 { cache[key] = key }
         // It is there, and served.
         #expect(try StoreProbe(manager).entryCount() == 3)
@@ -80,10 +80,10 @@ struct EvictionTests {
         cache.resetStatistics()
         // The first one to go is the one that was written first, whether or not it has expired.
         #expect(cache[2] == 2)
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         cache[4] = 4
         #expect(try await cache.entry(forKey: 1, allowingExpired: true) == nil)
-        place.time.set(place.time.now + 100)
+        place.clock.set(place.clock.now + 100)
         for key in 5...6 { cache[key] = key }
         #expect(try await cache.entry(forKey: 2, allowingExpired: true) == nil)
         #expect(try await cache.entry(forKey: 4, allowingExpired: true)?.isExpired == true)
@@ -128,7 +128,7 @@ struct EvictionTests {
         defer { home.change { $0 = nil } }
         for key in order.sorted() { cache[key] = Data(count: 200) }
         for key in order {
-            place.time.advance(by: .milliseconds(1))
+            place.clock.advance(by: .milliseconds(1))
             #expect(cache.memory.contains(key) && cache[key]?.count == 200)
         }
         switch reason {
@@ -155,7 +155,7 @@ struct EvictionTests {
         try cache.setValue(Data(count: 10), forKey: -1, pinned: true)
         for key in 0..<12 {
             // After a floor could not be met, the next look comes a minute later.
-            place.time.advance(by: .seconds(61))
+            place.clock.advance(by: .seconds(61))
             cache[key] = Data(count: 1 << 20)
             #expect(Array(cache.keys) == [-1, key])
         }

@@ -5,10 +5,10 @@ import Testing
 
 /// That limits hold whatever wrote, and that nothing is held while they do.
 struct LimitTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func cache(_ manager: CacheManager, _ disk: DiskLimits = DiskLimits()) throws -> Cache<Int, Data> {
@@ -162,7 +162,7 @@ struct LimitTests {
         let cache = try cache(manager)
         for key in 0..<10 { cache[key] = bytes(4000) }
         for key in 10..<20 { try cache.setValue(bytes(4000), forKey: key, maxAge: .seconds(10)) }
-        place.time.advance(by: .seconds(20))
+        place.clock.advance(by: .seconds(20))
         for key in 20..<30 { cache[key] = bytes(4000) }
         // Older, and alive.
         for key in 0..<10 { #expect(cache[key] != nil, "\(key)") }

@@ -5,9 +5,9 @@ import Testing
 
 /// What was used last, wherever and by whomever: by that limits and trims go.
 struct UseOrderTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(
         _ manager: CacheManager, _ name: String = "a", _ maxAge: MaxAge = .unlimited,
@@ -26,10 +26,10 @@ struct UseOrderTests {
             let cache = try cache(manager, name, maxAge, CacheOptions(inlineLimit: name == "own" ? 0 : 1000))
             for key in [1, 3] { try cache.setValue(Self.value, forKey: key, maxAge: own) }
             for _ in 0..<3 {
-                place.time.advance(by: .seconds(4))
+                place.clock.advance(by: .seconds(4))
                 #expect(cache[1] != nil && cache[3] != nil)
             }
-            place.time.advance(by: .seconds(4))
+            place.clock.advance(by: .seconds(4))
             #expect(try cache.values(forKeys: [1, 3, 9]).keys.sorted() == [1, 3])
             #expect(cache.statistics.expirations == 0)
         }
@@ -39,7 +39,7 @@ struct UseOrderTests {
         let manager = try place.manager()
         let cache = try cache(manager, "a", .unlimited, CacheOptions(disk: DiskLimits(sizeLimit: 1000)))
         for key in 0..<10 { cache[key] = Self.value }
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         try cache.setExtendedData(Data(count: 200), forKey: 0)
         #expect(cache[0] != nil && cache[9] != nil && cache[1] == nil)
         #expect(try cache.extendedData(forKey: 0)?.count == 200)
@@ -51,13 +51,13 @@ struct UseOrderTests {
             let cache = try cache(
                 manager, "a", .seconds(3600).sinceLastAccess, CacheOptions(memory: .disabled))
             cache[1] = Self.value
-            place.time.advance(by: .seconds(3000))
+            place.clock.advance(by: .seconds(3000))
             #expect(cache[1] != nil)
-            place.time.advance(by: .seconds(1))
+            place.clock.advance(by: .seconds(1))
             try cache.setExtendedData(Data([1]), forKey: 1)
             try manager.close()
         }
-        place.time.advance(by: .seconds(3000))
+        place.clock.advance(by: .seconds(3000))
         #expect(try cache(place.manager(), "a", .seconds(3600).sinceLastAccess)[1] != nil)
     }
 

@@ -5,10 +5,10 @@ import Testing
 
 /// Passes over what changes meanwhile.
 struct CachePassTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache() throws -> Cache<Int, Int> {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)

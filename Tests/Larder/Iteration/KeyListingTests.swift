@@ -6,7 +6,7 @@ import Testing
 /// Keys are listed from the index alone where no entry can be over, and that must never show.
 struct KeyListingTests {
     private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let time = ManualClock()
     private let manager: CacheManager
 
     init() throws {

@@ -10,7 +10,7 @@ struct OneMomentTests {
 
     init() throws {
         folder = try TemporaryFolder()
-        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualTime().configuration)
+        manager = try CacheManager(url: folder("store.sqlite"), configuration: ManualClock().configuration)
     }
 
     enum Read: CaseIterable { case values, snapshot }

@@ -5,10 +5,10 @@ import Testing
 
 /// Loads whose cache is purged while they run.
 struct GenerationPurgeTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ version: CacheVersion = "1") throws -> Cache<Int, String> {
         try manager.cache(named: "a", version: version, maxAge: .hours(1), options: CacheOptions().steady)

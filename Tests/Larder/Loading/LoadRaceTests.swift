@@ -7,8 +7,8 @@ import Testing
 struct LoadRaceTests {
     @Test(.enabled(if: LongTests.areEnabled, "a long test"), arguments: StoreKind.allCases)
     func `values are for their keys, and never older than the writes of their readers`(kind: StoreKind) async throws {
-        let (seed, place) = (Seeded().seed, try StorePlace())
-        let race = try LoadRace(Self.manager(kind, place), place.time)
+        let (seed, place) = (Seeded().seed, try TemporaryStore(of: #fileID))
+        let race = try LoadRace(Self.manager(kind, place), place.clock)
         let ends: [RaceEnd]
         do {
             ends = try await onThread { () throws -> [RaceEnd] in
@@ -32,8 +32,8 @@ struct LoadRaceTests {
         #expect(try await race.cache.manager.verify().isHealthy, "seed \(seed)")
     }
 
-    private static func manager(_ kind: StoreKind, _ place: StorePlace) throws -> CacheManager {
-        var configuration = place.time.configuration
+    private static func manager(_ kind: StoreKind, _ place: TemporaryStore) throws -> CacheManager {
+        var configuration = place.clock.configuration
         configuration.busyTimeout = .seconds(120)
         return switch kind {
         case .file: try CacheManager(url: place.url, configuration: configuration)
@@ -113,12 +113,12 @@ private final class LoadRace: Sendable {
     static var stepCount: Int { (ChildProcess.isSanitized ? 10_000 : 50_000) / threadCount }
 
     let cache: Cache<Int, RaceValue>
-    let time: ManualTime
+    let time: ManualClock
     let problems = Told<String>()
     private let numbers = Counter()
     private let known = Locked<Set<RaceValue>>([])
 
-    init(_ manager: CacheManager, _ time: ManualTime) throws {
+    init(_ manager: CacheManager, _ time: ManualClock) throws {
         self.time = time
         let (memory, disk) = (MemoryLimits(countLimit: 20), DiskLimits(countLimit: Self.keys.count - 8))
         cache = try manager.cache(

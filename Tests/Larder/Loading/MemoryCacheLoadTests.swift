@@ -7,7 +7,7 @@ import Testing
 struct MemoryCacheLoadTests {
     private struct Failure: Error {}
 
-    private let time = ManualTime()
+    private let time = ManualClock()
     private let count = Counter()
 
     private func cache(maxAge: MaxAge = .unlimited) -> MemoryCache<Int, String> { .inTime(time, maxAge: maxAge) }

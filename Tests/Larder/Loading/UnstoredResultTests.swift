@@ -5,12 +5,12 @@ import Testing
 
 /// Loaded values that cannot be stored: callers get them, and an event reports it.
 struct UnstoredResultTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let messages = Told<String>()
     private let manager: CacheManager
 
     init() throws {
-        let (place, messages) = (try StorePlace(), messages)
+        let (place, messages) = (try TemporaryStore(of: #fileID), messages)
         self.place = place
         manager = try place.manager { $0.log = { messages.add($0.text) } }
     }

@@ -6,7 +6,7 @@ import Testing
 /// What a store leaves open when it is closed or let go of, and what becomes of work that is under way.
 struct CacheClosingTests {
     private let folder: TemporaryFolder
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     init() throws {
         folder = try TemporaryFolder()

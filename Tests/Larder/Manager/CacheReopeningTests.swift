@@ -5,9 +5,9 @@ import Testing
 
 /// Stores that are opened, replaced or moved, and who learns of it.
 struct CacheReopeningTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ manager: CacheManager) throws -> Cache<Int, String> {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
@@ -160,7 +160,7 @@ struct CacheReopeningTests {
     }
 
     @Test func `a cache that finds the store replaced when it is opened follows the new one's commits`() throws {
-        let other = try CacheManager(url: place.folder("next"), configuration: place.time.configuration)
+        let other = try CacheManager(url: place.folder("next"), configuration: place.clock.configuration)
         try cache(other).setValue("new", forKey: 1)
         try other.close()
 
@@ -185,7 +185,7 @@ struct CacheReopeningTests {
     }
 
     @Test func `what was known of a store says nothing of the one that took its place`() throws {
-        let other = try CacheManager(url: place.folder("next"), configuration: place.time.configuration)
+        let other = try CacheManager(url: place.folder("next"), configuration: place.clock.configuration)
         try cache(other).setValue("new", forKey: 1)
         try other.close()
 

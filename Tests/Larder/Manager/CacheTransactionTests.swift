@@ -4,14 +4,14 @@ import LarderTestSupport
 import Testing
 
 struct CacheTransactionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func manager(_ isInMemory: Bool) throws -> CacheManager {
-        try isInMemory ? .inMemory(configuration: place.time.configuration) : place.manager()
+        try isInMemory ? .inMemory(configuration: place.clock.configuration) : place.manager()
     }
 
     private func counts(_ manager: CacheManager, _ name: String = "counts") throws -> Cache<String, Int> {
@@ -21,13 +21,13 @@ struct CacheTransactionTests {
     private struct Stop: Error {}
 
     @Test func `what a transaction reads is used`() throws {
-        let (place, manager) = try StorePlace.opened()
+        let (place, manager) = try TemporaryStore.opened()
         let cache: Cache<Int, Int> = try manager.cache(
             named: "a", version: "1", maxAge: .seconds(10).sinceLastAccess, options: CacheOptions().steady)
         for key in 1...2 { cache[key] = key }
-        place.time.set(place.time.now + 9)
+        place.clock.set(place.clock.now + 9)
         #expect(try manager.transaction { try $0.value(forKey: 1, in: cache) } == 1)
-        place.time.set(place.time.now + 9)
+        place.clock.set(place.clock.now + 9)
         #expect(cache[1] == 1 && cache[2] == nil)
     }
 
@@ -226,7 +226,7 @@ struct CacheTransactionTests {
             #expect(value == nil)
         }
         #expect(try cache.count == 0)
-        place.time.advance(by: .seconds(7200))
+        place.clock.advance(by: .seconds(7200))
         try expectInvariants(cache)
     }
 }

@@ -4,9 +4,9 @@ import LarderTestSupport
 import Testing
 
 struct DeletionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     @Test func `a store is deleted with all that belongs to it, and nothing else`() throws {
         try Data("x".utf8).write(to: place.folder("other"))

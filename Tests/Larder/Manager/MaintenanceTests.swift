@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct MaintenanceTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
     init() throws {
-        place = try StorePlace()
+        place = try TemporaryStore(of: #fileID)
     }
 
     private func cache(
@@ -26,7 +26,7 @@ struct MaintenanceTests {
             try forgotten.setValues((0..<10).map { ($0, bytes(2000)) })
             try manager.close()
         }
-        place.time.advance(by: .seconds(7200))
+        place.clock.advance(by: .seconds(7200))
         let manager = try place.manager()
         let current = try cache(manager, "current")
         current[1] = bytes(10)
@@ -45,7 +45,7 @@ struct MaintenanceTests {
         let other = try place.manager()
         let current = try cache(other, maxAge: .seconds(1), version: "2")
         current[1] = bytes(10)
-        place.time.advance(by: .seconds(2))
+        place.clock.advance(by: .seconds(2))
         #expect(try manager.maintain().expired == 1)
         #expect(try StoreProbe(manager).entryCount() == 0)
         expectError(.superseded) { try replaced.setValue(bytes(1), forKey: 1) }
@@ -60,10 +60,10 @@ struct MaintenanceTests {
         // A manager that only reads changes nothing about that.
         let reader = try place.manager { $0.access = .readOnly }
         let read = try cache(reader, maxAge: maxAge, options: CacheOptions())
-        place.time.advance(by: .seconds(599))
+        place.clock.advance(by: .seconds(599))
         #expect(try manager.maintain().expired == 0)
         #expect(try read.entry(forKey: 1, allowingExpired: true)?.isExpired == true)
-        place.time.advance(by: .seconds(80))
+        place.clock.advance(by: .seconds(80))
         #expect(try manager.maintain().expired == 1)
         #expect(try kept.entry(forKey: 1, allowingExpired: true) == nil)
     }
@@ -92,7 +92,7 @@ struct MaintenanceTests {
             let file = folder.appendingPathComponent(name)
             try bytes(10).write(to: file)
             try FileManager.default.setAttributes(
-                [.modificationDate: place.time.now - minutes * 60], ofItemAtPath: file.path)
+                [.modificationDate: place.clock.now - minutes * 60], ofItemAtPath: file.path)
         }
         #expect(try manager.maintain().orphans == 1)
         #expect(try place.spilledFiles(withPools: true).filter { $0.hasSuffix("/new") }.count == 1)
@@ -208,12 +208,12 @@ struct MaintenanceTests {
     @Test func `a store that was written is looked after by itself, one that was not has no timer`() async throws {
         let manager = try place.manager { $0.maintenanceInterval = .seconds(600) }
         let cache = try self.cache(manager, maxAge: .unlimited)
-        place.time.advance(by: .seconds(2))
-        #expect(place.time.pendingCount == 0)
+        place.clock.advance(by: .seconds(2))
+        #expect(place.clock.pendingCount == 0)
         try await cache.setValues((0..<1000).map { ($0, bytes(900)) })
         let before = try place.url.fileSize()
-        #expect(place.time.pendingCount == 1)
-        place.time.advance(by: .seconds(600))
+        #expect(place.clock.pendingCount == 1)
+        place.clock.advance(by: .seconds(600))
         // The log was copied.
         #expect(try place.url.fileSize() > before + 500_000)
         try await manager.close()
@@ -245,7 +245,7 @@ struct MaintenanceTests {
         home.change { $0 = manager }
         let cache = try self.cache(manager, maxAge: .seconds(60))
         try cache.setValues((0..<5000).map { ($0, bytes(100)) })
-        place.time.advance(by: .seconds(61))
+        place.clock.advance(by: .seconds(61))
         expectError(.closed) { try manager.maintain() }
         #expect(home.value == nil)
         try closing.value?.value()
@@ -263,7 +263,7 @@ struct MaintenanceTests {
             manager, maxAge: .minutes(1), options: CacheOptions(disk: DiskLimits(countLimit: 10), inlineLimit: 1000))
         for number in 0..<5 { try cache.setValue(bytes(1), forKey: number, maxAge: .hours(1)) }
         for number in 5..<10 { cache[number] = bytes(1) }
-        place.time.advance(by: .seconds(120))
+        place.clock.advance(by: .seconds(120))
         for number in 10..<15 { cache[number] = bytes(1) }
         for number in 0..<5 { #expect(cache[number] != nil) }
         #expect(try cache.count == 10)

@@ -5,13 +5,13 @@ import Testing
 
 /// Copies in memory beside another manager of the same file, as another process has one.
 struct OtherStoreTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let hook = CodecHook()
     private let manager: CacheManager
     private let otherManager: CacheManager
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
+        (place, manager) = try TemporaryStore.opened()
         otherManager = try place.manager()
     }
 
@@ -27,7 +27,7 @@ struct OtherStoreTests {
         let (cache, other) = try caches(values)
         try cache.setValue(1, forKey: 1, tags: ["t"])
         #expect(cache.memory[1] == 1)
-        try change.make(in: other, place.time)
+        try change.make(in: other, place.clock)
         #expect(cache.memory[1] == nil)
         try expectServed(change.value, in: cache)
         try expectInvariants(cache)
@@ -37,7 +37,7 @@ struct OtherStoreTests {
     func `a read that a change by another store overtakes leaves no old value in memory`(
         change: OvertakingChange, values: ValuePlace
     ) throws {
-        let ((cache, other), time) = (try caches(values), place.time)
+        let ((cache, other), time) = (try caches(values), place.clock)
         try cache.setValue(1, forKey: 1, tags: ["t"])
         cache.memory.removeAll()
         hook.runBesideDecoding { try change.make(in: other, time) }
@@ -51,7 +51,7 @@ struct OtherStoreTests {
     func `a read of several keys that a change by another store overtakes is of one moment`(
         change: OvertakingChange
     ) throws {
-        let ((cache, other), time) = (try caches(), place.time)
+        let ((cache, other), time) = (try caches(), place.clock)
         for key in 1...2 { try cache.setValue(1, forKey: key, tags: ["t"]) }
         cache.memory.removeAll()
         hook.runBesideDecoding(after: 1) { try change.make(in: other, time) }
@@ -99,10 +99,10 @@ struct OtherStoreTests {
         cache[1] = 1
         neighbour[1] = 1
         for _ in 0..<4 {
-            place.time.set(place.time.now + 9)
+            place.clock.set(place.clock.now + 9)
             #expect(cache[1] == 1)
         }
-        place.time.set(place.time.now + 10.001)
+        place.clock.set(place.clock.now + 10.001)
         #expect(cache[1] == nil)
         #expect(try !cache.contains(1))
     }
@@ -176,7 +176,7 @@ struct OtherStoreTests {
         old[1] = 1
         let new = try CodecHook().cache(in: loggingManager, version: "2")
         new[1] = 2
-        place.time.set(place.time.now + 3601)
+        place.clock.set(place.clock.now + 3601)
         #expect(try new.removeExpired() == 1)
         #expect(new.statistics.expirations == 1)
         #expect(old.statistics.expirations == 0)

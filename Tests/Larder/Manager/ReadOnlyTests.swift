@@ -5,9 +5,9 @@ import Testing
 
 /// Managers that only read, next to managers that write, and on damaged files.
 struct ReadOnlyTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ manager: CacheManager, _ version: CacheVersion = "1") throws -> Cache<String, Data> {
         try manager.cache(
@@ -68,7 +68,7 @@ struct ReadOnlyTests {
         let writer = try place.manager()
         let written = try self.cache(writer)
         written["a"] = Data([2])
-        place.time.set(place.time.now + 0.25)
+        place.clock.set(place.clock.now + 0.25)
         #expect(cache["a"] == Data([2]))
         written["a"] = Data([3])
         #expect(cache["a"] == Data([3]))

@@ -9,9 +9,9 @@ import Testing
 struct RecoveryTests {
     private static let keys = 0..<2000
 
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ manager: CacheManager) throws -> Cache<Int, String> {
         try manager.cache(

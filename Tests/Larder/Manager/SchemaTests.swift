@@ -16,7 +16,7 @@ struct SchemaTests {
         """,
     ])
     func `no key can have two rows, and no name two live caches`(sql: String) throws {
-        let (place, manager) = try StorePlace.opened()
+        let (place, manager) = try TemporaryStore.opened()
         let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .unlimited)
         cache[1] = 1
         var shell = try Intruder(place.url)

@@ -4,9 +4,9 @@ import LarderTestSupport
 import Testing
 
 struct SmallStoreTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func size() throws -> Int {
         try place.folder.names.reduce(0) { try $0 + place.folder($1).fileSize() }

@@ -7,9 +7,9 @@ import Testing
 
 /// Suspended managers: nothing of theirs holds a lock on a file.
 struct SuspensionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ manager: CacheManager, inlineLimit: Int = 100) throws -> Cache<Int, String> {
         try manager.cache(

@@ -5,10 +5,10 @@ import Testing
 
 /// Readers beside writes of several keys in one step, with both tiers in use.
 struct TransactionReaderTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ name: String = "a") throws -> Cache<Int, Int> {
         try manager.cache(named: name, version: "1", maxAge: .hours(1), options: CacheOptions().steady)

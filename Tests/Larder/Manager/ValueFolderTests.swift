@@ -5,10 +5,10 @@ import Testing
 
 /// The folder of value files when another program deletes, replaces or locks what is in it.
 struct ValueFolderTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     /// A cache that keeps every value in a file, and none in memory.
     private func cache() throws -> Cache<Int, Data> {

@@ -4,7 +4,7 @@ import LarderTestSupport
 import Testing
 
 struct MemoryCacheAgeTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     private func cache(_ maxAge: MaxAge) -> MemoryCache<String, Int> {
         MemoryCache(maxAge: maxAge, clearsOnMemoryPressure: false, clock: { [time] in time.now })

@@ -5,7 +5,7 @@ import Testing
 
 /// The streams of a memory cache, with the semantics of those of a cache.
 struct MemoryCacheChangesTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     private func cache(countLimit: Int = .max, maxAge: MaxAge = .unlimited) -> MemoryCache<Int, String> {
         .inTime(time, countLimit: countLimit, maxAge: maxAge)

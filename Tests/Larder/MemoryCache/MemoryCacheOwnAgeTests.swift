@@ -5,7 +5,7 @@ import Testing
 
 /// Entries whose age is not that of their cache.
 struct MemoryCacheOwnAgeTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     private func cache(_ maxAge: MaxAge) -> MemoryCache<String, Int> { .inTime(time, maxAge: maxAge) }
 

@@ -59,7 +59,7 @@ struct MemoryCacheReleaseTests {
     }
 
     @Test func `an expired value's deinit may call the cache too`() {
-        let time = ManualTime()
+        let time = ManualClock()
         let cache = MemoryCache<Int, Releasing>(maxAge: .seconds(1), clearsOnMemoryPressure: false, clock: { time.now })
         let released = Counter()
         for key in 0..<3 {

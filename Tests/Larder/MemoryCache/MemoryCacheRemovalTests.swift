@@ -5,7 +5,7 @@ import Testing
 
 /// What the closure of the program hears of values that leave.
 struct MemoryCacheRemovalTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
     private let told = Told<String>()
 
     private func cache(

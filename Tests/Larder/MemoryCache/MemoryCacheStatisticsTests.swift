@@ -72,7 +72,7 @@ struct ComposedVersionTests {
         #expect(version.description == "4 + 17")
         #expect(!CacheVersion.locale.description.isEmpty && !CacheVersion.osVersion.description.isEmpty)
 
-        let (place, manager) = try StorePlace.opened()
+        let (place, manager) = try TemporaryStore.opened()
         func open(_ version: CacheVersion, _ manager: CacheManager) throws -> Cache<Int, Int> {
             try manager.cache(named: "composed", version: version, maxAge: .unlimited)
         }

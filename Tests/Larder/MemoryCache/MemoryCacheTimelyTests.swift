@@ -5,7 +5,7 @@ import Testing
 
 /// What has expired leaves a memory cache without a call.
 struct MemoryCacheTimelyTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
 
     private func cache<Value>(_ maxAge: MaxAge, of type: Value.Type = Int.self) -> MemoryCache<Int, Value> {
         MemoryCache(

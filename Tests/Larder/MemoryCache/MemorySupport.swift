@@ -11,7 +11,7 @@ struct CollidingKey: Hashable, Sendable {
 extension MemoryCache {
     /// A cache in the time of a test, which no pressure of the system concerns.
     static func inTime(
-        _ time: ManualTime, countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max,
+        _ time: ManualClock, countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int = .max,
         maxAge: MaxAge = .unlimited, onRemoval: OnRemoval? = nil
     ) -> MemoryCache {
         MemoryCache(

@@ -5,10 +5,10 @@ import Testing
 
 /// What events say of single keys, and who is asked to give memory back.
 struct CacheEventTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     @Test func `what a subscript could not throw is told with its key`() async throws {
         let cache: Cache<Int, Double> = try await manager.cache(
@@ -22,7 +22,7 @@ struct CacheEventTests {
         struct Stop: Error {}
         let cache: Cache<String, Int> = try await manager.cache(named: "a", version: "1", maxAge: .seconds(10))
         cache["old"] = 1
-        place.time.set(place.time.now + 11)
+        place.clock.set(place.clock.now + 11)
         let events = manager.events
         let generator = cache.generator(GenerationPolicy(staleOnError: .seconds(60))) { _ in throw Stop() }
         #expect(try await generator("old") == 1)

@@ -7,7 +7,7 @@ import Testing
 /// A cache as far as observation sees one.
 private final class Observed: Sendable {
     let hub = ChangeHub<Int, String>()
-    let time = ManualTime()
+    let time = ManualClock()
     let readings = Counter()
     private let values = Mutex<[Int: String]?>([:])
 
@@ -189,7 +189,7 @@ struct ChangeStreamTests {
 
     @Test func `what has gone without a word by the time of reading is removed`() async {
         let hub = ChangeHub<Int, String>()
-        let time = ManualTime()
+        let time = ManualClock()
         var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
             .makeAsyncIterator()
         var deferred = Deferred()

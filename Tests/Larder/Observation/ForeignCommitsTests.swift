@@ -5,13 +5,13 @@ import Testing
 
 /// What other managers of the file commit, as streams report it.
 struct ForeignCommitsTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
     private let cache: Cache<Int, String>
     private let other: Cache<Int, String>
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
+        (place, manager) = try TemporaryStore.opened()
         cache = try Self.numbers(manager)
         other = try Self.numbers(try place.manager())
     }
@@ -21,7 +21,7 @@ struct ForeignCommitsTests {
     }
 
     /// Lets a look come, and the interval that it may have begun.
-    private func endIntervals() { for _ in 0..<2 { place.time.advance(by: .milliseconds(100)) } }
+    private func endIntervals() { for _ in 0..<2 { place.clock.advance(by: .milliseconds(100)) } }
 
     @Test func `a commit of another manager is a reset, and what follows it is reported as ever`() async throws {
         var changes = cache.changes().makeAsyncIterator()
@@ -79,16 +79,16 @@ struct ForeignCommitsTests {
 
     @Test func `an interval that is longer is the time between two looks`() async throws {
         let slow = cache.changes(every: .seconds(10))
-        #expect(place.time.pendingCount == 1)
+        #expect(place.clock.pendingCount == 1)
         try await other.setValue("a", forKey: 1)
-        place.time.advance(by: .seconds(9))
-        #expect(place.time.pendingCount == 1)
-        place.time.advance(by: .seconds(1))
+        place.clock.advance(by: .seconds(9))
+        #expect(place.clock.pendingCount == 1)
+        place.clock.advance(by: .seconds(1))
         // The look has begun an interval.
-        #expect(place.time.pendingCount == 2)
+        #expect(place.clock.pendingCount == 2)
         var quick = cache.changes(every: .zero).makeAsyncIterator()
         try await other.setValue("b", forKey: 1)
-        place.time.advance(by: .milliseconds(100))
+        place.clock.advance(by: .milliseconds(100))
         #expect(await quick.next()?.isReset == true)
         withExtendedLifetime(slow) {}
     }
@@ -96,22 +96,22 @@ struct ForeignCommitsTests {
     @Test func `no stream, no look`() async throws {
         var streams = Optional([cache.changes(), cache.changes(every: .seconds(1))])
         var key = Optional(cache.changes(forKey: 1))
-        #expect(place.time.pendingCount == 1 && streams?.count == 2)
+        #expect(place.clock.pendingCount == 1 && streams?.count == 2)
         streams = nil
-        #expect(place.time.pendingCount == 1 && key != nil)
+        #expect(place.clock.pendingCount == 1 && key != nil)
         key = nil
-        #expect(place.time.pendingCount == 0)
+        #expect(place.clock.pendingCount == 0)
         var last = cache.changes().makeAsyncIterator()
-        #expect(place.time.pendingCount == 1)
+        #expect(place.clock.pendingCount == 1)
         try await manager.close()
-        #expect(place.time.pendingCount == 0)
+        #expect(place.clock.pendingCount == 0)
         #expect(await last.next() == nil)
     }
 
     @Test func `a store in memory is not looked at`() throws {
-        let alone = try CacheManager.inMemory(configuration: place.time.configuration)
+        let alone = try CacheManager.inMemory(configuration: place.clock.configuration)
         let stream = try Self.numbers(alone).changes()
-        #expect(place.time.pendingCount == 0)
+        #expect(place.clock.pendingCount == 0)
         withExtendedLifetime(stream) {}
     }
 
@@ -119,7 +119,7 @@ struct ForeignCommitsTests {
         var changes = cache.changes().makeAsyncIterator()
         try await manager.suspend()
         endIntervals()
-        #expect(place.time.pendingCount == 0)
+        #expect(place.clock.pendingCount == 0)
         try await other.setValue("a", forKey: 1)
         manager.resume()
         endIntervals()

@@ -5,10 +5,10 @@ import Testing
 
 /// What the log and the events say, and how often.
 struct LogTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let messages = Told<LogMessage>()
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func manager() throws -> CacheManager {
         try place.manager { [messages] in $0.log = { messages.add($0) } }

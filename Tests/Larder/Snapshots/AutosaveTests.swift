@@ -5,7 +5,7 @@ import Testing
 
 /// Snapshots that are written in the background.
 struct AutosaveTests {
-    private let time = ManualTime()
+    private let time = ManualClock()
     private let folder: TemporaryFolder
     private var file: URL { folder("snapshot") }
 

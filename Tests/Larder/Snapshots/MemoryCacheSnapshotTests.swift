@@ -239,7 +239,7 @@ struct MemoryCacheSnapshotTests {
     }
 
     @Test func `ages go on from the write, expired items stay out, and limits hold`() throws {
-        let time = ManualTime()
+        let time = ManualClock()
         let cache = MemoryCache<Int, Int>(maxAge: .seconds(10), clearsOnMemoryPressure: false, clock: { time.now })
         cache[0] = 0
         time.advance(by: .seconds(5))

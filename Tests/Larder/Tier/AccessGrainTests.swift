@@ -5,10 +5,10 @@ import Testing
 
 /// How exactly the moment of the last access is stored.
 struct AccessGrainTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ maxAge: MaxAge = .unlimited, _ change: (inout CacheOptions) -> Void = { _ in }
@@ -35,11 +35,11 @@ struct AccessGrainTests {
         let before = try bytes()
         for round in 0..<5 {
             for key in 0..<500 { #expect(cache[key] != nil) }
-            place.time.advance(by: .seconds(4 * 3600))
+            place.clock.advance(by: .seconds(4 * 3600))
             try manager.flush()
             #expect(try bytes() == before, "round \(round)")
         }
-        place.time.advance(by: .seconds(4 * 3600))
+        place.clock.advance(by: .seconds(4 * 3600))
         // Hits ask no clock: they count as of the last flush.
         try manager.flush()
         for _ in 0..<3 { for key in 0..<500 { #expect(cache[key] != nil) } }
@@ -49,15 +49,15 @@ struct AccessGrainTests {
         for key in 0..<500 { #expect(cache[key] != nil) }
         try manager.flush()
         #expect(try bytes() == after)
-        #expect(try cache.metadata(forKey: 7)?.accessedAt == place.time.now)
+        #expect(try cache.metadata(forKey: 7)?.accessedAt == place.clock.now)
     }
 
     @Test func `the default follows a sliding age, then a limit on disk, then is a day`() throws {
         func isRenewed(after seconds: Double, _ maxAge: MaxAge, _ disk: DiskLimits = DiskLimits()) throws -> Bool {
             let cache = try cache(maxAge) { ($0.memory, $0.disk) = (.disabled, disk) }
             cache[1] = Self.value
-            let written = place.time.now
-            place.time.set(written + seconds)
+            let written = place.clock.now
+            place.clock.set(written + seconds)
             #expect(cache[1] != nil)
             try manager.flush()
             // Another store sees what is on the disk.
@@ -76,10 +76,10 @@ struct AccessGrainTests {
         let cache = try cache { $0.memory = .disabled }
         try cache.setValue(Self.value, forKey: 1, maxAge: .seconds(160).sinceLastAccess)
         for _ in 0..<40 {
-            place.time.advance(by: .seconds(10))
+            place.clock.advance(by: .seconds(10))
             #expect(cache[1] != nil)
         }
-        place.time.advance(by: .seconds(161))
+        place.clock.advance(by: .seconds(161))
         #expect(cache[1] == nil)
     }
 
@@ -90,7 +90,7 @@ struct AccessGrainTests {
         for key in 100..<150 { cache[key] = Self.value }
         try manager.maintain()
         #expect(Array(cache.keys) == Array(0..<50) + Array(100..<150))
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         for key in 100..<150 { cache[key] = Self.value }
         for key in 0..<25 { #expect(cache[key] != nil) }
         #expect(try cache.trim(toCount: 75) == 25)
@@ -98,7 +98,7 @@ struct AccessGrainTests {
     }
 
     @Test func `the limit of the whole store goes by what memory knows`() throws {
-        let manager = try StorePlace().manager { $0.sizeLimit = 40_000 }
+        let manager = try TemporaryStore(of: #fileID).manager { $0.sizeLimit = 40_000 }
         let (one, other): (Cache<Int, Data>, Cache<Int, Data>) = (
             try manager.cache(named: "one", version: "1", maxAge: .unlimited),
             try manager.cache(named: "other", version: "1", maxAge: .unlimited)
@@ -116,10 +116,10 @@ struct AccessGrainTests {
         let cache = try cache { ($0.memory, $0.accessGrain) = (.disabled, .zero) }
         cache[1] = Self.value
         for _ in 0..<3 {
-            place.time.advance(by: .seconds(1))
+            place.clock.advance(by: .seconds(1))
             #expect(cache[1] != nil)
             try manager.flush()
-            #expect(try cache.metadata(forKey: 1)?.accessedAt == place.time.now)
+            #expect(try cache.metadata(forKey: 1)?.accessedAt == place.clock.now)
         }
     }
 

@@ -5,10 +5,10 @@ import Testing
 
 /// Caches of a manager that only reads, that was closed, or whose folder went.
 struct CacheAccessTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(_ version: CacheVersion, in manager: CacheManager? = nil) throws -> Cache<Int, String> {
         try (manager ?? self.manager).cache(named: "a", version: version, maxAge: .unlimited)
@@ -40,10 +40,10 @@ struct CacheAccessTests {
             named: "a", version: "1", maxAge: .hours(1).sinceLastAccess)
         #expect(handle[1] == "1")
         #expect(try handle.count == 5 && handle.snapshot().count == 5)
-        place.time.set(place.time.now + 1800)
+        place.clock.set(place.clock.now + 1800)
         #expect(handle[1] == "1")
         // The age is the one that the file has.
-        place.time.set(place.time.now + 1801)
+        place.clock.set(place.clock.now + 1801)
         #expect(try handle.count == 5)
         #expect(handle.map(\.key) == [0, 1, 2, 3, 4])
         #expect(try !handle.isEmpty)

@@ -5,10 +5,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheTierTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ options: CacheOptions = .init(), age: MaxAge = .hours(1), in manager: CacheManager? = nil
@@ -20,7 +20,7 @@ struct CacheTierTests {
         let options = CacheOptions(memory: MemoryLimits(costLimit: 100))
         let cache = try cache(options)
         cache[1] = Data(count: 60)
-        place.time.set(place.time.now + 1800)
+        place.clock.set(place.clock.now + 1800)
         // The latest open sets the limits, so memory is emptied.
         for options in [CacheOptions(memory: .disabled), options] { _ = try self.cache(options) }
         #expect(cache[1] != nil)
@@ -32,7 +32,7 @@ struct CacheTierTests {
         // 60 and 60 do not go together, so the first has to leave.
         cache[2] = Data(count: 60)
         #expect(cache.statistics.memoryEvictions == 2)
-        place.time.set(place.time.now + 1800.001)
+        place.clock.set(place.clock.now + 1800.001)
         #expect(cache[1] == nil)
         #expect(cache[2] != nil)
         try expectInvariants(cache)
@@ -124,7 +124,7 @@ struct CacheTierTests {
     }
 
     @Test func `a set that throws changes neither tier`() throws {
-        var configuration = place.time.configuration
+        var configuration = place.clock.configuration
         configuration.busyTimeout = .zero
         let url = place.folder("other.sqlite")
         let manager = try CacheManager(url: url, configuration: configuration)
@@ -197,7 +197,7 @@ struct CacheTierTests {
             { _ = try cache.contains(4) },
         ]
         for use in uses {
-            place.time.set(place.time.now + 0.001)
+            place.clock.set(place.clock.now + 0.001)
             try use()
         }
         #expect(try cache.trim(toCount: 5) == 5)
@@ -217,7 +217,7 @@ struct CacheTierTests {
         #expect(try cache.trim(toSize: .max) == 0 && cache.trim(toCount: .max) == 0)
         #expect(try cache.trim(toSize: 1000) == 0)
         try cache.setValue(Data(count: 100), forKey: 9, maxAge: .seconds(1))
-        place.time.advance(by: .seconds(2))
+        place.clock.advance(by: .seconds(2))
         #expect(try cache.trim(toSize: 900) == 1)
         #expect(cache.map(\.key) == Array(0..<9))
         #expect(try cache.trim(toSize: 301) == 6)
@@ -252,7 +252,7 @@ struct CacheTierTests {
         #expect(try cache.sizeOnDisk == 13)
         #expect(try cache.metadata(forKey: 1)?.size == 13)
         let written = try cache.metadata(forKey: 1)?.writtenAt
-        place.time.advance(by: .seconds(5))
+        place.clock.advance(by: .seconds(5))
         try cache.setExtendedData(Data(), forKey: 1)
         #expect(try cache.extendedData(forKey: 1) == Data())
         #expect(try cache.metadata(forKey: 1)?.writtenAt == written)

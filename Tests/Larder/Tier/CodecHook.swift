@@ -58,9 +58,9 @@ final class CodecHook: Sendable {
 /// Where the values of a store are.
 enum ValuePlace: CaseIterable { case rows, files, memory }
 
-extension StorePlace {
+extension TemporaryStore {
     /// Opens the store of this place, or one that lives in memory.
     func manager(for values: ValuePlace) throws -> CacheManager {
-        try values == .memory ? .inMemory(configuration: time.configuration) : manager()
+        try values == .memory ? .inMemory(configuration: clock.configuration) : manager()
     }
 }

@@ -5,9 +5,9 @@ import Testing
 
 /// Writes of several keys, and several writes in one commit, as memory shows them.
 struct CommitOrderTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache() throws -> Cache<Int, Int> { try CodecHook().cache(in: place.manager()) }
 
@@ -76,7 +76,7 @@ struct CommitOrderTests {
         for key in 0...2 { try expectServed(batch.values[key], forKey: key, in: cache) }
         #expect(try cache.snapshot() == batch.values)
         if batch == .attributes {
-            place.time.set(place.time.now + 10.001)
+            place.clock.set(place.clock.now + 10.001)
             #expect(cache.memory[1] == nil && cache[1] == nil)
         }
         try expectInvariants(cache)

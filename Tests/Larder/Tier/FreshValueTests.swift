@@ -5,9 +5,9 @@ import Testing
 
 /// Values that are written while a sweep is on its way to their keys.
 struct FreshValueTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     enum Sweep: CaseIterable { case removeExpired, inTask, maintenance, trimToCount, trimToSize, diskLimit }
 
@@ -27,7 +27,7 @@ struct FreshValueTests {
             named: "a", version: "1", maxAge: .seconds(10), options: CacheOptions(inlineLimit: inlineLimit).steady)
         let (count, fresh) = (1400, [600, 611, 612, 700, 1399])
         try await cache.setValues((0..<count).map { ($0, "old") })
-        place.time.set(place.time.now + 11)
+        place.clock.set(place.clock.now + 11)
         // Of the same page in another slice, and of pages behind it: by one write each, and by one of two.
         begun.change { begun in
             begun = {

@@ -5,10 +5,10 @@ import Testing
 
 /// Changes that overtake a read: they are made while the read decodes the value.
 struct InterleavingTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let hook = CodecHook()
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     private func cache(_ values: ValuePlace = .rows) throws -> Cache<Int, Int> {
         try hook.cache(in: place.manager(for: values), values)
@@ -26,7 +26,7 @@ struct InterleavingTests {
     func `a read that a change overtakes leaves no old value in memory`(
         change: OvertakingChange, values: ValuePlace
     ) throws {
-        let (cache, time) = (try cache(values), place.time)
+        let (cache, time) = (try cache(values), place.clock)
         try write(1...1, to: cache)
         hook.runBesideDecoding { try change.make(in: cache, time) }
         #expect([1, change.value].contains(cache[1]))
@@ -53,7 +53,7 @@ struct InterleavingTests {
     func `a read of any kind that a change overtakes leaves no old value in memory`(
         change: OvertakingChange, read: Read
     ) throws {
-        let (cache, time) = (try cache(), place.time)
+        let (cache, time) = (try cache(), place.clock)
         try write(1...1, to: cache)
         hook.runBesideDecoding { try change.make(in: cache, time) }
         let found = try read.read(cache)
@@ -66,7 +66,7 @@ struct InterleavingTests {
     func `a read of several keys that a change overtakes is of one moment, and leaves no old value in memory`(
         change: OvertakingChange
     ) throws {
-        let (cache, time) = (try cache(), place.time)
+        let (cache, time) = (try cache(), place.clock)
         try write(1...2, to: cache)
         hook.runBesideDecoding(after: 1) { try change.make(in: cache, time) }
         #expect(try cache.values(forKeys: [1, 2]) == [1: 1, 2: 1])
@@ -78,7 +78,7 @@ struct InterleavingTests {
     }
 
     @Test func `an entry that is touched while a read decodes it ends by its new age`() throws {
-        let (cache, time, start) = (try cache(), place.time, place.time.now)
+        let (cache, time, start) = (try cache(), place.clock, place.clock.now)
         try write(1...1, to: cache)
         hook.runBesideDecoding {
             time.set(start + 1800)

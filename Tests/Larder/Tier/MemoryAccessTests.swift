@@ -5,10 +5,10 @@ import Testing
 
 /// Accesses that memory serves, as limits on disk and metadata know them.
 struct MemoryAccessTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     /// Opens a cache of three entries.
     private func cache(
@@ -67,9 +67,9 @@ struct MemoryAccessTests {
     ) throws {
         for memory in Memory.allCases {
             let cache = try filledCache(age)
-            place.time.advance(by: .milliseconds(1))
+            place.clock.advance(by: .milliseconds(1))
             try use.make(in: cache)
-            place.time.advance(by: .milliseconds(1))
+            place.clock.advance(by: .milliseconds(1))
             memory.make(in: cache)
             cache[4] = 4
             #expect(cache.map(\.key) == [1, 3, 4], "\(memory)")
@@ -80,16 +80,16 @@ struct MemoryAccessTests {
     @Test func `accesses are known after months, and after the clock was set back`() throws {
         let cache = try cache(.unlimited, countLimit: nil)
         for key in 1...3 { cache[key] = key }
-        place.time.advance(by: .seconds(60))
+        place.clock.advance(by: .seconds(60))
         // A write tells memory the moment of later accesses.
         cache[3] = 3
         _ = cache[2]
-        let first = place.time.now
+        let first = place.clock.now
         for (step, days) in [0, 5, 5, 15, 100, 3000, -4000, 1].enumerated() {
-            place.time.set(place.time.now + Double(days) * 86_400)
+            place.clock.set(place.clock.now + Double(days) * 86_400)
             cache[3] = days
             _ = cache[1]
-            if days >= 0 { #expect(try cache.metadata(forKey: 1)?.accessedAt == place.time.now) }
+            if days >= 0 { #expect(try cache.metadata(forKey: 1)?.accessedAt == place.clock.now) }
             let second = try cache.metadata(forKey: 2)?.accessedAt
             // What is too old is forgotten, and never said to be later.
             #expect(second == first || step > 2 && second == first - 60)
@@ -116,7 +116,7 @@ struct MemoryAccessTests {
     func `a trim of a cache without limits follows the order of use too`(use: Use) throws {
         let cache = try cache(countLimit: nil)
         for key in 1...3 { cache[key] = key }
-        place.time.advance(by: .milliseconds(1))
+        place.clock.advance(by: .milliseconds(1))
         try use.make(in: cache)
         #expect(try cache.trim(toCount: 2) == 1)
         #expect(cache.map(\.key) == [1, 3])
@@ -128,7 +128,7 @@ struct MemoryAccessTests {
         for key in 1...6 { cache[key] = key }
         // From memory, from the disk, and from memory again.
         func use(_ key: Int) {
-            place.time.advance(by: .milliseconds(1))
+            place.clock.advance(by: .milliseconds(1))
             _ = cache[key]
         }
         for key in [5, 2] { use(key) }
@@ -156,7 +156,7 @@ struct MemoryAccessTests {
     func `a use that memory served is known after the store was opened again`(age: MaxAge) throws {
         do {
             let cache = try filledCache(age)
-            place.time.set(place.time.now + 60)
+            place.clock.set(place.clock.now + 60)
             #expect(cache[1] == 1)
             try manager.close()
         }
@@ -193,10 +193,10 @@ struct MemoryAccessTests {
         age: MaxAge
     ) throws {
         let cache = try filledCache(age)
-        place.time.set(place.time.now + 60)
+        place.clock.set(place.clock.now + 60)
         cache[2] = 2
         #expect(cache[1] == 1)
         #expect(cache.statistics.memoryHits == 1)
-        #expect(try cache.metadata(forKey: 1)?.accessedAt == place.time.now)
+        #expect(try cache.metadata(forKey: 1)?.accessedAt == place.clock.now)
     }
 }

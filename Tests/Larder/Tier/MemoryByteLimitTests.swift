@@ -5,11 +5,11 @@ import Testing
 
 /// The limit on the bytes of a cache in memory.
 struct MemoryByteLimitTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
+        (place, manager) = try TemporaryStore.opened()
     }
 
     private func cache<Value: Codable & Sendable>(

@@ -5,10 +5,10 @@ import Testing
 
 /// Entries that are written again while they are read: value, extended data and metadata are of one write.
 struct OvertakenReadTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let hook = CodecHook()
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     /// A cache whose entry of key 1 is written again while the next read decodes it.
     ///

@@ -21,7 +21,7 @@ enum OvertakingChange: CaseIterable {
     }
 
     /// Makes the change.
-    func make(in cache: Cache<Int, Int>, _ time: ManualTime) throws {
+    func make(in cache: Cache<Int, Int>, _ time: ManualClock) throws {
         switch self {
         case .set: try cache.setValue(2, forKey: 1)
         case .setValues: try cache.setValues([1: 2, 2: 2])

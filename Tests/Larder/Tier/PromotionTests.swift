@@ -5,10 +5,10 @@ import Testing
 
 /// Loads that find a value on the disk while it changes.
 struct PromotionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let hook = CodecHook()
 
-    init() throws { place = try StorePlace() }
+    init() throws { place = try TemporaryStore(of: #fileID) }
 
     /// A load of one key on a thread, and one of many keys in a task.
     private static let forms: [LoadForm] = [.value, .valuesInTask]
@@ -17,7 +17,7 @@ struct PromotionTests {
     func `a load that a change overtakes as it reads the disk leaves no old value in memory`(
         change: OvertakingChange, form: LoadForm
     ) async throws {
-        let (cache, time) = (try hook.cache(in: place.manager()), place.time)
+        let (cache, time) = (try hook.cache(in: place.manager()), place.clock)
         try await cache.setValue(1, forKey: 1, tags: ["t"])
         cache.memory.removeAll()
         hook.runBesideDecoding { try change.make(in: cache, time) }
@@ -34,7 +34,7 @@ struct PromotionTests {
     func `a load that another store overtakes as it reads the disk leaves no old value in memory`(
         change: OvertakingChange, form: LoadForm
     ) async throws {
-        let (cache, time) = (try hook.cache(in: place.manager()), place.time)
+        let (cache, time) = (try hook.cache(in: place.manager()), place.clock)
         let other = try CodecHook().cache(in: place.manager())
         try await cache.setValue(1, forKey: 1, tags: ["t"])
         cache.memory.removeAll()

@@ -5,10 +5,10 @@ import Testing
 
 /// Values whose end calls the store: it must come while no lock is held.
 struct ReleasedValueTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     /// A value that calls the store at its end, if it was given a way to.
     final class Ending: Sendable {

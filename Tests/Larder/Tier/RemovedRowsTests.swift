@@ -6,10 +6,10 @@ import Testing
 
 /// Removals by tag, predicate or trim, seen from memory and from loads.
 struct RemovedRowsTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     /// A key that a test holds up while it is decoded.
     struct SlowKey: Codable, Hashable, Sendable {

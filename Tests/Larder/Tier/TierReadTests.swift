@@ -6,10 +6,10 @@ import Testing
 
 /// Reads of one tier alone.
 struct TierReadTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ age: MaxAge = .hours(1), _ options: CacheOptions = .init(), version: CacheVersion = "1"
@@ -41,20 +41,20 @@ struct TierReadTests {
             let cache = try cache(.seconds(10))
             cache[1] = "one"
             try cache.setValue("two", forKey: 2, maxAge: .seconds(20))
-            place.time.advance(by: .seconds(10))
+            place.clock.advance(by: .seconds(10))
             #expect(cache.memory[1] == "one" && cache.memory[2] == "two")
-            place.time.advance(by: .milliseconds(1))
+            place.clock.advance(by: .milliseconds(1))
             #expect(cache.memory[1] == nil && cache.memory[2] == "two")
-            place.time.advance(by: .seconds(10))
+            place.clock.advance(by: .seconds(10))
             #expect(cache.memory[2] == nil && Array(cache.memory.map(\.key)) == [])
         }
         let sliding = try cache(.seconds(10).sinceLastAccess)
         sliding[3] = "three"
         for _ in 0..<5 {
-            place.time.advance(by: .seconds(8))
+            place.clock.advance(by: .seconds(8))
             #expect(sliding.memory[3] == "three")
         }
-        place.time.advance(by: .milliseconds(10_001))
+        place.clock.advance(by: .milliseconds(10_001))
         #expect(sliding.memory[3] == nil && sliding[3] == nil)
         try expectInvariants(sliding)
     }
@@ -116,11 +116,11 @@ struct TierReadTests {
         let cache = try cache(.seconds(10).sinceLastAccess)
         cache[1] = "one"
         for isFromMemory in [true, false, true, false, false] {
-            place.time.advance(by: .seconds(9))
+            place.clock.advance(by: .seconds(9))
             let value = isFromMemory ? cache.memory[1] : try await cache.disk.value(forKey: 1)
             #expect(value == "one")
         }
-        place.time.advance(by: .milliseconds(10_001))
+        place.clock.advance(by: .milliseconds(10_001))
         #expect(try await cache.disk.value(forKey: 1) == nil)
         #expect(try { try cache.disk.value(forKey: 1) }() == nil)
         try expectInvariants(cache)

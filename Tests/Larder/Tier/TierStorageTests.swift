@@ -5,13 +5,13 @@ import Testing
 
 /// The copies in memory: their ends, their limits, and the handles that share them.
 struct MemoryCopiesTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
     private let start: Date
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
-        start = place.time.now
+        (place, manager) = try TemporaryStore.opened()
+        start = place.clock.now
     }
 
     private func cache(_ age: MaxAge = .hours(1)) throws -> Cache<Int, Int> {
@@ -23,7 +23,7 @@ struct MemoryCopiesTests {
         _ isServed: Bool, at seconds: Double, in cache: Cache<Int, Int>,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        place.time.set(start + seconds)
+        place.clock.set(start + seconds)
         #expect(try cache.contains(1) == isServed, "\(seconds)", sourceLocation: sourceLocation)
         #expect((cache[1] != nil) == isServed, "\(seconds)", sourceLocation: sourceLocation)
         #expect((cache.memory[1] != nil) == isServed, "\(seconds)", sourceLocation: sourceLocation)
@@ -88,7 +88,7 @@ struct MemoryCopiesTests {
         cache[2] = 2
         for (seconds, isServed) in [(0, true), (9.999, true), (10, true), (10.001, false), (100_000, false)] {
             let values = isServed ? [1: 1, 2: 2] : [2: 2]
-            place.time.set(start + seconds)
+            place.clock.set(start + seconds)
             #expect((cache.memory[1] != nil) == (isServed && !isOnDiskAlone), "\(seconds)")
             #expect((cache[1] != nil) == isServed, "\(seconds)")
             #expect(try (cache.entry(forKey: 1) != nil) == isServed, "\(seconds)")
@@ -121,7 +121,7 @@ struct MemoryCopiesTests {
     func `a read past memory moves the sliding end of the copy`(read: DiskRead) throws {
         let cache = try cache(.seconds(10).sinceLastAccess)
         cache[1] = 1
-        place.time.set(start + 9)
+        place.clock.set(start + 9)
         let value =
             switch read {
             case .entry: try cache.entry(forKey: 1)?.value
@@ -136,7 +136,7 @@ struct MemoryCopiesTests {
     @Test func `a read that memory may not keep moves a sliding end all the same`() throws {
         let cache = try cache(.seconds(10).sinceLastAccess)
         cache[1] = 1
-        place.time.set(start + 9)
+        place.clock.set(start + 9)
         // A transaction that writes keeps memory closed to reads.
         try manager.transaction { (step: borrowing CacheTransaction) in
             try step.setValue(2, forKey: 2, in: cache)

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Testing
 
 struct CacheVersionTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func cache(
         _ version: CacheVersion, named name: String = "a", in manager: CacheManager? = nil
@@ -64,10 +64,10 @@ struct CacheVersionTests {
     }
 
     @Test func `what is known of a cache says when it was opened last`() throws {
-        let first = place.time.now
+        let first = place.clock.now
         do { try cache("1").setValue("one", forKey: 1) }
         #expect(try manager.cacheInfo().map(\.openedAt) == [first])
-        place.time.set(first + 60)
+        place.clock.set(first + 60)
         let again = try cache("1")
         #expect(try manager.cacheInfo().map(\.openedAt) == [first + 60])
         try again.removeAll()
@@ -76,9 +76,9 @@ struct CacheVersionTests {
 
     @Test func `the last opening is the one that is told, though a handle lived`() throws {
         let first = try cache("1")
-        place.time.advance(by: .seconds(100))
+        place.clock.advance(by: .seconds(100))
         let second = try cache("1")
-        #expect(try manager.cacheInfo().map(\.openedAt) == [place.time.now])
+        #expect(try manager.cacheInfo().map(\.openedAt) == [place.clock.now])
         withExtendedLifetime((first, second)) {}
     }
 
@@ -144,7 +144,7 @@ struct CacheVersionTests {
         let again = try place.manager { $0.maintenanceInterval = .seconds(60) }
         #expect(try allRows(again) == 5001)
         let cache = try cache("2", in: again)
-        #expect(place.time.pendingCount > 0)
+        #expect(place.clock.pendingCount > 0)
         try settle(again)
         #expect(try allRows(again) == 1)
         #expect(cache[1] == "new")

@@ -7,12 +7,12 @@ import Testing
 
 /// Migrations while others use the store.
 struct MigrationRaceTests {
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
     private let old: Cache<Int, String>
 
     init() throws {
-        (place, manager) = try StorePlace.opened()
+        (place, manager) = try TemporaryStore.opened()
         old = try Self.open(manager, "1")
         try old.setValues((0..<20).map { ($0, "\($0)") })
         try old.setValue(Self.long, forKey: 20)
@@ -62,7 +62,7 @@ struct MigrationRaceTests {
             try other.removeValue(forKey: 2)
             try other.setValue("tagged", forKey: 3, tags: ["t"])
             try other.setPinned(true, forKey: 4)
-            place.time.advance(by: .seconds(5))
+            place.clock.advance(by: .seconds(5))
             try other.touch(5)
         }
         var expected = [Int: String](uniqueKeysWithValues: (0..<20).map { ($0, "\($0)!") })
@@ -72,7 +72,7 @@ struct MigrationRaceTests {
         expected[2] = nil
         #expect(try new.snapshot() == expected)
         #expect(try new.keys(tagged: "t") == [3] && new.metadata(forKey: 4)?.isPinned == true)
-        #expect(try new.metadata(forKey: 5)?.writtenAt == place.time.now)
+        #expect(try new.metadata(forKey: 5)?.writtenAt == place.clock.now)
         #expect(other[1] == nil)
         expectError(.superseded) { try other.setValue("late", forKey: 1) }
         try expectClean(expected.count)
@@ -183,7 +183,7 @@ struct MigrationRaceTests {
         let new: Cache<Int, String> = try manager.cache(
             named: "a", version: "2", maxAge: .minutes(1), migrations: [.keeping("1")])
         #expect(try new.count == 21)
-        place.time.advance(by: .seconds(120))
+        place.clock.advance(by: .seconds(120))
         #expect(try new.isEmpty)
         #expect(try manager.maintain().expired == 21)
     }

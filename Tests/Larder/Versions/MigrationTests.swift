@@ -14,10 +14,10 @@ struct Headline: Codable, Hashable, Sendable {
 /// Entries that are carried over to another version.
 struct MigrationTests {
     private typealias Step = CacheMigration<Int, Headline>
-    private let place: StorePlace
+    private let place: TemporaryStore
     private let manager: CacheManager
 
-    init() throws { (place, manager) = try StorePlace.opened() }
+    init() throws { (place, manager) = try TemporaryStore.opened() }
 
     private func old(
         _ manager: CacheManager? = nil, version: CacheVersion = "1", maxAge: MaxAge = .hours(1),
@@ -65,9 +65,9 @@ struct MigrationTests {
         try await old.setValue(
             OldHeadline(name: "plain"), forKey: 3, cost: 17, extendedData: Data([1, 2]), pinned: true)
         try await old.setValue(OldHeadline(name: "sliding"), forKey: 4, maxAge: .hours(2).sinceLastAccess)
-        try await old.setValue(OldHeadline(name: "until"), forKey: 5, maxAge: .until(place.time.now + 5_000))
+        try await old.setValue(OldHeadline(name: "until"), forKey: 5, maxAge: .until(place.clock.now + 5_000))
         try await old.setValue(OldHeadline(name: "accessed"), forKey: 6)
-        place.time.advance(by: .seconds(10 * 60))
+        place.clock.advance(by: .seconds(10 * 60))
         _ = (old[6], old[4])
         let before = try await old.metadata(forKeys: 1...6)
 
@@ -80,12 +80,12 @@ struct MigrationTests {
             #expect(a.writtenAt == b.writtenAt && a.expiresAt == b.expiresAt && a.accessedAt == b.accessedAt, "\(key)")
             #expect(a.isPinned == b.isPinned && a.tags == b.tags && a.cost == b.cost && a.isFile == b.isFile, "\(key)")
         }
-        #expect(after[2]?.isFile == true && after[3]?.isPinned == true && after[6]?.accessedAt == place.time.now)
+        #expect(after[2]?.isFile == true && after[3]?.isPinned == true && after[6]?.accessedAt == place.clock.now)
         #expect(try await new.extendedData(forKey: 3) == Data([1, 2]))
         #expect(try await Set(new.keys(tagged: "both")) == [1, 2])
         #expect(try await new.fileURL(forKey: 2) != nil)
         try expectClean(6)
-        place.time.advance(by: .seconds(100 * 60))
+        place.clock.advance(by: .seconds(100 * 60))
         #expect(new[1] != nil && new[4] != nil && new[5] == nil && new[6] == nil)
     }
 
@@ -93,7 +93,7 @@ struct MigrationTests {
         let old = try old(maxAge: .minutes(1))
         try await old.setValue(OldHeadline(name: "old"), forKey: 1)
         try await old.setValue(OldHeadline(name: "older"), forKey: 2, maxAge: .hours(1))
-        place.time.advance(by: .seconds(2 * 60))
+        place.clock.advance(by: .seconds(2 * 60))
         #expect(try await new([Self.convert], maxAge: .unlimited).snapshot().keys.sorted() == [2])
         #expect(await report()?.dropped == 0)
         try expectClean(1)
@@ -234,7 +234,7 @@ struct MigrationTests {
     }
 
     @Test func `a store in memory and one that is only read have nothing to migrate`() async throws {
-        let memory = try CacheManager.inMemory(configuration: place.time.configuration)
+        let memory = try CacheManager.inMemory(configuration: place.clock.configuration)
         try await old(memory).setValue(OldHeadline(name: "x"), forKey: 1)
         #expect(try await new([Self.convert], memory).snapshot().isEmpty)
         try await old().setValue(OldHeadline(name: "x"), forKey: 1)

@@ -1,31 +1,18 @@
 package import Foundation
 package import Larder
 
-/// Where a store of a test's own is, in a time of its own.
-package struct StorePlace: Sendable {
-    package let folder: TemporaryFolder
-    package let time = ManualTime()
+extension TemporaryStore {
+    /// - Parameter suite: The file of the suite.
+    package convenience init(of suite: String) throws { self.init(ManualClock(), try TemporaryFolder(suite)) }
 
-    package init(_ suite: String = #fileID) throws { folder = try TemporaryFolder(suite) }
-
-    /// A place, and a manager of the store that is there.
-    package static func opened(_ suite: String = #fileID) throws -> (StorePlace, CacheManager) {
-        let place = try StorePlace(suite)
-        return (place, try place.manager())
+    /// A store, and a manager of it.
+    package static func opened(_ suite: String = #fileID) throws -> (TemporaryStore, CacheManager) {
+        let store = try TemporaryStore(of: suite)
+        return (store, try store.manager())
     }
 
-    package var url: URL { folder("store.sqlite") }
     /// The path of the store without links, as messages name it and SQLite opens it.
     package var realURL: URL { folder.real("store.sqlite") }
-
-    /// Opens the store in this time.
-    package func manager(
-        _ change: (inout CacheManager.Configuration) -> Void = { _ in }
-    ) throws(CacheError) -> CacheManager {
-        var configuration = time.configuration
-        change(&configuration)
-        return try CacheManager(url: url, configuration: configuration)
-    }
 
     /// The files that hold values, and, if asked for, those that wait to be used again.
     package func spilledFiles(withPools: Bool = false) throws -> [String] {
