@@ -1,15 +1,22 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+let larder = Target.Dependency.product(name: "Larder", package: "Larder")
+
 // A package of its own: it sees what a user sees.
 let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "Larder", path: "..")],
     targets: [
-        .executableTarget(name: "QuickStart", dependencies: [.product(name: "Larder", package: "Larder")]),
-        .executableTarget(name: "ModelChange1", dependencies: [.product(name: "Larder", package: "Larder")]),
-        .executableTarget(name: "ModelChange2", dependencies: [.product(name: "Larder", package: "Larder")]),
-        .executableTarget(name: "Snippets", dependencies: [.product(name: "Larder", package: "Larder")]),
-    ],
+        .target(name: "ModelLayer", dependencies: [larder]),
+        .testTarget(
+            name: "ModelLayerTests",
+            dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),
+    ]
+        + [
+            "QuickStart", "APICache", "Thumbnails", "Remember", "TwoProcesses", "Encrypted", "ModelChange1",
+            "ModelChange2",
+            "Snippets",
+        ].map { .executableTarget(name: $0, dependencies: [larder]) },
     swiftLanguageModes: [.v6])
