@@ -1,6 +1,7 @@
 public import Foundation
 public import Larder
 internal import LarderLocks
+internal import LarderStore
 
 /// A clock that stands still until a test moves it: the ages and the intervals of the stores and caches on it.
 ///
@@ -32,7 +33,7 @@ public final class ManualClock: Sendable {
     /// - Parameter date: The time.
     public func set(_ date: Date) {
         state.withLock { state in
-            state.elapsed += max(0, Self.microseconds(date.timeIntervalSince(state.now)))
+            state.elapsed = state.elapsed.addingSaturated(max(0, Self.microseconds(date.timeIntervalSince(state.now))))
             state.now = date
         }
     }
@@ -46,7 +47,7 @@ public final class ManualClock: Sendable {
         let seconds = duration / .seconds(1)
         let due = state.withLock { state -> [Wakeup] in
             state.now += seconds
-            state.elapsed += Self.microseconds(seconds)
+            state.elapsed = state.elapsed.addingSaturated(Self.microseconds(seconds))
             let elapsed = state.elapsed
             let due = state.pending.filter { $0.due <= elapsed }.sorted { $0.due < $1.due }
             state.pending.removeAll { $0.due <= elapsed }
@@ -97,11 +98,13 @@ public final class ManualClock: Sendable {
 
     package func wake(after duration: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
         let wakeup = Wakeup(action)
-        state.withLock { $0.pending.append(($0.elapsed + Self.microseconds(duration / .seconds(1)), wakeup)) }
+        state.withLock {
+            $0.pending.append(($0.elapsed.addingSaturated(Self.microseconds(duration / .seconds(1))), wakeup))
+        }
         return wakeup
     }
 
-    private static func microseconds(_ seconds: Double) -> Int64 { Int64((seconds * 1e6).rounded()) }
+    private static func microseconds(_ seconds: Double) -> Int64 { SystemClock.saturated(seconds * 1e6) }
 
     package var timekeeper: Timekeeper {
         Timekeeper(

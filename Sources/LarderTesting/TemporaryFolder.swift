@@ -8,7 +8,11 @@ package final class TemporaryFolder: Sendable {
     package let realURL: URL
 
     package init(isLinked: Bool) throws {
-        realURL = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+        let parent = FileManager.default.temporaryDirectory.path
+        // What SQLite is given has no link in it.
+        let real = realpath(parent, nil)
+        defer { free(real) }
+        realURL = URL(fileURLWithPath: real.map { String(cString: $0) } ?? parent, isDirectory: true)
             .appendingPathComponent("larder-test-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: realURL, withIntermediateDirectories: true)
         url = isLinked ? URL(fileURLWithPath: realURL.path + "-link", isDirectory: true) : realURL

@@ -19,22 +19,28 @@ public final class StoreFault: Sendable {
 
     init(undo: @escaping @Sendable () throws -> Void) { self.undo = Mutex(undo) }
 
-    /// Ends the fault; a second call does nothing.
+    /// Ends the fault; a second call does nothing, unless the first one has failed.
     public func end() throws {
-        let undo = undo.withLock { undo in
+        let current = undo.withLock { undo in
             defer { undo = nil }
             return undo
         }
-        try undo?()
+        do { try current?() } catch {
+            undo.withLock { $0 = current }
+            throw error
+        }
     }
 
-    deinit { do { try end() } catch { print("could not end a fault: \(error)") } }
+    deinit {
+        let undo = undo.withLock { $0 }
+        do { try undo?() } catch { print("could not end a fault: \(error)") }
+    }
 }
 
 extension TemporaryStore {
     /// Lets writes of a manager fail with ``CacheError/Code/storageFull``.
     ///
-    /// Reads and removals go on. As on a real disk that is full, a cache that evicts then does so before a write fails.
+    /// Reads and removals go on. If the manager opens its file again, as after a suspension, the fault is over. As on a real disk that is full, a cache that evicts then does so before a write fails.
     ///
     /// - Parameter manager: The manager; others on the store can write.
     /// - Returns: The fault.
@@ -48,10 +54,13 @@ extension TemporaryStore {
             PRAGMA max_page_count = 1
             """)
         return StoreFault { [weak manager] in
-            guard let manager else { return }
+            guard let manager, !manager.store.isClosed else { return }
             try Self.run(
                 on: manager,
-                "DROP TRIGGER full_insert; DROP TRIGGER full_update; PRAGMA max_page_count = 4294967294")
+                """
+                DROP TRIGGER IF EXISTS full_insert; DROP TRIGGER IF EXISTS full_update;
+                PRAGMA max_page_count = 4294967294
+                """)
         }
     }
 
@@ -63,10 +72,14 @@ extension TemporaryStore {
 
     /// Runs SQL over the connection of a manager that writes.
     private static func run(on manager: CacheManager, _ sql: String) throws {
-        try manager.store.transaction { state in
-            try state.connection.execute(sql)
-            // A transaction that changes no row is undone.
-            try state.connection.execute("UPDATE store SET id = id")
+        do {
+            try manager.store.transaction { state in
+                try state.connection.execute(sql)
+                // A transaction that changes no row is undone.
+                try state.connection.execute("UPDATE store SET id = id")
+            }
+        } catch {
+            throw failure(error)
         }
     }
 
@@ -87,16 +100,25 @@ extension TemporaryStore {
     ///
     /// - Returns: The fault.
     public func takeAway() throws -> StoreFault {
-        let open = openManagers
-        for manager in open { try manager.suspend() }
-        defer { for manager in open { manager.resume() } }
         let (url, away) = (url, folder("away"))
-        try Self.move(url, to: away)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
-        return StoreFault {
-            try FileManager.default.removeItem(at: url)
-            try Self.move(away, to: url)
+        try whileSuspended {
+            try Self.move(url, to: away)
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
         }
+        return StoreFault {
+            try self.whileSuspended {
+                try FileManager.default.removeItem(at: url)
+                try Self.move(away, to: url)
+            }
+        }
+    }
+
+    /// Runs `body` while no manager has the file open.
+    private func whileSuspended(_ body: () throws -> Void) throws {
+        let open = openManagers
+        defer { for manager in open { manager.resume() } }
+        for manager in open { try manager.suspend() }
+        try body()
     }
 
     /// Moves a database with its log.
@@ -143,7 +165,19 @@ extension TemporaryStore {
         try connection.setUserVersion(try connection.userVersion() + 1)
     }
 
-    private func connect() throws -> Connection {
-        try Connection.open(.file(folder.real("store.sqlite").path), .init(role: .writer, busyMilliseconds: 10_000))
+    private func connect() throws(CacheError) -> Connection {
+        let path = folder.real("store.sqlite").path
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw CacheError(.storageUnavailable, "The store is not there yet. Open a manager first.")
+        }
+        do throws(SQLiteError) {
+            return try Connection.open(.file(path), .init(role: .writer, busyMilliseconds: 10_000))
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    private static func failure(_ error: any Error) -> CacheError {
+        CacheError(.storageUnavailable, "The fault could not be set or ended. \(error)", underlying: error)
     }
 }

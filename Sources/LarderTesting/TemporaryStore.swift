@@ -11,7 +11,7 @@ internal import LarderStore
 /// store.clock.advance(by: .seconds(3600))
 /// ```
 ///
-/// Each test can have its own, in parallel with others. Keep it for as long as its managers are used.
+/// Each test can have its own, in parallel with others. The folder goes with this object and its managers.
 public final class TemporaryStore: Sendable {
     /// The clock of the managers.
     public let clock: ManualClock
@@ -44,6 +44,8 @@ public final class TemporaryStore: Sendable {
         _ change: (inout CacheManager.Configuration) -> Void = { _ in }
     ) throws(CacheError) -> CacheManager {
         var configuration = clock.configuration
+        // The folder stays until the manager is gone too.
+        configuration.wake = { self.clock.wake(after: $0, $1) }
         change(&configuration)
         let manager = try CacheManager(url: url, configuration: configuration)
         managers.withLock { $0 = $0.filter { $0.manager != nil } + [WeakManager(manager: manager)] }

@@ -29,7 +29,7 @@ final class Origin: Sendable {
 
     /// Answers no more requests.
     func stop() {
-        shutdown(listener, Int32(Socket.both))
+        shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
 
@@ -54,10 +54,8 @@ enum Socket {
 
     #if os(Linux)
     static let stream = Int32(SOCK_STREAM.rawValue)
-    static let both = SHUT_RDWR
     #else
     static let stream = SOCK_STREAM
-    static let both = SHUT_RDWR
     #endif
 
     static func address(port: UInt16) -> sockaddr_in {

@@ -43,7 +43,10 @@ struct Encrypted {
         let key = Array((keys[number] ?? []).prefix(32))
         #if canImport(CryptoKit)
         return DataTransform(identifier: "aes-\(number)") { plain in
-            try AES.GCM.seal(plain, using: SymmetricKey(data: key)).combined ?? Data()
+            guard let sealed = try AES.GCM.seal(plain, using: SymmetricKey(data: key)).combined else {
+                throw CryptoKitError.incorrectParameterSize
+            }
+            return sealed
         } undo: { sealed in
             try AES.GCM.open(AES.GCM.SealedBox(combined: sealed), using: SymmetricKey(data: key))
         }

@@ -20,7 +20,8 @@ private struct OldBookmark: Codable {
 struct ModelChange2 {
     static func main() async throws {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-model/app.sqlite")
-        let manager = try CacheManager(url: url)
+        // Its events are printed below.
+        let manager = try CacheManager(url: url, configuration: .init(log: { _ in }))
         let bookmarks: Cache<Int, Bookmark> = try await manager.cache(
             named: "bookmarks", version: "2", maxAge: .days(7),
             migrations: [

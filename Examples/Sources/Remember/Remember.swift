@@ -3,22 +3,23 @@ import Larder
 
 /// A command that remembers what it has asked for.
 ///
-/// `Remember [--offline] TOPIC PLACE` asks a slow service, or with `--offline` only its cache.
+/// `Remember [--offline] TOPIC PLACE [SECONDS]` asks a slow service, or with `--offline` only its cache. An answer is good for ten
+/// minutes, or for so many seconds.
 @main
 struct Remember {
     static func main() async throws {
         var words = Array(CommandLine.arguments.dropFirst())
         let isOffline = words.first == "--offline"
         if isOffline { words.removeFirst() }
-        guard words.count == 2 else {
-            print("usage: Remember [--offline] TOPIC PLACE")
+        guard (2...3).contains(words.count), let age = words.count == 3 ? Double(words[2]) : 600 else {
+            print("usage: Remember [--offline] TOPIC PLACE [SECONDS]")
             exit(64)
         }
         let (topic, place) = (words[0], words[1])
         let url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-remember/answers.sqlite")
         let manager = try CacheManager(url: url)
         let answers: Cache<String, Answer> = try await manager.cache(
-            named: topic, version: "1", maxAge: .minutes(10))
+            named: topic, version: "1", maxAge: .seconds(age), options: CacheOptions(keepsExpired: .seconds(86_400)))
 
         if isOffline {
             // An old answer is better than none.

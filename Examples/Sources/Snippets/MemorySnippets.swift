@@ -114,7 +114,9 @@ struct Articles<Store: KeyedCache<Int, String>> {
 final class FakeCache<Key: Hashable & Sendable, Value: Sendable>: KeyedCache, @unchecked Sendable {
     private let lock = NSLock()
     private var values: [Key: Value] = [:]
-    var failure: (any Error)?
+    private var failure: (any Error)?
+
+    func fail(_ error: any Error) { lock.withLock { failure = error } }
 
     subscript(key: Key) -> Value? {
         get { lock.withLock { values[key] } }
@@ -122,7 +124,7 @@ final class FakeCache<Key: Hashable & Sendable, Value: Sendable>: KeyedCache, @u
     }
 
     func value(forKey key: Key) throws -> Value? {
-        if let failure { throw failure }
+        if let failure = lock.withLock({ failure }) { throw failure }
         return self[key]
     }
     func setValue(_ value: Value?, forKey key: Key) throws { self[key] = value }

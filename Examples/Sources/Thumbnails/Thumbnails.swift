@@ -10,7 +10,7 @@ struct Thumbnails {
         let options = CacheOptions(
             memory: MemoryLimits(byteLimit: 128 << 10),
             disk: DiskLimits(sizeLimit: 512 << 10),
-            inlineLimit: 4 << 10,
+            inlineLimit: 2 << 10,
             fileName: { key in "\(key).ppm" })
         let thumbnails: Cache<String, Data> = try await manager.cache(
             named: "thumbnails", version: "1", maxAge: .days(30), options: options)
@@ -23,13 +23,12 @@ struct Thumbnails {
             try await thumbnails.setValue(thumbnail.file, forKey: "image \(number)")
         }
         print("200 images have \(bytes.images) bytes, and their thumbnails \(bytes.thumbnails).")
-        print("On the disk are \(try thumbnails.count) thumbnails of \(try thumbnails.sizeOnDisk) bytes,")
-        print("in memory \(thumbnails.memory.count): within 128 KB is \(thumbnails.memory.totalBytes <= 128 << 10).")
+        print("On the disk are \(try thumbnails.count) thumbnails of \(try thumbnails.sizeOnDisk) bytes.")
+        print("Memory is within its 128 KB: \(thumbnails.memory.totalBytes <= 128 << 10).")
 
-        if let file = try await thumbnails.fileURL(forKey: "image 200") {
-            let head = try Data(contentsOf: file).prefix(9)
-            print("The last one is a file of its own, which begins: \(String(decoding: head, as: UTF8.self))")
-        }
+        guard let file = try await thumbnails.fileURL(forKey: "image 200") else { throw CocoaError(.fileNoSuchFile) }
+        let head = try Data(contentsOf: file).prefix(9)
+        print("The last one is a file of its own, which begins: \(String(decoding: head, as: UTF8.self))")
         let isFirstThere = try await thumbnails.contains("image 1")
         print("The first one is there: \(isFirstThere).")
 

@@ -12,6 +12,7 @@ struct TwoProcesses {
 
         let manager = try CacheManager(url: url, configuration: configuration)
         let counters = try open(manager)
+        try await counters.setValue(0, forKey: "together")
         let impatient = try open(
             try CacheManager(url: url, configuration: .init(busyTimeout: .milliseconds(50), maintenanceInterval: nil)))
         let (process, input, output) = (Process(), Pipe(), Pipe())

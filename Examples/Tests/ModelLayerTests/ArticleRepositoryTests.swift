@@ -38,25 +38,25 @@ struct ArticleRepositoryTests {
         #expect(try await self.repository().article(7).readings == 50)
     }
 
-    @Test func `another version of the model begins anew, and favourites stay`() async throws {
+    @Test func `another version of the model begins anew, and recent articles stay`() async throws {
         let old = try await repository()
         _ = try await old.article(7)
-        try await old.addFavourite(7)
+        try await old.noteRecent(7)
         let new = try await repository(version: 2)
         _ = try await new.article(7)
-        #expect(loads.count.withLock { $0 } == 2 && new.favourites == [7])
+        #expect(loads.count.withLock { $0 } == 2 && new.recents == [7])
         try await new.delete(7)
-        #expect(new.favourites == [])
+        #expect(new.recents == [])
     }
 
-    @Test func `a full disk loses no favourite`() async throws {
+    @Test func `a full disk is an error, and what was stored stays`() async throws {
         let manager = try store.manager()
         let repository = ArticleRepository(try await Caches(manager)) { id in Article(title: "article \(id)") }
-        try await repository.addFavourite(7)
+        try await repository.noteRecent(7)
         let fault = try store.fillDisk(of: manager)
-        await #expect(throws: CacheError.self) { try await repository.addFavourite(8) }
+        await #expect(throws: CacheError.self) { try await repository.noteRecent(8) }
         try fault.end()
-        #expect(repository.favourites == [7])
+        #expect(repository.recents == [7])
     }
 
     @Test func `a cache that fails is no article`() async {
