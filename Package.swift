@@ -31,7 +31,7 @@ let package = Package(
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
         // Clocks, stores and faults for the tests of a program, and for our own.
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
-        .executableTarget(name: "LarderCLI", dependencies: ["Larder"]),
+        .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 
         .target(
             name: "LarderTestSupport", dependencies: ["Larder", "LarderSQLite", "LarderStore", "LarderTesting"],

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Where the system wants a program's caches.
 package enum CachesFolder {
-    static func path() throws(CacheError) -> String {
+    package static func path() throws(CacheError) -> String {
         #if os(Linux)
         return try path(environment: ProcessInfo.processInfo.environment, home: NSHomeDirectory())
         #else

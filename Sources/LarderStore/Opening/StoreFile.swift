@@ -246,7 +246,7 @@ struct StoreFile: Sendable {
         guard try connection.applicationID() == Schema.applicationID else { throw foreign }
         let version = try connection.userVersion()
         try requireKnown(version)
-        if version < Schema.current { throw refusal("was written by an earlier release. Open it once for writing.") }
+        if version < Schema.current { throw refusal("\(StoreError.earlierRelease). Open it once for writing.") }
         _ = try connection.liveIncarnations()
         return Opening(connection: connection, guardian: nil, database: Database(connection, opened))
     }

@@ -35,6 +35,8 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     /// A Boolean value that indicates whether another file, or none, is at the path.
     var isAboutMove: Bool { sqliteCode == SQLiteError.moved.code.rawValue }
 
+    /// What the message says of a store whose schema an opening for writing would migrate.
+    package static let earlierRelease = "was written by an earlier release"
     static let full = StoreError(.storageFull, "The disk is full. Free some of it.")
     static let readOnly = StoreError(
         .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")

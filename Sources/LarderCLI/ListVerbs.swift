@@ -1,0 +1,222 @@
+internal import Foundation
+internal import Larder
+internal import LarderStore
+
+/// The verbs that show stores and caches as wholes.
+let listVerbs = [
+    Verb(name: "ls", words: "[STORE]", summary: "the stores of this user, or the caches of a store") { arguments in
+        if let name = arguments[0] {
+            try listCaches(try OpenedStore(name, arguments), arguments)
+        } else {
+            try listStores(arguments)
+        }
+        return 0
+    },
+    Verb(name: "stats", words: "STORE [CACHE]", summary: "how full, how good, and which limit") { arguments in
+        let store = try OpenedStore(arguments[0] ?? "", arguments)
+        if let name = arguments[1] {
+            try showStatistics(of: try store.cache(name), arguments)
+        } else {
+            try showStatistics(of: store, arguments)
+        }
+        return 0
+    },
+]
+
+private func listStores(_ arguments: Arguments) throws {
+    let folder = try CachesFolder.path()
+    var table = Table("STORE", " SIZE", " CACHES", " ENTRIES", "OPENED", "PATH")
+    for name in OpenedStore.names(in: folder) where name.hasSuffix(".sqlite") {
+        let path = folder + "/" + name
+        do {
+            let store = try OpenedStore(path, arguments)
+            let (look, files) = (try store.look(), store.files)
+            let opened = look.caches.map(\.openedAt).max()
+            let count = look.caches.reduce(0) { $0 + $1.count }
+            let size = files.database + files.log + files.values
+            if arguments.has("--json") {
+                try Output.json([
+                    "format": "larder.stores/1", "name": String(name.dropLast(7)), "path": path, "size": size,
+                    "caches": look.caches.count, "entries": count, "openedAt": opened.map(Text.moment) ?? NSNull(),
+                ])
+            }
+            table.add(
+                Text.escaped(String(name.dropLast(7))), Text.bytes(size), "\(look.caches.count)", Text.number(count),
+                opened.map { Text.ago($0, store.now) } ?? "never", Text.escaped(path))
+        } catch let error as StoreError where error.code != .foreignFile {
+            Output.complain(error.message)
+        } catch is StoreError {
+            // A file of another program.
+        }
+    }
+    if !arguments.has("--json") { try table.print() }
+}
+
+private func listCaches(_ store: OpenedStore, _ arguments: Arguments) throws {
+    var table = Table("CACHE", "VERSION", "CODEC", "MAX AGE", " ENTRIES", "LIMITS", "OPENED")
+    for cache in try store.look().caches {
+        let declaration = cache.declaration
+        if arguments.has("--json") {
+            try Output.json(describe(cache).merging(["format": "larder.caches/1"]) { $1 })
+            continue
+        }
+        table.add(
+            Text.escaped(declaration.name), Text.escaped(declaration.version), declaration.codec,
+            declaration.ageRule.text, Text.number(cache.count), cache.limits.text, Text.ago(cache.openedAt, store.now))
+    }
+    if !arguments.has("--json") { try table.print() }
+}
+
+private func describe(_ cache: CacheLook) -> [String: Any] {
+    let declaration = cache.declaration
+    return [
+        "name": declaration.name, "version": declaration.version, "codec": declaration.codec,
+        "maxAge": declaration.ageRule.text, "entries": cache.count, "countLimit": cache.limits.count ?? NSNull(),
+        "sizeLimit": cache.limits.size ?? NSNull(), "openedAt": Text.moment(cache.openedAt),
+        "activity": [String: Int64](Activity.names.map { ($1, cache.activity[$0] ?? 0) }) { first, _ in first },
+    ]
+}
+
+extension Limits {
+    /// The limits for people.
+    var text: String {
+        let parts = [count.map { "\(Text.number($0)) entries" }, size.map { Text.bytes($0) }].compactMap { $0 }
+        return parts.isEmpty ? "none" : parts.joined(separator: ", ")
+    }
+}
+
+/// What the counters of a cache mean, in the order of their numbers.
+enum Activity {
+    static let names: [(Int64, String)] = [
+        (0, "memoryHits"), (1, "diskHits"), (2, "misses"), (3, "expirations"), (4, "memoryEvictions"),
+        (5, "countEvictions"), (6, "sizeEvictions"), (7, "spaceEvictions"), (8, "deciderEvictions"), (9, "writes"),
+        (10, "removals"), (11, "failures"),
+    ]
+
+    /// The share of reads that found a value; nil without reads.
+    static func hitRate(_ activity: [Int64: Int64]) -> Double? {
+        let (hits, misses) = ((activity[0] ?? 0) + (activity[1] ?? 0), activity[2] ?? 0)
+        return hits + misses == 0 ? nil : Double(hits) / Double(hits + misses)
+    }
+
+    static func percent(_ share: Double?) -> String { share.map { String(format: "%.1f %%", $0 * 100) } ?? "–" }
+}
+
+private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throws {
+    let (look, files) = (try store.look(), store.files)
+    let waiting = look.retired.reduce(0) { $0 + $1.count }
+    if arguments.has("--json") {
+        return try Output.json([
+            "format": "larder.stats/1", "path": store.path, "database": files.database, "log": files.log,
+            "valueFiles": files.values, "valueFileCount": files.valueCount, "reserve": files.ballast,
+            "purgedEntries": waiting, "freePages": look.freePages, "sizeLimit": look.limits.size ?? NSNull(),
+            "caches": look.caches.map(describe), "openedBy": look.opener?.program ?? NSNull(),
+            "openedByLibrary": look.opener?.library ?? NSNull(),
+        ])
+    }
+    try Output.line(Text.escaped(store.path))
+    try Output.line()
+    let parts = "database \(Text.bytes(files.database)), log \(Text.bytes(files.log))"
+    let values = "\(Text.number(files.valueCount)) files \(Text.bytes(files.values))"
+    try Output.line(
+        "  On disk       \(Text.bytes(files.database + files.log + files.values)): \(parts), \(values)")
+    try Output.line(
+        "  Reclaimable   \(Text.bytes(Int64(look.freePages) * 4096)) of free pages, \(Text.number(waiting)) purged entries"
+    )
+    try Output.line("  Reserve       \(Text.bytes(files.ballast)) for a full disk")
+    if let opener = look.opener {
+        let who = opener.program.isEmpty ? "a program" : Text.escaped(opener.program)
+        try Output.line(
+            "  Opened by     \(who), \(Text.ago(opener.openedAt, store.now)), with Larder \(Text.escaped(opener.library))"
+        )
+    }
+    try Output.line()
+    var table = Table(
+        "CACHE", "VERSION", "MAX AGE", " ENTRIES", "LIMITS", " HITS", " MEMORY", " DISK", " MISSES", " WRITES")
+    for cache in look.caches {
+        let activity = cache.activity
+        table.add(
+            Text.escaped(cache.declaration.name), Text.escaped(cache.declaration.version),
+            cache.declaration.ageRule.text, Text.number(cache.count), cache.limits.text,
+            Activity.percent(Activity.hitRate(activity)), Text.number(activity[0] ?? 0), Text.number(activity[1] ?? 0),
+            Text.number(activity[2] ?? 0), Text.number(activity[9] ?? 0))
+    }
+    try table.print()
+    try Output.line()
+    try Output.line("Hits, misses and writes are those of ninety days, as programs wrote them: hourly, and on close.")
+}
+
+/// What the headers of a cache say together.
+private struct Survey {
+    var (count, size, expired, unread, pinned, files) = (0, Int64(0), 0, 0, 0, 0)
+    /// The last access and the size of each entry that is served.
+    var uses: [(accessedAt: Int64, size: Int64)] = []
+
+    init(_ cache: OpenedCache) throws {
+        try cache.forEachHeader { header in
+            count += 1
+            size += header.size
+            if header.end < cache.now { expired += 1 } else { uses.append((header.accessedAt, header.size)) }
+            if header.accessedAt == header.writtenAt { unread += 1 }
+            if header.meta.isPinned { pinned += 1 }
+            if header.file != nil { files += 1 }
+            return true
+        }
+        uses.sort { $0.accessedAt > $1.accessedAt }
+    }
+
+    /// For ten limits around the present, the last access of the coldest entry that would stay.
+    func limits() -> [(count: Int, size: Int64, coldest: Int64)] {
+        var (found, sum, next): ([(Int, Int64, Int64)], Int64, Int) = ([], 0, 1)
+        for (index, use) in uses.enumerated() {
+            sum += use.size
+            if (index + 1) * 10 >= next * uses.count {
+                found.append((index + 1, sum, use.accessedAt))
+                while (index + 1) * 10 >= next * uses.count { next += 1 }
+            }
+        }
+        return found
+    }
+}
+
+private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throws {
+    let (survey, look) = (try Survey(cache), cache.look)
+    let limits = survey.limits()
+    if arguments.has("--json") {
+        return try Output.json(
+            describe(look).merging([
+                "format": "larder.cache/1", "size": survey.size, "expired": survey.expired, "unread": survey.unread,
+                "pinned": survey.pinned, "files": survey.files,
+                "limits": limits.map { limit in
+                    ["entries": limit.count, "bytes": limit.size, "coldestAccess": Text.moment(limit.coldest)]
+                },
+            ]) { $1 })
+    }
+    let declaration = look.declaration
+    try Output.line(
+        "\(Text.escaped(declaration.name)) · version \(Text.escaped(declaration.version)) · codec \(declaration.codec)"
+            + " · max age \(declaration.ageRule.text) · limits \(look.limits.text)")
+    try Output.line()
+    try Output.line(
+        "  Entries    \(Text.number(survey.count)) of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
+            + " \(Text.number(survey.unread)) never read, \(Text.number(survey.pinned)) pinned,"
+            + " \(Text.number(survey.files)) in files of their own")
+    let activity = look.activity
+    try Output.line(
+        "  90 days    \(Activity.percent(Activity.hitRate(activity))) of reads hit:"
+            + " \(Text.number(activity[0] ?? 0)) in memory, \(Text.number(activity[1] ?? 0)) on disk,"
+            + " \(Text.number(activity[2] ?? 0)) misses")
+    let evictions = (5...8).reduce(Int64(0)) { $0 + (activity[$1] ?? 0) }
+    try Output.line(
+        "             \(Text.number(activity[9] ?? 0)) writes, \(Text.number(evictions)) evictions,"
+            + " \(Text.number(activity[3] ?? 0)) expirations")
+    if limits.isEmpty { return }
+    try Output.line()
+    try Output.line("Which limit? The least recently read entry that would stay was read:")
+    var table = Table(" ENTRIES", " BYTES", "LAST READ")
+    for limit in limits {
+        table.add(Text.number(limit.count), Text.bytes(limit.size), Text.ago(limit.coldest, cache.now))
+    }
+    try table.print()
+    try Output.line("This is an age, not a hit rate. Accesses are stored to a grain of an hour or a day.")
+}

@@ -1,0 +1,161 @@
+internal import Foundation
+internal import Larder
+internal import LarderStore
+
+/// A store that is looked at.
+struct OpenedStore {
+    let store: Store
+    let path: String
+    let now: Int64
+
+    /// Opens a store by its path or its name; nothing on the disk changes.
+    init(_ name: String, _ arguments: Arguments) throws {
+        let path = try Self.path(of: name)
+        var options = Store.Options()
+        (options.isReadOnly, options.recovery, options.runsUpkeep) = (true, .fail, false)
+        (store, self.path) = (try Store.open(path, options), path)
+        now = try arguments.moment("--at") ?? store.time.now()
+    }
+
+    private static func path(of name: String) throws -> String {
+        let file = URL(fileURLWithPath: name).path
+        if FileManager.default.fileExists(atPath: file) { return file }
+        if name.contains("/") { throw Failure(66, "There is no store at \(file).") }
+        let path = try CachesFolder.path() + "/\(name).sqlite"
+        if FileManager.default.fileExists(atPath: path) { return path }
+        throw Failure(
+            66, "There is no store named “\(name)”, neither here nor as \(path). “larder ls” lists those there are.")
+    }
+
+    /// What the tables of the store say, with the activity of ninety days.
+    func look() throws -> StoreLook { try store.look(activityOf: 90, until: now) }
+
+    /// The bytes of the files of the store, by what they are.
+    var files: (database: Int64, log: Int64, values: Int64, valueCount: Int, ballast: Int64) {
+        let base = path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
+        var (values, count) = (Int64(0), 0)
+        for name in Self.names(in: base) {
+            values += Self.size(base + "/" + name)
+            count += 1
+        }
+        return (Self.size(path), Self.size(path + "-wal"), values, count, Self.size(path + ".ballast"))
+    }
+
+    static func names(in folder: String) -> [String] {
+        do { return try FileManager.default.contentsOfDirectory(atPath: folder).sorted() } catch { return [] }
+    }
+
+    static func size(_ path: String) -> Int64 {
+        do {
+            return Int64(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0)
+        } catch {
+            return 0
+        }
+    }
+
+    /// The rows of a cache that the store has.
+    func cache(_ name: String) throws -> OpenedCache {
+        let look = try look()
+        guard let cache = look.caches.first(where: { $0.declaration.name == name }) else {
+            let names = look.caches.map { Text.escaped($0.declaration.name) }.joined(separator: ", ")
+            throw Failure(
+                66, "The store has no cache “\(Text.escaped(name))”. It has: \(names.isEmpty ? "none" : names).")
+        }
+        return OpenedCache(look: cache, rows: try store.open(cache.declaration), now: now)
+    }
+}
+
+/// A cache that is looked at.
+struct OpenedCache {
+    let look: CacheLook
+    let rows: CacheRows
+    let now: Int64
+
+    /// Calls `body` for each header in the order of keys, a page at a time, until it returns false.
+    func forEachHeader(_ range: KeyRange = KeyRange(), _ body: (EntryHeader) throws -> Bool) throws {
+        var last: PagePosition?
+        repeat {
+            let page = try rows.headers(range, after: last, limit: 1024, withAccess: true)
+            for header in page.rows { if try !body(header) { return } }
+            last = page.next
+        } while last != nil
+    }
+
+    /// The key that a word means.
+    func key(_ word: String, _ arguments: Arguments) throws -> StoredKey {
+        if arguments.has("--text") { return .text(word.precomposedStringWithCanonicalMapping) }
+        if arguments.has("--hex") {
+            guard let bytes = Self.bytes(ofHexadecimal: word) else {
+                throw Failure.usage("“\(word)” is no row of hexadecimal digits.")
+            }
+            return .blob(bytes)
+        }
+        guard let number = Int64(word) else {
+            if arguments.has("--integer") { throw Failure.usage("“\(word)” is no integer.") }
+            return .text(word.precomposedStringWithCanonicalMapping)
+        }
+        if arguments.has("--integer") { return .integer(number) }
+        let found = try [StoredKey.integer(number), .text(word)].filter { try rows.header($0) != nil }
+        if found.count == 2 {
+            throw Failure.usage("The cache has the number \(word) and the text “\(word)”. Add --integer or --text.")
+        }
+        return found.first ?? .integer(number)
+    }
+
+    private static func bytes(ofHexadecimal text: String) -> Data? {
+        let digits = Array(text)
+        if digits.count % 2 != 0 { return nil }
+        var bytes = Data()
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
+            bytes.append(byte)
+        }
+        return bytes
+    }
+}
+
+extension StoredKey {
+    /// The key for people, or a hash of it.
+    func text(_ arguments: Arguments) -> String {
+        if arguments.has("--redact") { return "key-" + hash }
+        switch self {
+        case .integer(let number): return "\(number)"
+        case .text(let text): return Text.escaped(text)
+        case .blob(let bytes): return CBORText.text(of: bytes) ?? "h'\(Text.hexadecimal(bytes))'"
+        }
+    }
+
+    /// The key for programs.
+    func json(_ arguments: Arguments) -> [String: Any] {
+        if arguments.has("--redact") { return ["hash": hash] }
+        switch self {
+        case .integer(let number): return ["integer": number]
+        case .text(let text): return ["text": text]
+        case .blob(let bytes): return ["cbor": Text.hexadecimal(bytes)]
+        }
+    }
+
+    /// FNV-1a: the same for the same key in every report.
+    private var hash: String {
+        let bytes: [UInt8] =
+            switch self {
+            case .integer(let number): Array("i\(number)".utf8)
+            case .text(let text): Array("t\(text)".utf8)
+            case .blob(let bytes): [98] + bytes
+            }
+        let hash = bytes.reduce(14_695_981_039_346_656_037 as UInt64) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+        return String(hash, radix: 16)
+    }
+}
+
+extension AgeRule {
+    /// The rule for people.
+    var text: String {
+        switch self {
+        case .unlimited: "unlimited"
+        case .sinceWrite(let age): Text.duration(age)
+        case .sinceAccess(let age): Text.duration(age) + " since access"
+        case .until(let end): "until " + Text.moment(end)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+internal import Foundation
+internal import LarderLocks
+
+/// Where the command prints, and how.
+enum Output {
+    /// A Boolean value that indicates whether somebody looks at what is printed.
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    private static let hasStyle =
+        isTerminal && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty
+
+    /// Prints a text as it is.
+    ///
+    /// A reader that has gone ends the command by a signal, as it does any other one.
+    static func put(_ text: String) throws(Failure) { try put(Data(text.utf8)) }
+
+    static func put(_ bytes: Data) throws(Failure) {
+        let full = pending.withLock { pending -> Data? in
+            pending += bytes
+            if pending.count < 1 << 16 { return nil }
+            defer { pending = Data() }
+            return pending
+        }
+        if let full { try write(full) }
+    }
+
+    static func line(_ text: String = "") throws(Failure) { try put(text + "\n") }
+
+    /// Writes what is left, at the end.
+    static func finish() throws(Failure) {
+        let rest = pending.withLock { pending in
+            defer { pending = Data() }
+            return pending
+        }
+        try write(rest)
+    }
+
+    /// What was printed and is not written yet.
+    private static let pending = Mutex(Data())
+
+    private static func write(_ bytes: Data) throws(Failure) {
+        do {
+            try FileHandle.standardOutput.write(contentsOf: bytes)
+        } catch {
+            throw Failure(74, "The output cannot be written: \(String(cString: strerror(errno))).")
+        }
+    }
+
+    static func complain(_ text: String) { FileHandle.standardError.write(Data("larder: \(text)\n".utf8)) }
+
+    static func bold(_ text: String) -> String { hasStyle ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+
+    /// Prints an object as a line of JSON.
+    static func json(_ object: [String: Any]) throws {
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        try put(try JSONSerialization.data(withJSONObject: object, options: options))
+        try line()
+    }
+}
+
+/// Rows whose columns stand below each other.
+struct Table {
+    /// The heads of the columns; those with a space in front have their text at the right.
+    private let heads: [String]
+    private var rows: [[String]] = []
+
+    init(_ heads: String...) { self.heads = heads }
+
+    mutating func add(_ cells: String...) { rows.append(cells) }
+
+    func print() throws(Failure) {
+        let titles = heads.map { $0.trimmingCharacters(in: .whitespaces) }
+        let widths = titles.indices.map { column in
+            ([titles[column]] + rows.map { $0[column] }).map(\.count).max() ?? 0
+        }
+        for (index, row) in ([titles] + rows).enumerated() {
+            var text = ""
+            for (column, cell) in row.enumerated() {
+                let space = String(repeating: " ", count: widths[column] - cell.count)
+                let isLast = column == row.count - 1
+                text += heads[column].hasPrefix(" ") ? space + cell : isLast ? cell : cell + space
+                if !isLast { text += "  " }
+            }
+            try Output.line(index == 0 ? Output.bold(text) : text)
+        }
+    }
+}
+
+/// Numbers and texts for people.
+enum Text {
+    /// A number of bytes: `412.3 MB`.
+    static func bytes(_ count: Int64) -> String {
+        var (value, units) = (Double(count), ["B", "KB", "MB", "GB", "TB"][...])
+        while value >= 999.95, units.count > 1 {
+            value /= 1000
+            units.removeFirst()
+        }
+        let unit = units.first ?? ""
+        return unit == "B" ? "\(count) B" : String(format: "%.1f %@", value, unit)
+    }
+
+    /// A number with a comma before each three digits.
+    static func number(_ count: some BinaryInteger) -> String {
+        var (digits, text) = (Array("\(count)".reversed()), "")
+        if digits.last == "-" { digits.removeLast() }
+        for (index, digit) in digits.enumerated() {
+            text = "\(digit)" + (index > 0 && index % 3 == 0 ? "," : "") + text
+        }
+        return count < 0 ? "-" + text : text
+    }
+
+    /// A time in its largest unit: `3 days`.
+    static func duration(_ milliseconds: Int64) -> String {
+        for (unit, length) in [("day", 86_400_000 as Int64), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)]
+        where milliseconds >= length {
+            let count = milliseconds / length
+            return "\(number(count)) \(unit)\(count == 1 ? "" : "s")"
+        }
+        return "now"
+    }
+
+    /// How long ago a moment was: `3 days ago`.
+    static func ago(_ moment: Int64, _ now: Int64) -> String {
+        let text = duration(now - moment)
+        return text == "now" ? text : text + " ago"
+    }
+
+    /// A moment as JSON has it.
+    static func moment(_ milliseconds: Int64) -> String {
+        let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+        return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    }
+
+    /// A text without characters that a terminal acts on.
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\n": escaped += "\\n"
+            case "\t": escaped += "\\t"
+            case "\\": escaped += "\\\\"
+            default:
+                let isHidden = [.control, .format, .surrogate, .lineSeparator, .paragraphSeparator]
+                    .contains(scalar.properties.generalCategory)
+                escaped += isHidden ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+            }
+        }
+        return escaped
+    }
+
+    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+}

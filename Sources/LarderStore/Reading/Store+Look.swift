@@ -1,0 +1,73 @@
+internal import LarderSQLite
+
+/// What a look shows of a cache, live or retired.
+package struct CacheLook: Sendable {
+    package let declaration: CacheDeclaration
+    package let limits: Limits
+    package let keepsExpired: Int64
+    package let openedAt: Int64
+    /// The number of rows, expired ones included.
+    package let count: Int64
+    /// What the counters have gained in a time, by their numbers.
+    package let activity: [Int64: Int64]
+}
+
+/// What a look shows of a store.
+package struct StoreLook: Sendable {
+    package let limits: StoreLimits
+    package let opener: (program: String, library: String, openedAt: Int64)?
+    /// The live caches, by name.
+    package let caches: [CacheLook]
+    /// The generations whose rows wait to be deleted.
+    package let retired: [CacheLook]
+    package let freePages: Int
+    /// The rows whose value is a file.
+    package let fileCount: Int64
+    /// The pages of the log that are not in the main file yet; nil if there is no log.
+    package let uncopiedPages: Int?
+}
+
+extension Store {
+    /// Returns what the tables say, from one moment.
+    ///
+    /// - Parameters:
+    ///   - days: The days of whose activity the sums are.
+    ///   - now: The end of those days.
+    package func look(activityOf days: Int64, until now: Int64) throws(StoreError) -> StoreLook {
+        let day = now / 86_400_000 - days
+        return try writer.retrying { () throws(StoreError) in
+            try StoreError.translating {
+                let uncopied = writer.database.counter?.uncopiedFrames
+                return try writer.readAlone { connection in
+                    try connection.look(since: day, uncopied)
+                }
+            }
+        }
+    }
+}
+
+extension Connection {
+    fileprivate mutating func look(since day: Int64, _ uncopiedPages: Int?) throws(SQLiteError) -> StoreLook {
+        try beginReading()
+        defer { abandonWriting() }
+        // It checks the rows of caches too.
+        _ = try liveIncarnations()
+        var (rows, looks): ([IncarnationRow], [Int64: [CacheLook]]) = ([], [:])
+        try readIncarnations(.incarnations) { rows.append($0) }
+        for row in rows {
+            let incarnation = row.incarnation.withoutNonsense
+            let gains = try list(.activityOfCache, text: incarnation.cache.name, day) { ($0.int64(0), $0.int64(1)) }
+            looks[min(row.state, 1), default: []].append(
+                CacheLook(
+                    declaration: incarnation.cache, limits: incarnation.limits,
+                    keepsExpired: incarnation.keepsExpired, openedAt: try number(.openedAt, incarnation.id) ?? 0,
+                    count: try number(.countOfCache, incarnation.id) ?? 0,
+                    activity: [Int64: Int64](gains) { first, _ in first }))
+        }
+        let openers = try list(.opener) { (program: $0.text(0), library: $0.text(1), openedAt: $0.int64(2)) }
+        return StoreLook(
+            limits: try storeLimits(), opener: openers.first,
+            caches: (looks[0] ?? []).sorted { $0.declaration.name < $1.declaration.name }, retired: looks[1] ?? [],
+            freePages: try freePages(), fileCount: try number(.countOfFiles) ?? 0, uncopiedPages: uncopiedPages)
+    }
+}
