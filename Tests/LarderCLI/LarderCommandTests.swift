@@ -248,6 +248,34 @@ struct LarderCommandTests {
         expect(try larder("ls"), status: 78)
     }
 
+    @Test func `a store of an earlier release and a damaged one stay as they are`() throws {
+        let old = store.folder("old.sqlite")
+        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        try FileManager.default.copyItem(at: sources.appendingPathComponent("Stores/1/store.sqlite"), to: old)
+        let bytes = try Data(contentsOf: old)
+        for verb in ["ls", "stats", "verify", "doctor", "export"] {
+            expect(try ChildProcess("larder", [verb, old.path]).finish(), status: 78)
+        }
+        #expect(try Data(contentsOf: old) == bytes && store.folder.names.allSatisfy { !$0.hasPrefix("old.sqlite-") })
+
+        try fill()
+        try store.url.overwritePagesBehindSchema()
+        let damaged = try Data(contentsOf: store.url)
+        expect(try larder("stats"), status: 65)
+        expect(try larder("keys", "articles"), status: 65)
+        #expect(try larder("verify").status != 0)
+        #expect(try Data(contentsOf: store.url) == damaged)
+    }
+
+    @Test func `a database that was set aside can be looked at`() throws {
+        try fill()
+        let aside = store.folder("store.sqlite.damaged")
+        try FileManager.default.copyItem(at: store.url, to: aside)
+        let lines = try ChildProcess("larder", ["ls", aside.path]).finish().lines
+        #expect(lines.count == 3)
+        #expect(try larder("doctor").lines.first?.contains("was set aside") == true)
+    }
+
     @Test func `a key that could be two things is asked for`() throws {
         let manager = try store.manager()
         struct Either: Codable, Hashable, Sendable {

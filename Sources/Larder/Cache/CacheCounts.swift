@@ -34,6 +34,15 @@ struct CacheCounts: Sendable {
         return counts
     }
 
+    init() {}
+
+    /// Creates the counters from their numbers in the store.
+    init(_ numbers: [Int64: Int64]) {
+        for (number, count) in Self.all.enumerated() {
+            self[keyPath: count] = Int(clamping: numbers[Int64(number)] ?? 0)
+        }
+    }
+
     /// The counters by their numbers in the store, those that are not zero.
     var byNumber: [Int64: Int64] {
         var numbers: [Int64: Int64] = [:]

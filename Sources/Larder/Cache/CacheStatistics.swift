@@ -2,7 +2,7 @@
 ///
 /// The handles of one manager on one cache share the counters. They count the calls of these handles and the rows that
 /// this manager deletes. The numbers are exact, from whatever threads the calls come.
-public struct CacheStatistics: Sendable, Equatable {
+public struct CacheStatistics: Hashable, Sendable {
     /// The number of reads that memory answered.
     public let memoryHits: Int
 

@@ -16,4 +16,12 @@ public struct CacheInfo: Hashable, Sendable {
 
     /// The time at which the cache was opened last.
     public let openedAt: Date
+
+    /// The limits on disk that hold for the cache, in whatever program.
+    public let limits: DiskLimits
+
+    /// What all programs have counted in the last ninety days.
+    ///
+    /// A program writes its counters hourly with other commits, and when it closes the store.
+    public let activity: CacheStatistics
 }

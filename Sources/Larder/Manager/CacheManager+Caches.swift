@@ -133,7 +133,7 @@ extension CacheManager {
 
     // MARK: All caches
 
-    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
+    /// Returns what the store says of each cache, sorted by name: its entries, its limits and how it was used.
     ///
     /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
     /// - Complexity: O(n) in the number of entries of all caches.
@@ -141,7 +141,8 @@ extension CacheManager {
         try throwing("list the caches") { () throws(StoreError) in try store.caches() }.map { cache in
             CacheInfo(
                 name: cache.declaration.name, version: CacheVersion(cache.declaration.version), count: Int(cache.count),
-                sizeOnDisk: cache.size, openedAt: SystemClock.date(of: cache.openedAt))
+                sizeOnDisk: cache.size, openedAt: SystemClock.date(of: cache.openedAt),
+                limits: DiskLimits(cache.limits), activity: CacheStatistics(CacheCounts(cache.activity)))
         }
     }
 

@@ -56,18 +56,23 @@ extension Connection {
         try readIncarnations(.incarnations) { rows.append($0) }
         for row in rows {
             let incarnation = row.incarnation.withoutNonsense
-            let gains = try list(.activityOfCache, text: incarnation.cache.name, day) { ($0.int64(0), $0.int64(1)) }
             looks[min(row.state, 1), default: []].append(
                 CacheLook(
                     declaration: incarnation.cache, limits: incarnation.limits,
                     keepsExpired: incarnation.keepsExpired, openedAt: try number(.openedAt, incarnation.id) ?? 0,
                     count: try number(.countOfCache, incarnation.id) ?? 0,
-                    activity: [Int64: Int64](gains) { first, _ in first }))
+                    activity: try activity(of: incarnation, since: day)))
         }
         let openers = try list(.opener) { (program: $0.text(0), library: $0.text(1), openedAt: $0.int64(2)) }
         return StoreLook(
             limits: try storeLimits(), opener: openers.first,
             caches: (looks[0] ?? []).sorted { $0.declaration.name < $1.declaration.name }, retired: looks[1] ?? [],
             freePages: try freePages(), fileCount: try number(.countOfFiles) ?? 0, uncopiedPages: uncopiedPages)
+    }
+
+    /// Returns what the counters of a cache have gained after a day, by their numbers.
+    mutating func activity(of cache: Incarnation, since day: Int64) throws(SQLiteError) -> [Int64: Int64] {
+        let gains = try list(.activityOfCache, text: cache.cache.name, day) { ($0.int64(0), $0.int64(1)) }
+        return [Int64: Int64](gains) { first, _ in first }
     }
 }

@@ -16,6 +16,9 @@ package struct CacheSummary: Sendable {
     /// The bytes of all entries.
     package let size: Int64
     package let openedAt: Int64
+    package let limits: Limits
+    /// What the counters have gained in ninety days, by their numbers, as far as it is written.
+    package let activity: [Int64: Int64]
 }
 
 extension Connection {
@@ -27,7 +30,8 @@ extension Connection {
             caches.append(
                 CacheSummary(
                     declaration: cache.cache, count: count, size: totals.totals.size,
-                    openedAt: try number(.openedAt, cache.id) ?? 0))
+                    openedAt: try number(.openedAt, cache.id) ?? 0, limits: cache.limits,
+                    activity: try activity(of: cache, since: now / 86_400_000 - 90)))
         }
         return caches
     }

@@ -280,4 +280,18 @@ struct MaintenanceTests {
         #expect(try cache.trim(toCount: -5) == 3)
         #expect(cache.map(\.key) == [0])
     }
+
+    @Test func `what the store says of a cache has its limits and its use, after a restart too`() throws {
+        let (place, first) = try TemporaryStore.opened()
+        let cache: Cache<Int, String> = try first.cache(
+            named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(disk: DiskLimits(countLimit: 10)).steady)
+        cache[1] = "one"
+        _ = (cache[1], cache[2])
+        try first.close()
+        let info = try #require(try place.manager().cacheInfo().first)
+        #expect(info.limits == DiskLimits(countLimit: 10) && info.count == 1)
+        #expect(info.activity.memoryHits == 1 && info.activity.misses == 1 && info.activity.writes == 1)
+        place.clock.advance(by: .seconds(100 * 86_400))
+        #expect(try place.manager().cacheInfo().first?.activity.writes == 0)
+    }
 }
