@@ -45,22 +45,20 @@ struct Arguments {
         var rest = Array(arguments)[...]
         var isOver = false
         while let argument = rest.popFirst() {
-            if isOver || !argument.hasPrefix("-") || argument == "-" || Int(argument) != nil {
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            if isOver || !argument.hasPrefix("-") || argument == "-" {
                 words.append(argument)
-                continue
-            }
-            if argument == "--" {
+            } else if argument == "--" {
                 isOver = true
-                continue
-            }
-            let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
-            if (verb.values + Self.commonValues).contains(parts[0]) {
+            } else if (verb.values + Self.commonValues).contains(parts[0]) {
                 guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else {
                     throw .usage("“\(parts[0])” needs a value: larder \(verb.name) \(verb.words) \(parts[0]) …")
                 }
                 values[parts[0]] = value
-            } else if parts.count == 1 && (verb.flags + Self.commonFlags).contains(argument) {
+            } else if (verb.flags + Self.commonFlags).contains(argument) {
                 flags.insert(argument)
+            } else if Int64(argument) != nil {
+                words.append(argument)
             } else {
                 let all = (verb.flags + verb.values + Self.commonFlags + Self.commonValues).joined(separator: " ")
                 throw .usage("“\(argument)” is no option of “\(verb.name)”. It has: \(all)")
@@ -101,7 +99,9 @@ struct Arguments {
     private func scaled(_ name: String, _ units: [String: Double], _ form: String) throws(Failure) -> Int64? {
         guard let text = values[name] else { return nil }
         let digits = text.prefix { $0.isNumber || $0 == "." }
-        guard let number = Double(digits), let unit = units[String(text.dropFirst(digits.count))], number < 1e12 else {
+        guard let number = Double(digits), let unit = units[String(text.dropFirst(digits.count))],
+            number * unit < 9e18
+        else {
             throw .usage("“\(name)” takes \(form), and “\(text)” is none.")
         }
         return Int64(number * unit)

@@ -109,17 +109,7 @@ struct CBORText {
 
     /// A text as JSON has it.
     static func quoted(_ text: String) -> String {
-        var quoted = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case _ where scalar.value < 32 || scalar.value == 127 || (0x80..<0xA0).contains(scalar.value):
-                quoted += String(format: "\\u%04x", scalar.value)
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return "\"\(quoted)\""
+        let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        return "\"" + Text.visible(escaped.replacing("\n", with: "\\n").replacing("\t", with: "\\t")) + "\""
     }
 }

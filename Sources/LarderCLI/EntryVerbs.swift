@@ -26,6 +26,7 @@ let entryVerbs = [
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         var table = Table("TAG", " ENTRIES")
         for (tag, count) in tags {
+            let tag = arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
             if arguments.has("--json") { try Output.json(["format": "larder.tags/1", "tag": tag, "entries": count]) }
             table.add(Text.escaped(tag), Text.number(count))
         }
@@ -47,16 +48,22 @@ let entryVerbs = [
     Verb(
         name: "get", words: "STORE CACHE KEY", summary: "the value; --raw for its bytes", flags: keyFlags + ["--raw"],
         run: { arguments in
+            if arguments.has("--redact") { throw Failure.usage("“get” prints a value, and has no --redact.") }
             let cache = try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? "")
-            guard try header(of: cache, arguments) != nil,
-                let row = try cache.rows.row(try cache.key(arguments[2] ?? "", arguments))
-            else { return 1 }
-            try printValue(row.payload, cache, arguments)
+            let key = try cache.key(arguments[2] ?? "", arguments)
+            switch try cache.rows.inspect(key) {
+            case .row(let row): try printValue(row.payload, cache, arguments)
+            case .damaged:
+                throw Failure(65, "The entry \(key.text(arguments)) is damaged. The program finds nothing there.")
+            case .absent, .superseded:
+                Output.complain("The cache has no key \(key.text(arguments)).")
+                return 1
+            }
             return 0
         }),
     Verb(name: "export", words: "STORE [CACHE]", summary: "entries as lines of JSON") { arguments in
         let store = try OpenedStore(arguments[0] ?? "", arguments)
-        let names = try arguments[1].map { [$0] } ?? store.look().caches.map(\.declaration.name)
+        let names = try arguments[1].map { [$0] } ?? store.look(counts: false).caches.map(\.declaration.name)
         for name in names { try export(try store.cache(name), arguments) }
         return 0
     },
@@ -76,12 +83,13 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
     let order = try arguments.choice("--by", of: ["key", "written", "accessed", "size"])
     let (larger, older) = (try arguments.bytes("--larger"), try arguments.milliseconds("--older"))
     let (limit, pattern) = (try arguments.number("--limit") ?? .max, arguments.value("--match"))
-    let range = KeyRange(prefix: arguments.value("--prefix"), isDescending: arguments.has("-r"))
+    let prefix = arguments.value("--prefix")?.precomposedStringWithCanonicalMapping
+    let range = KeyRange(prefix: prefix, isDescending: arguments.has("-r"))
     var count = 0
     func show(_ header: EntryHeader) throws -> Bool {
         if arguments.has("--expired") != (header.end < cache.now) { return true }
         if let larger, header.size <= larger { return true }
-        if let older, cache.now - header.writtenAt <= older { return true }
+        if let older, cache.now.subtractingSaturated(header.writtenAt) <= older { return true }
         if let pattern {
             guard case .text(let text) = header.key, fnmatch(pattern, text, 0) == 0 else { return true }
         }
@@ -97,8 +105,12 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
         return true
     }
     if let tag = arguments.value("--tag") {
+        if order != nil || range.isDescending {
+            throw Failure.usage("“--tag” lists in no order: leave out --by and -r.")
+        }
         for header in try cache.rows.headers(tagged: tag) where range.prefix.map(header.key.begins) ?? true {
-            if try !show(header) { return }
+            // Its last access is not in the list.
+            if try !show(try cache.rows.header(header.key, withAccess: true) ?? header) { return }
         }
         return
     }
@@ -123,6 +135,7 @@ private func forEach(
         for row in rows { if try !body(row.header) { return } }
         place = end
     }
+    try cache.rows.requireCurrent()
 }
 
 private func listTop(_ cache: OpenedCache, _ arguments: Arguments) throws {
@@ -148,7 +161,7 @@ private func listTop(_ cache: OpenedCache, _ arguments: Arguments) throws {
 
 private func expiry(of header: EntryHeader, _ now: Int64) -> String {
     if header.end == .max { return "never" }
-    return header.end < now ? "expired" : "in " + Text.duration(header.end - now)
+    return header.end < now ? "expired" : "in " + Text.duration(header.end.subtractingSaturated(now))
 }
 
 private func export(_ cache: OpenedCache, _ arguments: Arguments) throws {
@@ -170,6 +183,7 @@ private func export(_ cache: OpenedCache, _ arguments: Arguments) throws {
         }
         last = page.next
     } while last != nil
+    try cache.rows.requireCurrent()
 }
 
 // MARK: One entry
@@ -194,11 +208,13 @@ private func show(_ header: EntryHeader, _ cache: OpenedCache, _ arguments: Argu
     }
     try line("key", header.key.text(arguments))
     try line(
-        "cache", "\(Text.escaped(declaration.name)), version \(Text.escaped(declaration.version)), \(declaration.codec)"
+        "cache",
+        "\(Text.escaped(declaration.name)), version \(Text.escaped(declaration.version)), \(Text.escaped(declaration.codec))"
     )
     try line(
         "size",
-        "\(Text.number(header.size)) bytes, \(header.file.map { "in the file \(Text.escaped($0))" } ?? "in its row")")
+        "\(Text.number(header.size)) bytes, \(header.file.map { arguments.has("--redact") ? "in a file" : "in the file \(Text.escaped($0))" } ?? "in its row")"
+    )
     try line("written", moment(header.writtenAt))
     try line("last read", header.accessedAt == header.writtenAt ? "never" : moment(header.accessedAt))
     let isOwn = header.expiresAt != nil || meta.slidingAge != nil
@@ -215,12 +231,15 @@ private func show(_ header: EntryHeader, _ cache: OpenedCache, _ arguments: Argu
 private func printValue(_ bytes: Data, _ cache: OpenedCache, _ arguments: Arguments) throws {
     if arguments.has("--raw") { return try Output.put(bytes) }
     let codec = cache.look.declaration.codec
+    if arguments.has("--json") {
+        return try Output.json(["format": "larder.value/1", "codec": codec, "payload": bytes.base64EncodedString()])
+    }
     let text: String? =
         switch codec {
         case "cbor": CBORText.text(of: bytes, indented: true)
-        case "json", "json-custom": String(data: bytes, encoding: .utf8).map { Text.escaped($0) }
+        case "json", "json-custom": String(data: bytes, encoding: .utf8)
         case "plist": xml(of: bytes)
-        case "data": String(data: bytes, encoding: .utf8).map(Text.escaped) ?? "h'\(Text.hexadecimal(bytes))'"
+        case "data": String(data: bytes, encoding: .utf8) ?? "h'\(Text.hexadecimal(bytes))'"
         default: nil
         }
     guard let text else {
@@ -229,7 +248,7 @@ private func printValue(_ bytes: Data, _ cache: OpenedCache, _ arguments: Argume
             "The \(bytes.count) bytes of the value cannot be shown: they are of the codec “\(Text.escaped(codec))”."
                 + " --raw prints them.")
     }
-    try Output.line(text)
+    try Output.line(Text.visible(text))
 }
 
 /// The XML of a property list; nil if the bytes are none.

@@ -6,22 +6,24 @@ internal import LarderStore
 let healthVerbs = [
     Verb(name: "verify", words: "STORE", summary: "reads everything, and says what is damaged") { arguments in
         let store = try OpenedStore(arguments[0] ?? "", arguments)
+        let isWatched = isatty(STDERR_FILENO) == 1
         let report = try store.store.verify { count in
-            if Output.isTerminal { FileHandle.standardError.write(Data("\r\(Text.number(count)) entries".utf8)) }
+            if isWatched { Output.note("\r\(Text.number(count)) entries") }
         }
-        if Output.isTerminal { FileHandle.standardError.write(Data("\r".utf8)) }
+        if isWatched { Output.note("\r") }
+        let problems = arguments.has("--redact") ? [] : report.problems
         if arguments.has("--json") {
             try Output.json([
                 "format": "larder.verify/1", "entries": report.entryCount, "damaged": report.damagedCount,
-                "problems": report.problems,
+                "isHealthy": report.problems.isEmpty, "problems": problems,
             ])
         } else {
-            for problem in report.problems { try Output.line("✗ " + Text.escaped(problem)) }
-            let count = report.problems.count
-            try Output.line(
-                "\(Text.number(report.entryCount)) entries, \(count == 0 ? "no problem" : "\(count) problems").")
-            if count > 0 {
-                try Output.line("They are misses for the program. It repairs the store by verify(repairing: true).")
+            for problem in problems { try Output.line("✗ " + Text.escaped(problem)) }
+            let damaged = report.damagedCount == 1 ? "1 is damaged" : "\(Text.number(report.damagedCount)) are damaged"
+            let text = report.problems.isEmpty ? "no problem" : damaged
+            try Output.line("\(Text.number(report.entryCount)) entries, \(text).")
+            if !report.problems.isEmpty {
+                try Output.line("A program finds nothing there. It repairs the store by verify(repairing: true).")
             }
         }
         return report.problems.isEmpty ? 0 : 1
@@ -62,9 +64,10 @@ private func hints(on store: OpenedStore) throws -> [String] {
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(
             "A database was set aside: \(Text.escaped(store.path + name)), \(Text.bytes(OpenedStore.size(store.path + name)))."
-                + " Look at it with “larder verify”, or delete it.")
+                + " Delete it if nobody needs it.")
     }
-    if files.valueCount > Int(look.fileCount) {
+    // A running program keeps up to 32 to use them again.
+    if files.valueCount > Int(look.fileCount) + 32 {
         hints.append(
             "\(Text.number(files.valueCount - Int(look.fileCount))) files of values belong to no entry."
                 + " A maintenance deletes those that are older than an hour.")

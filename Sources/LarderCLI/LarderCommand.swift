@@ -6,6 +6,8 @@ internal import LarderStore
 @main
 struct LarderCommand {
     static func main() {
+        // A reader that goes ends the command, whatever its parent has set.
+        signal(SIGPIPE, SIG_DFL)
         var words = Array(CommandLine.arguments.dropFirst())
         do {
             let name = words.isEmpty ? "help" : words.removeFirst()

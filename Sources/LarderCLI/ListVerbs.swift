@@ -24,7 +24,7 @@ let listVerbs = [
 ]
 
 private func listStores(_ arguments: Arguments) throws {
-    let folder = try CachesFolder.path()
+    let folder = try OpenedStore.cachesFolder()
     var table = Table("STORE", " SIZE", " CACHES", " ENTRIES", "OPENED", "PATH")
     for name in OpenedStore.names(in: folder) where name.hasSuffix(".sqlite") {
         let path = folder + "/" + name
@@ -43,10 +43,11 @@ private func listStores(_ arguments: Arguments) throws {
             table.add(
                 Text.escaped(String(name.dropLast(7))), Text.bytes(size), "\(look.caches.count)", Text.number(count),
                 opened.map { Text.ago($0, store.now) } ?? "never", Text.escaped(path))
-        } catch let error as StoreError where error.code != .foreignFile {
-            Output.complain(error.message)
-        } catch is StoreError {
-            // A file of another program.
+        } catch let error as StoreError {
+            // A file of another program is none of ours.
+            if error.code != .foreignFile { Output.complain("\(path): \(error.message)") }
+        } catch let failure as Failure {
+            Output.complain(failure.message)
         }
     }
     if !arguments.has("--json") { try table.print() }
@@ -61,7 +62,7 @@ private func listCaches(_ store: OpenedStore, _ arguments: Arguments) throws {
             continue
         }
         table.add(
-            Text.escaped(declaration.name), Text.escaped(declaration.version), declaration.codec,
+            Text.escaped(declaration.name), Text.escaped(declaration.version), Text.escaped(declaration.codec),
             declaration.ageRule.text, Text.number(cache.count), cache.limits.text, Text.ago(cache.openedAt, store.now))
     }
     if !arguments.has("--json") { try table.print() }
@@ -71,7 +72,7 @@ private func describe(_ cache: CacheLook) -> [String: Any] {
     let declaration = cache.declaration
     return [
         "name": declaration.name, "version": declaration.version, "codec": declaration.codec,
-        "maxAge": declaration.ageRule.text, "entries": cache.count, "countLimit": cache.limits.count ?? NSNull(),
+        "maxAge": declaration.ageRule.json, "entries": cache.count, "countLimit": cache.limits.count ?? NSNull(),
         "sizeLimit": cache.limits.size ?? NSNull(), "openedAt": Text.moment(cache.openedAt),
         "activity": [String: Int64](Activity.names.map { ($1, cache.activity[$0] ?? 0) }) { first, _ in first },
     ]
@@ -123,6 +124,11 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
     try Output.line(
         "  Reclaimable   \(Text.bytes(Int64(look.freePages) * 4096)) of free pages, \(Text.number(waiting)) purged entries"
     )
+    if look.limits != StoreLimits() {
+        let size = look.limits.size.map { "\(Text.bytes($0)) of all caches" }
+        let space = look.limits.freeSpace.map { "\(Text.bytes($0)) stay free" }
+        try Output.line("  Limits        " + [size, space].compactMap { $0 }.joined(separator: ", "))
+    }
     try Output.line("  Reserve       \(Text.bytes(files.ballast)) for a full disk")
     if let opener = look.opener {
         let who = opener.program.isEmpty ? "a program" : Text.escaped(opener.program)
@@ -149,16 +155,25 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
 /// What the headers of a cache say together.
 private struct Survey {
     var (count, size, expired, unread, pinned, files) = (0, Int64(0), 0, 0, 0, 0)
-    /// The last access and the size of each entry that is served.
+    /// The last access and the size of each entry that is served and can be evicted.
     var uses: [(accessedAt: Int64, size: Int64)] = []
+    /// What cannot be evicted.
+    var held: (count: Int, size: Int64) = (0, 0)
 
     init(_ cache: OpenedCache) throws {
         try cache.forEachHeader { header in
             count += 1
             size += header.size
-            if header.end < cache.now { expired += 1 } else { uses.append((header.accessedAt, header.size)) }
+            if header.meta.isPinned {
+                pinned += 1
+                held = (held.count + 1, held.size + header.size)
+            }
+            if header.end < cache.now {
+                expired += 1
+            } else if !header.meta.isPinned {
+                uses.append((header.accessedAt, header.size))
+            }
             if header.accessedAt == header.writtenAt { unread += 1 }
-            if header.meta.isPinned { pinned += 1 }
             if header.file != nil { files += 1 }
             return true
         }
@@ -167,11 +182,11 @@ private struct Survey {
 
     /// For ten limits around the present, the last access of the coldest entry that would stay.
     func limits() -> [(count: Int, size: Int64, coldest: Int64)] {
-        var (found, sum, next): ([(Int, Int64, Int64)], Int64, Int) = ([], 0, 1)
+        var (found, sum, next): ([(Int, Int64, Int64)], Int64, Int) = ([], held.size, 1)
         for (index, use) in uses.enumerated() {
             sum += use.size
             if (index + 1) * 10 >= next * uses.count {
-                found.append((index + 1, sum, use.accessedAt))
+                found.append((held.count + index + 1, sum, use.accessedAt))
                 while (index + 1) * 10 >= next * uses.count { next += 1 }
             }
         }
@@ -194,7 +209,7 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
     }
     let declaration = look.declaration
     try Output.line(
-        "\(Text.escaped(declaration.name)) · version \(Text.escaped(declaration.version)) · codec \(declaration.codec)"
+        "\(Text.escaped(declaration.name)) · version \(Text.escaped(declaration.version)) · codec \(Text.escaped(declaration.codec))"
             + " · max age \(declaration.ageRule.text) · limits \(look.limits.text)")
     try Output.line()
     try Output.line(
@@ -206,10 +221,12 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
         "  90 days    \(Activity.percent(Activity.hitRate(activity))) of reads hit:"
             + " \(Text.number(activity[0] ?? 0)) in memory, \(Text.number(activity[1] ?? 0)) on disk,"
             + " \(Text.number(activity[2] ?? 0)) misses")
-    let evictions = (5...8).reduce(Int64(0)) { $0 + (activity[$1] ?? 0) }
+    let evictions = zip(5...8, ["for their number", "for their size", "for free space", "by closures"]).map {
+        "\(Text.number(activity[Int64($0)] ?? 0)) \($1)"
+    }
     try Output.line(
-        "             \(Text.number(activity[9] ?? 0)) writes, \(Text.number(evictions)) evictions,"
-            + " \(Text.number(activity[3] ?? 0)) expirations")
+        "             \(Text.number(activity[9] ?? 0)) writes, \(Text.number(activity[3] ?? 0)) expirations; evictions:"
+            + " \(evictions.joined(separator: ", "))")
     if limits.isEmpty { return }
     try Output.line()
     try Output.line("Which limit? The least recently read entry that would stay was read:")

@@ -13,22 +13,40 @@ struct OpenedStore {
         let path = try Self.path(of: name)
         var options = Store.Options()
         (options.isReadOnly, options.recovery, options.runsUpkeep) = (true, .fail, false)
+        let isRedacted = arguments.has("--redact")
+        options.report = { event in
+            guard case .damagedEntry(let cache, let key) = event else { return }
+            Output.complain("An entry of “\(cache)” is damaged\(isRedacted ? "" : ": \(key)"). It is left out.")
+        }
+        if access(path, R_OK) != 0 && errno == EACCES { throw Failure(77, "You may not read \(path).") }
         (store, self.path) = (try Store.open(path, options), path)
         now = try arguments.moment("--at") ?? store.time.now()
     }
 
     private static func path(of name: String) throws -> String {
         let file = URL(fileURLWithPath: name).path
-        if FileManager.default.fileExists(atPath: file) { return file }
+        if isFile(file) { return file }
         if name.contains("/") { throw Failure(66, "There is no store at \(file).") }
-        let path = try CachesFolder.path() + "/\(name).sqlite"
-        if FileManager.default.fileExists(atPath: path) { return path }
+        let path = try cachesFolder() + "/\(name).sqlite"
+        if isFile(path) { return path }
         throw Failure(
             66, "There is no store named “\(name)”, neither here nor as \(path). “larder ls” lists those there are.")
     }
 
+    private static func isFile(_ path: String) -> Bool {
+        var isFolder: ObjCBool = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
+    }
+
+    /// The folder of the stores that have a name.
+    static func cachesFolder() throws(Failure) -> String {
+        do throws(CacheError) { return try CachesFolder.path() } catch { throw Failure(69, error.message) }
+    }
+
     /// What the tables of the store say, with the activity of ninety days.
-    func look() throws -> StoreLook { try store.look(activityOf: 90, until: now) }
+    func look(counts: Bool = true) throws -> StoreLook {
+        try store.look(activityOf: 90, until: now, counts: counts)
+    }
 
     /// The bytes of the files of the store, by what they are.
     var files: (database: Int64, log: Int64, values: Int64, valueCount: Int, ballast: Int64) {
@@ -55,7 +73,7 @@ struct OpenedStore {
 
     /// The rows of a cache that the store has.
     func cache(_ name: String) throws -> OpenedCache {
-        let look = try look()
+        let look = try look(counts: false)
         guard let cache = look.caches.first(where: { $0.declaration.name == name }) else {
             let names = look.caches.map { Text.escaped($0.declaration.name) }.joined(separator: ", ")
             throw Failure(
@@ -79,6 +97,8 @@ struct OpenedCache {
             for header in page.rows { if try !body(header) { return } }
             last = page.next
         } while last != nil
+        // Of a cache that was purged in the meantime there is no page.
+        try rows.requireCurrent()
     }
 
     /// The key that a word means.
@@ -149,6 +169,16 @@ extension StoredKey {
 }
 
 extension AgeRule {
+    /// The rule for programs.
+    var json: [String: Any] {
+        switch self {
+        case .unlimited: ["kind": "unlimited"]
+        case .sinceWrite(let age): ["kind": "sinceWrite", "milliseconds": age]
+        case .sinceAccess(let age): ["kind": "sinceAccess", "milliseconds": age]
+        case .until(let end): ["kind": "until", "moment": Text.moment(end)]
+        }
+    }
+
     /// The rule for people.
     var text: String {
         switch self {

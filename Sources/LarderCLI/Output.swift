@@ -1,5 +1,6 @@
 internal import Foundation
 internal import LarderLocks
+internal import LarderStore
 
 /// Where the command prints, and how.
 enum Output {
@@ -46,15 +47,20 @@ enum Output {
         }
     }
 
-    static func complain(_ text: String) { FileHandle.standardError.write(Data("larder: \(text)\n".utf8)) }
+    static func complain(_ text: String) { note("larder: \(Text.visible(text))\n") }
+
+    /// Writes to the standard error, if that is possible.
+    static func note(_ text: String) {
+        do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
+    }
 
     static func bold(_ text: String) -> String { hasStyle ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
 
     /// Prints an object as a line of JSON.
     static func json(_ object: [String: Any]) throws {
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
-        try put(try JSONSerialization.data(withJSONObject: object, options: options))
-        try line()
+        let data = try JSONSerialization.data(withJSONObject: object, options: options)
+        try line(Text.visible(String(decoding: data, as: UTF8.self)))
     }
 }
 
@@ -119,33 +125,44 @@ enum Text {
         return "now"
     }
 
-    /// How long ago a moment was: `3 days ago`.
+    /// How long ago a moment was, or when it will be: `3 days ago`.
     static func ago(_ moment: Int64, _ now: Int64) -> String {
-        let text = duration(now - moment)
+        let milliseconds = now.subtractingSaturated(moment)
+        if milliseconds < 0 { return "in " + duration(moment.subtractingSaturated(now)) }
+        let text = duration(milliseconds)
         return text == "now" ? text : text + " ago"
     }
 
-    /// A moment as JSON has it.
+    /// A moment as JSON has it; a number if it is in no year of four digits.
     static func moment(_ milliseconds: Int64) -> String {
+        guard (-60_000_000_000_000...253_402_300_799_000).contains(milliseconds) else { return "\(milliseconds)" }
         let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
         return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// A text without characters that a terminal acts on.
+    /// Whether a terminal could act on a character, or show nothing.
+    static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        [.control, .format, .surrogate, .lineSeparator, .paragraphSeparator].contains(
+            scalar.properties.generalCategory)
+    }
+
+    /// A text in one line, without characters that a terminal acts on.
     static func escaped(_ text: String) -> String {
-        var escaped = ""
+        visible(text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n").replacing("\t", with: "\\t"))
+    }
+
+    /// A text with its lines, in which characters that a terminal acts on stand as JSON has them.
+    static func visible(_ text: String) -> String {
+        if !text.unicodeScalars.contains(where: { isHidden($0) && $0 != "\n" && $0 != "\t" }) { return text }
+        var visible = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\n": escaped += "\\n"
-            case "\t": escaped += "\\t"
-            case "\\": escaped += "\\\\"
-            default:
-                let isHidden = [.control, .format, .surrogate, .lineSeparator, .paragraphSeparator]
-                    .contains(scalar.properties.generalCategory)
-                escaped += isHidden ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+            if isHidden(scalar) && scalar != "\n" && scalar != "\t" {
+                for unit in String(scalar).utf16 { visible += String(format: "\\u%04x", unit).unicodeScalars }
+            } else {
+                visible.append(scalar)
             }
         }
-        return escaped
+        return String(visible)
     }
 
     static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {

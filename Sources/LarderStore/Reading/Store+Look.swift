@@ -4,7 +4,6 @@ internal import LarderSQLite
 package struct CacheLook: Sendable {
     package let declaration: CacheDeclaration
     package let limits: Limits
-    package let keepsExpired: Int64
     package let openedAt: Int64
     /// The number of rows, expired ones included.
     package let count: Int64
@@ -33,13 +32,14 @@ extension Store {
     /// - Parameters:
     ///   - days: The days of whose activity the sums are.
     ///   - now: The end of those days.
-    package func look(activityOf days: Int64, until now: Int64) throws(StoreError) -> StoreLook {
+    ///   - counts: A Boolean value that indicates whether the rows are counted.
+    package func look(activityOf days: Int64, until now: Int64, counts: Bool) throws(StoreError) -> StoreLook {
         let day = now / 86_400_000 - days
         return try writer.retrying { () throws(StoreError) in
             try StoreError.translating {
                 let uncopied = writer.database.counter?.uncopiedFrames
                 return try writer.readAlone { connection in
-                    try connection.look(since: day, uncopied)
+                    try connection.look(since: day, uncopied, counts: counts)
                 }
             }
         }
@@ -47,7 +47,9 @@ extension Store {
 }
 
 extension Connection {
-    fileprivate mutating func look(since day: Int64, _ uncopiedPages: Int?) throws(SQLiteError) -> StoreLook {
+    fileprivate mutating func look(since day: Int64, _ uncopiedPages: Int?, counts: Bool) throws(SQLiteError)
+        -> StoreLook
+    {
         try beginReading()
         defer { abandonWriting() }
         // It checks the rows of caches too.
@@ -56,11 +58,11 @@ extension Connection {
         try readIncarnations(.incarnations) { rows.append($0) }
         for row in rows {
             let incarnation = row.incarnation.withoutNonsense
-            looks[min(row.state, 1), default: []].append(
+            looks[row.state, default: []].append(
                 CacheLook(
                     declaration: incarnation.cache, limits: incarnation.limits,
-                    keepsExpired: incarnation.keepsExpired, openedAt: try number(.openedAt, incarnation.id) ?? 0,
-                    count: try number(.countOfCache, incarnation.id) ?? 0,
+                    openedAt: try number(.openedAt, incarnation.id) ?? 0,
+                    count: counts ? try number(.countOfCache, incarnation.id) ?? 0 : 0,
                     activity: try activity(of: incarnation, since: day)))
         }
         let openers = try list(.opener) { (program: $0.text(0), library: $0.text(1), openedAt: $0.int64(2)) }
