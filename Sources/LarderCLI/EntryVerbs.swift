@@ -108,7 +108,7 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
         if order != nil || range.isDescending {
             throw Failure.usage("“--tag” lists in no order: leave out --by and -r.")
         }
-        for header in try cache.rows.headers(tagged: tag) where range.prefix.map(header.key.begins) ?? true {
+        for header in try cache.rows.headers(tagged: tag) where range.contains(header.key) {
             // Its last access is not in the list.
             if try !show(try cache.rows.header(header.key, withAccess: true) ?? header) { return }
         }
@@ -116,12 +116,6 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
     }
     guard let order, order != "key" else { return try cache.forEachHeader(range, show) }
     try forEach(in: cache, by: order == "written" ? .written : order == "accessed" ? .accessed : .size, range, show)
-}
-
-extension StoredKey {
-    fileprivate func begins(_ prefix: String) -> Bool {
-        if case .text(let text) = self { text.utf8.starts(with: prefix.utf8) } else { false }
-    }
 }
 
 /// Calls `body` for each header in an order that no index has, until it returns false.

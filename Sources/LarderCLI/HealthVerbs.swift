@@ -64,7 +64,7 @@ private func hints(on store: OpenedStore) throws -> [String] {
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(
             "A database was set aside: \(Text.escaped(store.path + name)), \(Text.bytes(OpenedStore.size(store.path + name)))."
-                + " Delete it if nobody needs it.")
+                + " Delete it if you do not need it.")
     }
     // A running program keeps up to 32 to use them again.
     if files.valueCount > Int(look.fileCount) + 32 {

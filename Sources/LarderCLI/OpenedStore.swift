@@ -50,7 +50,7 @@ struct OpenedStore {
 
     /// The bytes of the files of the store, by what they are.
     var files: (database: Int64, log: Int64, values: Int64, valueCount: Int, ballast: Int64) {
-        let base = path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
+        let base = ValueFiles.folder(of: path)
         var (values, count) = (Int64(0), 0)
         for name in Self.names(in: base) {
             values += Self.size(base + "/" + name)

@@ -4,7 +4,7 @@ internal import LarderStore
 
 /// Where the command prints, and how.
 enum Output {
-    /// A Boolean value that indicates whether somebody looks at what is printed.
+    /// A Boolean value that indicates whether the output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     private static let hasStyle =

@@ -88,7 +88,7 @@ public final class ManualClock: Sendable {
     /// Sets the clock while no time passes: what a user who changes the system's time does.
     package func mislead(by duration: Duration) { state.withLock { $0.now += duration / .seconds(1) } }
 
-    /// How many wake-ups wait that nobody has cancelled.
+    /// The number of wake-ups that wait and are not cancelled.
     package var pendingCount: Int {
         state.withLock { state in
             state.pending.removeAll { $0.wakeup.isOver }

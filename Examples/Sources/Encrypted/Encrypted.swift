@@ -31,7 +31,7 @@ struct Encrypted {
 
         let third: Cache<Int, String> = try await second.cache(
             named: "notes", version: "2", maxAge: .unlimited, codec: .cbor.then(cipher(1, keys)))
-        print("Opened with the old key, the cache begins anew: \(try third.count) notes")
+        print("Opened with the old key, the cache is empty: \(try third.count) notes")
         try await second.close()
     }
 

@@ -8,7 +8,7 @@ public struct Article: Codable, Hashable, Sendable {
     /// How often it was read.
     public var readings = 0
 
-    /// Creates an article that nobody has read.
+    /// Creates an article without readings.
     public init(title: String) { self.title = title }
 }
 
@@ -45,7 +45,7 @@ public struct ArticleRepository: Sendable {
         try await caches.articles.value(forKey: id, generate: fetch)
     }
 
-    /// Counts a reading, whoever else counts at the same time.
+    /// Counts a reading, also if other tasks count at the same time.
     public func countReading(of id: Int) async throws {
         try await caches.articles.update(id) { $0?.readings += 1 }
     }

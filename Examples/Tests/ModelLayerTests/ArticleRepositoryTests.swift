@@ -38,7 +38,7 @@ struct ArticleRepositoryTests {
         #expect(try await self.repository().article(7).readings == 50)
     }
 
-    @Test func `another version of the model begins anew, and recent articles stay`() async throws {
+    @Test func `another version of the model purges the articles, and recent ones stay`() async throws {
         let old = try await repository()
         _ = try await old.article(7)
         try await old.noteRecent(7)

@@ -6,7 +6,7 @@ internal import LarderSQLite
 /// What a commit of another store changed is not known, so it is reported as a change of everything.
 final class ForeignCommits: Sendable {
     private struct State {
-        /// Nil while nobody wants to know.
+        /// Nil while there are no streams.
         var interval: Duration?
         var watch: CommitWatch
         /// The last foreign epoch that was seen.
@@ -41,7 +41,7 @@ final class ForeignCommits: Sendable {
 
     /// Ends the looks until the next call of ``look(every:_:)``.
     ///
-    /// - Parameter isWanted: Returns whether somebody wants them nevertheless.
+    /// - Parameter isWanted: Returns whether there is a stream after all.
     func stop(unless isWanted: () -> Bool = { false }) {
         let old = state.withLock { state -> State? in
             if isWanted() { return nil }
@@ -67,7 +67,7 @@ final class ForeignCommits: Sendable {
         let interval = state.withLock { $0.watch.tellsStores ? $0.interval : nil }
         guard let interval else { return }
         let wakeup = timekeeper.wake(interval) { [weak self] in self?.lookNow() }
-        // Of two that are scheduled at once the first is cancelled. One that is over has scheduled another.
+        // If two are scheduled at once, the first one is cancelled. A timer that has fired has scheduled the next one.
         let old = state.withLock { state -> Wakeup? in
             if state.interval == nil || wakeup.isOver { return wakeup }
             defer { state.wakeup = wakeup }

@@ -42,7 +42,7 @@ package final class ValueFiles: Sendable {
     }
 
     /// Returns the folder of the value files of a store: `x.files` for `x.sqlite`, and `x.values` for `x`.
-    static func folder(of path: String) -> String {
+    package static func folder(of path: String) -> String {
         path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
     }
 

@@ -43,7 +43,7 @@ package struct KeyRange: Sendable {
         return .bytes(bytes + [last + 1])
     }
 
-    func contains(_ key: StoredKey) -> Bool {
+    package func contains(_ key: StoredKey) -> Bool {
         guard let prefix else { return true }
         guard case .text(let text) = key else { return false }
         return text.utf8.starts(with: prefix.utf8)

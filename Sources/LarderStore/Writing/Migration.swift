@@ -89,7 +89,7 @@ extension Store {
 /// A migration that converts rows.
 ///
 /// Passes over the old rows take in what was not taken in as it is now. The first one takes in all. Others follow only if
-/// somebody else has committed anything in the meantime. The last one is inside the transaction that switches.
+/// another commit came between. The last one is inside the transaction that switches.
 private final class MigrationRun {
     private let store: Store
     private let old: CacheRows

@@ -1,6 +1,6 @@
 internal import LarderSQLite
 
-/// The rows of a migration: in an incarnation that nobody sees until one transaction makes it the live one.
+/// The rows of a migration: in a hidden incarnation, until one transaction makes it the live one.
 ///
 /// The revision of each row follows from that of the row that it was made from, so a row that has changed since is found by a
 /// comparison of the two. What was dropped has an empty row in an incarnation of its own, so that it is not looked at again.
@@ -17,7 +17,7 @@ extension WriterState {
         upkeep?.ask(at: now, from: now)
     }
 
-    /// Adds an incarnation that nobody sees.
+    /// Adds a hidden incarnation.
     func declareHidden(_ declaration: CacheDeclaration) throws(SQLiteError) -> Incarnation {
         let hidden = Incarnation(id: try newID(), cache: declaration)
         try connection.save(hidden, state: 2, openedAt: now, .insertIncarnation)
