@@ -4,7 +4,7 @@ internal import LarderStore
 @usableFromInline
 struct CacheCounts: Sendable {
     @usableFromInline var (memoryHits, diskHits, misses, memoryEvictions) = (0, 0, 0, 0)
-    @usableFromInline var (writes, failures) = (0, 0)
+    @usableFromInline var (writes, failures, loads) = (0, 0, 0)
     var (expirations, removals) = (0, 0)
     var (countEvictions, sizeEvictions, spaceEvictions, deciderEvictions) = (0, 0, 0, 0)
 
@@ -24,7 +24,7 @@ struct CacheCounts: Sendable {
 
     private static let all: [any WritableKeyPath<CacheCounts, Int> & Sendable] = [
         \.memoryHits, \.diskHits, \.misses, \.expirations, \.memoryEvictions, \.countEvictions, \.sizeEvictions,
-        \.spaceEvictions, \.deciderEvictions, \.writes, \.removals, \.failures,
+        \.spaceEvictions, \.deciderEvictions, \.writes, \.removals, \.failures, \.loads,
     ]
 
     /// Returns what was counted since an earlier moment.

@@ -18,6 +18,11 @@ public struct CacheStatistics: Hashable, Sendable {
     /// The share of reads that memory or the disk answered, from 0 to 1; 0 if there was no read.
     public var hitRate: Double { hits + misses == 0 ? 0 : Double(hits) / Double(hits + misses) }
 
+    /// The number of keys that closures were asked to make values for, whatever came of it.
+    ///
+    /// All callers that wait for one load count as one.
+    public let loads: Int
+
     /// The number of entries that were deleted because they had expired.
     ///
     /// An expired entry counts when its row is deleted. A read that finds it before that counts as a miss.
@@ -61,6 +66,6 @@ public struct CacheStatistics: Hashable, Sendable {
         (diskHits, misses, expirations) = (counts.diskHits, counts.misses, counts.expirations)
         (countEvictions, sizeEvictions) = (counts.countEvictions, counts.sizeEvictions)
         (spaceEvictions, deciderEvictions) = (counts.spaceEvictions, counts.deciderEvictions)
-        (writes, removals, failures) = (counts.writes, counts.removals, counts.failures)
+        (writes, removals, failures, loads) = (counts.writes, counts.removals, counts.failures, counts.loads)
     }
 }

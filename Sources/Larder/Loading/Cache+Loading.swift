@@ -125,7 +125,10 @@ extension Cache {
             }
         }
         if look.missing.isEmpty { return look }
-        if countsMisses { copies.count { [count = look.missing.count] in $0.misses += count } }
+        copies.count { [count = look.missing.count] in
+            $0.loads += count
+            if countsMisses { $0.misses += count }
+        }
         try throwing("load a value") { () throws(StoreError) in try rows.requireWritable() }
         return look
     }

@@ -24,4 +24,19 @@ public struct CacheInfo: Hashable, Sendable {
     ///
     /// A program writes its counters hourly with other commits, and when it closes the store.
     public let activity: CacheStatistics
+
+    /// The program that has opened the store last, for this cache or another one; nil if that is not known.
+    public let lastOpener: StoreOpener?
+
+    /// A program that has opened a store.
+    public struct StoreOpener: Hashable, Sendable {
+        /// The name of the program.
+        public let program: String
+
+        /// The release of Larder that the program had.
+        public let libraryVersion: String
+
+        /// The time at which the program opened the store.
+        public let openedAt: Date
+    }
 }

@@ -11,10 +11,18 @@ package struct CacheLook: Sendable {
     package let activity: [Int64: Int64]
 }
 
+/// Who has opened a store last.
+package struct StoreOpener: Hashable, Sendable {
+    package let program: String
+    /// The release of the library that the program had.
+    package let library: String
+    package let openedAt: Int64
+}
+
 /// What a look shows of a store.
 package struct StoreLook: Sendable {
     package let limits: StoreLimits
-    package let opener: (program: String, library: String, openedAt: Int64)?
+    package let opener: StoreOpener?
     /// The live caches, by name.
     package let caches: [CacheLook]
     /// The generations whose rows wait to be deleted.
@@ -62,14 +70,22 @@ extension Connection {
                 CacheLook(
                     declaration: incarnation.cache, limits: incarnation.limits,
                     openedAt: try number(.openedAt, incarnation.id) ?? 0,
-                    count: counts ? try number(.countOfCache, incarnation.id) ?? 0 : 0,
+                    count: counts ? try count(of: incarnation, isOnly: rows.count == 1) : 0,
                     activity: try activity(of: incarnation, since: day)))
         }
-        let openers = try list(.opener) { (program: $0.text(0), library: $0.text(1), openedAt: $0.int64(2)) }
         return StoreLook(
-            limits: try storeLimits(), opener: openers.first,
+            limits: try storeLimits(), opener: try opener(),
             caches: (looks[0] ?? []).sorted { $0.declaration.name < $1.declaration.name }, retired: looks[1] ?? [],
             freePages: try freePages(), fileCount: try number(.countOfFiles) ?? 0, uncopiedPages: uncopiedPages)
+    }
+
+    /// Counting all rows is much faster than counting some of them.
+    private mutating func count(of cache: Incarnation, isOnly: Bool) throws(SQLiteError) -> Int64 {
+        try isOnly ? number(.countOfRows) ?? 0 : number(.countOfCache, cache.id) ?? 0
+    }
+
+    mutating func opener() throws(SQLiteError) -> StoreOpener? {
+        try list(.opener) { StoreOpener(program: $0.text(0), library: $0.text(1), openedAt: $0.int64(2)) }.first
     }
 
     /// Returns what the counters of a cache have gained after a day, by their numbers.

@@ -97,6 +97,7 @@ extension SQL {
     static let sealIncarnation = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     // What a look into a store shows. The index of the keys alone counts.
     static let countOfCache = SQL("SELECT count(*) FROM entry WHERE cache = ?1")
+    static let countOfRows = SQL("SELECT count(*) FROM entry")
     static let countOfFiles = SQL("SELECT count(*) FROM entry WHERE file IS NOT NULL")
     static let opener = SQL("SELECT program, library, opened_at FROM opener")
     static let activityOfCache = SQL(

@@ -19,11 +19,14 @@ package struct CacheSummary: Sendable {
     package let limits: Limits
     /// What the counters have gained in ninety days, by their numbers, as far as it is written.
     package let activity: [Int64: Int64]
+    /// Who has opened the store last, for this cache or another one.
+    package let opener: StoreOpener?
 }
 
 extension Connection {
     fileprivate mutating func caches(at now: Int64, _ accesses: AccessBook) throws(SQLiteError) -> [CacheSummary] {
         var caches: [CacheSummary] = []
+        let opener = try opener()
         for cache in try liveIncarnations().values.sorted(by: { $0.cache.name < $1.cache.name }) {
             let totals = try count(of: cache, accesses)
             let count = now <= totals.firstEnd ? totals.totals.count : try count(at: now, in: cache, accesses)
@@ -31,7 +34,7 @@ extension Connection {
                 CacheSummary(
                     declaration: cache.cache, count: count, size: totals.totals.size,
                     openedAt: try number(.openedAt, cache.id) ?? 0, limits: cache.limits,
-                    activity: try activity(of: cache, since: now / 86_400_000 - 90)))
+                    activity: try activity(of: cache, since: now / 86_400_000 - 90), opener: opener))
         }
         return caches
     }

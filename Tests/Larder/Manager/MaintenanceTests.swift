@@ -287,10 +287,16 @@ struct MaintenanceTests {
             named: "a", version: "1", maxAge: .hours(1), options: CacheOptions(disk: DiskLimits(countLimit: 10)).steady)
         cache[1] = "one"
         _ = (cache[1], cache[2])
+        _ = try cache.value(forKey: 3) { _ in "three" }
+        struct Nothing: Error {}
+        _ = #expect(throws: Nothing.self) { try cache.value(forKey: 4) { _ in throw Nothing() } }
         try first.close()
         let info = try #require(try place.manager().cacheInfo().first)
-        #expect(info.limits == DiskLimits(countLimit: 10) && info.count == 1)
-        #expect(info.activity.memoryHits == 1 && info.activity.misses == 1 && info.activity.writes == 1)
+        #expect(info.limits == DiskLimits(countLimit: 10) && info.count == 2)
+        #expect(info.activity.memoryHits == 1 && info.activity.misses == 3 && info.activity.writes == 2)
+        #expect(info.activity.loads == 2)
+        #expect(info.lastOpener?.program == ProcessInfo.processInfo.processName)
+        #expect(info.lastOpener?.libraryVersion == CacheManager.libraryVersion)
         place.clock.advance(by: .seconds(100 * 86_400))
         #expect(try place.manager().cacheInfo().first?.activity.writes == 0)
     }
