@@ -123,13 +123,12 @@ private func forEach(
     in cache: OpenedCache, by order: RowOrder, _ range: KeyRange, _ body: (EntryHeader) throws -> Bool
 ) throws {
     let list = try cache.rows.list(order, range)
-    var place = 0
-    while place < list.count {
-        let (rows, end) = try cache.rows.rows(list, place..<min(place + 256, list.count))
-        for row in rows { if try !body(row.header) { return } }
-        place = end
+    for place in stride(from: 0, to: list.count, by: 256) {
+        for header in try cache.rows.headers(list, place..<min(place + 256, list.count)) where try !body(header) {
+            return
+        }
     }
-    try cache.rows.requireCurrent()
+    try cache.requireEnd()
 }
 
 private func listTop(_ cache: OpenedCache, _ arguments: Arguments) throws {
@@ -177,7 +176,7 @@ private func export(_ cache: OpenedCache, _ arguments: Arguments) throws {
         }
         last = page.next
     } while last != nil
-    try cache.rows.requireCurrent()
+    try cache.requireEnd()
 }
 
 // MARK: One entry

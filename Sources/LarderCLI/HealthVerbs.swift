@@ -19,10 +19,10 @@ let healthVerbs = [
             ])
         } else {
             for problem in problems { try Output.line("✗ " + Text.escaped(problem)) }
-            let damaged = report.damagedCount == 1 ? "1 is damaged" : "\(Text.number(report.damagedCount)) are damaged"
-            let text = report.problems.isEmpty ? "no problem" : damaged
+            let count = max(report.problems.count, report.damagedCount)
+            let text = count == 0 ? "no problem" : count == 1 ? "1 problem" : "\(Text.number(count)) problems"
             try Output.line("\(Text.number(report.entryCount)) entries, \(text).")
-            if !report.problems.isEmpty {
+            if count > 0 {
                 try Output.line("A program finds nothing there. It repairs the store by verify(repairing: true).")
             }
         }
@@ -56,10 +56,13 @@ private func hints(on store: OpenedStore) throws -> [String] {
             "The cache “\(Text.escaped(name))” was purged \(generations.count) times, and the rows are still being deleted."
                 + " Two builds with different versions may be purging each other.")
     }
+    let users = OpenedStore.users(of: store.path)
     if let uncopied = look.uncopiedPages, uncopied > 4096 {
         hints.append(
             "The log holds \(Text.bytes(Int64(uncopied) * 4096)) that are not in the database yet."
-                + " A process may be in a long read, or no process that writes is running.")
+                + (users.isEmpty
+                    ? " No process that writes is running."
+                    : " A long read may hold it back. Open in: \(users.joined(separator: ", "))."))
     }
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(
@@ -72,12 +75,14 @@ private func hints(on store: OpenedStore) throws -> [String] {
             "\(Text.number(files.valueCount - Int(look.fileCount))) files of values belong to no entry."
                 + " A maintenance deletes those that are older than an hour.")
     }
-    for cache in look.caches {
+    for cache in try store.store.caches() {
         let name = Text.escaped(cache.declaration.name)
-        if let limit = cache.limits.count, cache.count > limit {
+        let (limits, size) = (cache.limits, Text.bytes(cache.size))
+        if cache.count > limits.count ?? .max || cache.size > limits.size ?? .max {
             hints.append(
-                "The cache “\(name)” has \(Text.number(cache.count)) entries, and its limit is \(Text.number(limit))."
-                    + " The others are pinned or have expired.")
+                "The limits of the cache “\(name)” do not hold: it has \(Text.number(cache.count)) entries of \(size),"
+                    + " and its limits are \(limits.text). What is beyond is pinned, or no program that writes has run since."
+            )
         }
         let activity = cache.activity
         if cache.count > 0, (activity[0] ?? 0) + (activity[1] ?? 0) == 0, (activity[9] ?? 0) > 0 {

@@ -91,7 +91,7 @@ enum Activity {
     static let names: [(Int64, String)] = [
         (0, "memoryHits"), (1, "diskHits"), (2, "misses"), (3, "expirations"), (4, "memoryEvictions"),
         (5, "countEvictions"), (6, "sizeEvictions"), (7, "spaceEvictions"), (8, "deciderEvictions"), (9, "writes"),
-        (10, "removals"), (11, "failures"),
+        (10, "removals"), (11, "failures"), (12, "loads"),
     ]
 
     /// The share of reads that found a value; nil without reads.
@@ -112,7 +112,7 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
             "valueFiles": files.values, "valueFileCount": files.valueCount, "reserve": files.ballast,
             "purgedEntries": waiting, "freePages": look.freePages, "sizeLimit": look.limits.size ?? NSNull(),
             "caches": look.caches.map(describe), "openedBy": look.opener?.program ?? NSNull(),
-            "openedByLibrary": look.opener?.library ?? NSNull(),
+            "openedByLibrary": look.opener?.library ?? NSNull(), "openIn": OpenedStore.users(of: store.path),
         ])
     }
     try Output.line(Text.escaped(store.path))
@@ -129,6 +129,8 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
         let space = look.limits.freeSpace.map { "\(Text.bytes($0)) stay free" }
         try Output.line("  Limits        " + [size, space].compactMap { $0 }.joined(separator: ", "))
     }
+    let users = OpenedStore.users(of: store.path)
+    if !users.isEmpty { try Output.line("  Open in       " + users.joined(separator: ", ")) }
     try Output.line("  Reserve       \(Text.bytes(files.ballast)) for a full disk")
     if let opener = look.opener {
         let who = opener.program.isEmpty ? "a program" : Text.escaped(opener.program)
@@ -225,7 +227,7 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
         "\(Text.number(activity[Int64($0)] ?? 0)) \($1)"
     }
     try Output.line(
-        "             \(Text.number(activity[9] ?? 0)) writes, \(Text.number(activity[3] ?? 0)) expirations; evictions:"
+        "             \(Text.number(activity[12] ?? 0)) loads, \(Text.number(activity[9] ?? 0)) writes, \(Text.number(activity[3] ?? 0)) expirations; evictions:"
             + " \(evictions.joined(separator: ", "))")
     if limits.isEmpty { return }
     try Output.line()
@@ -235,5 +237,6 @@ private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throw
         table.add(Text.number(limit.count), Text.bytes(limit.size), Text.ago(limit.coldest, cache.now))
     }
     try table.print()
-    try Output.line("This is an age, not a hit rate. Accesses are stored to a grain of an hour or a day.")
+    try Output.line("This is an age, not a hit rate, and a higher limit would keep all that is there now.")
+    try Output.line("Accesses are stored to a grain of an hour or a day.")
 }

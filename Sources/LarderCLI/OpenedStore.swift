@@ -33,7 +33,7 @@ struct OpenedStore {
             66, "There is no store named “\(name)”, neither here nor as \(path). “larder ls” lists those there are.")
     }
 
-    private static func isFile(_ path: String) -> Bool {
+    fileprivate static func isFile(_ path: String) -> Bool {
         var isFolder: ObjCBool = false
         return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
     }
@@ -50,7 +50,7 @@ struct OpenedStore {
 
     /// The bytes of the files of the store, by what they are.
     var files: (database: Int64, log: Int64, values: Int64, valueCount: Int, ballast: Int64) {
-        let base = ValueFiles.folder(of: path)
+        let base = ValueFiles.folderToRead(of: path)
         var (values, count) = (Int64(0), 0)
         for name in Self.names(in: base) {
             values += Self.size(base + "/" + name)
@@ -71,6 +71,22 @@ struct OpenedStore {
         }
     }
 
+    /// The other processes that have a database open, as far as the system tells: `myapp (4821)`.
+    static func users(of path: String) -> [String] {
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        return names(in: "/proc").compactMap { process in
+            guard Int32(process).map({ $0 != getpid() }) == true else { return nil }
+            let files = "/proc/\(process)/fd"
+            guard names(in: files).contains(where: { destination(of: "\(files)/\($0)") == target }) else { return nil }
+            let program = destination(of: "/proc/\(process)/exe") ?? "a program"
+            return Text.escaped(URL(fileURLWithPath: program).lastPathComponent) + " (\(process))"
+        }
+    }
+
+    private static func destination(of link: String) -> String? {
+        do { return try FileManager.default.destinationOfSymbolicLink(atPath: link) } catch { return nil }
+    }
+
     /// The rows of a cache that the store has.
     func cache(_ name: String) throws -> OpenedCache {
         let look = try look(counts: false)
@@ -79,7 +95,7 @@ struct OpenedStore {
             throw Failure(
                 66, "The store has no cache “\(Text.escaped(name))”. It has: \(names.isEmpty ? "none" : names).")
         }
-        return OpenedCache(look: cache, rows: try store.open(cache.declaration), now: now)
+        return OpenedCache(look: cache, rows: try store.open(cache.declaration), now: now, path: path)
     }
 }
 
@@ -88,6 +104,14 @@ struct OpenedCache {
     let look: CacheLook
     let rows: CacheRows
     let now: Int64
+    let path: String
+
+    /// Throws if what was listed is not all there was: the cache was purged, or the file moved or deleted.
+    func requireEnd() throws {
+        try rows.requireCurrent()
+        if OpenedStore.isFile(path) { return }
+        throw Failure(69, "\(path) was moved or deleted while it was read.")
+    }
 
     /// Calls `body` for each header in the order of keys, a page at a time, until it returns false.
     func forEachHeader(_ range: KeyRange = KeyRange(), _ body: (EntryHeader) throws -> Bool) throws {
@@ -97,8 +121,7 @@ struct OpenedCache {
             for header in page.rows { if try !body(header) { return } }
             last = page.next
         } while last != nil
-        // Of a cache that was purged in the meantime there is no page.
-        try rows.requireCurrent()
+        try requireEnd()
     }
 
     /// The key that a word means.

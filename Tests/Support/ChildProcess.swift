@@ -8,12 +8,18 @@ package final class ChildProcess {
     private var rest = Data()
 
     /// Starts the program `name` of this package.
-    package init(
-        _ name: String, _ arguments: [String], through wrapper: [String] = [], environment added: [String: String] = [:]
+    package convenience init(
+        _ name: String, _ arguments: [String], through wrapper: [String] = [], environment: [String: String] = [:]
     ) throws {
-        let words = wrapper + [Self.folder.appendingPathComponent(name).path] + arguments
-        process.executableURL = URL(fileURLWithPath: wrapper.isEmpty ? words[0] : "/usr/bin/env")
-        process.arguments = wrapper.isEmpty ? Array(words.dropFirst()) : words
+        try self.init(
+            command: wrapper + [Self.folder.appendingPathComponent(name).path] + arguments, environment: environment)
+    }
+
+    /// Starts a command, whose first word is a path or the name of a program of the system.
+    package init(command words: [String], environment added: [String: String] = [:]) throws {
+        let isPath = words[0].hasPrefix("/")
+        process.executableURL = URL(fileURLWithPath: isPath ? words[0] : "/usr/bin/env")
+        process.arguments = isPath ? Array(words.dropFirst()) : words
         var environment = ProcessInfo.processInfo.environment
         // A crash that is part of the test must not wait for a backtrace.
         environment["SWIFT_BACKTRACE"] = "enable=no"

@@ -36,7 +36,8 @@ package final class ValueFiles: Sendable {
     init(_ database: OpenedFile) {
         self.database = database
         syncs = database.file.options.durability == .powerLoss
-        folder = Self.folder(of: database.path)
+        folder =
+            database.file.options.isReadOnly ? Self.folderToRead(of: database.path) : Self.folder(of: database.path)
         prefix = folder + "/"
         queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     }
@@ -44,6 +45,12 @@ package final class ValueFiles: Sendable {
     /// Returns the folder of the value files of a store: `x.files` for `x.sqlite`, and `x.values` for `x`.
     package static func folder(of path: String) -> String {
         path.hasSuffix(".sqlite") ? String(path.dropLast(7)) + ".files" : path + ".values"
+    }
+
+    /// Returns the folder that a read-only store reads: a database that was set aside has left its files where they were.
+    package static func folderToRead(of path: String) -> String {
+        let suffix = ".damaged"
+        return folder(of: path.hasSuffix(suffix) ? String(path.dropLast(suffix.count)) : path)
     }
 
     private func path(_ name: String) -> String { prefix + name }

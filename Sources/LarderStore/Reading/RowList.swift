@@ -64,6 +64,19 @@ extension Connection {
         return (rows, places.upperBound)
     }
 
+    /// Returns the headers of rows at places of a list that are still there.
+    mutating func headers(
+        _ list: RowList, _ places: Range<Int>, in cache: Incarnation, _ accesses: AccessBook
+    ) throws(SQLiteError) -> [EntryHeader] {
+        var headers: [EntryHeader] = []
+        for place in list.places[places] {
+            try forEachHeader([place.id], in: cache, accesses, withAccess: true) {
+                if $0.key.hashValue == place.keyHash { headers.append($0) }
+            }
+        }
+        return headers
+    }
+
     /// Returns a row of a cache by its id, with its last access; nil if it is not there.
     mutating func listedRow(_ id: Int64, in cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError)
         -> StoredRow?

@@ -41,6 +41,13 @@ extension CacheRows {
         return found ?? []
     }
 
+    /// Returns the headers of the entries at places of a list that are still there.
+    package func headers(_ list: RowList, _ places: Range<Int>) throws(StoreError) -> [EntryHeader] {
+        try read(.page) { connection, cache throws(SQLiteError) in
+            try connection.headers(list, places, in: cache, store.accesses)
+        } ?? []
+    }
+
     /// Returns the tags of the entries that have not expired when they are read, with the number of entries of each.
     package func tags(at now: () -> Int64) throws(StoreError) -> [String: Int] {
         let found = try read(.many) { connection, cache throws(SQLiteError) in
@@ -58,8 +65,9 @@ extension CacheRows {
 
 extension Connection {
     /// Calls a closure with the headers of those rows of a cache that are there.
-    fileprivate mutating func forEachHeader(
-        _ ids: some Sequence<Int64>, in cache: Incarnation, _ accesses: AccessBook, _ body: (EntryHeader) -> Void
+    mutating func forEachHeader(
+        _ ids: some Sequence<Int64>, in cache: Incarnation, _ accesses: AccessBook, withAccess: Bool = false,
+        _ body: (EntryHeader) -> Void
     ) throws(SQLiteError) {
         for id in ids {
             let header = try with(.listedHeader) { row throws(SQLiteError) in
@@ -68,7 +76,7 @@ extension Connection {
                 return try row.step() ? row.header(row.key(8), by: cache.rule) : nil
             }
             guard var header else { continue }
-            try addAccess(to: &header, accesses)
+            try addAccess(to: &header, accesses, always: withAccess)
             body(header)
         }
     }
