@@ -131,6 +131,21 @@ struct ReadOnlyTests {
         #expect(done > 20)
     }
 
+    @Test func `what a process leaves that is killed before its first commit can be read`() throws {
+        try fill()
+        let before = try entries(openReadOnly())
+        var head = Data(count: 32)
+        for (place, byte) in zip(0..., [0x37, 0x7F, 0x06, 0x82, 0x00, 0x2D, 0xE2, 0x18, 0, 0, 0x10]) {
+            head[place] = UInt8(byte)
+        }
+        try head.write(to: URL(fileURLWithPath: place.path + "-wal"))
+        try Data(count: 32_768).write(to: URL(fileURLWithPath: place.path + "-shm"))
+        try expectUnchanged("a head") {
+            let found = try entries(openReadOnly())
+            #expect(found == before)
+        }
+    }
+
     @Test func `a cache of another version is superseded, and nothing is purged`() throws {
         try fill()
         let store = try openReadOnly()

@@ -251,8 +251,10 @@ struct StoreFile: Sendable {
         return Opening(connection: connection, guardian: nil, database: Database(connection, opened))
     }
 
-    /// Returns whether there is a log that is not empty.
-    func hasLog() throws(FileError) -> Bool { try FileSystem.status(path + "-wal")?.size ?? 0 > 0 }
+    /// Returns whether there is a log that has more than its header of 32 bytes.
+    ///
+    /// A process that is killed before its first commit leaves the header, which SQLite cannot read without a writer.
+    func hasLog() throws(FileError) -> Bool { try FileSystem.status(path + "-wal")?.size ?? 0 > 32 }
 
     var foreign: StoreError {
         StoreError(.foreignFile, "\"\(path)\" is a file of another program. Name another path.")
