@@ -84,7 +84,7 @@ extension Connection {
         defer { sqlite3_finalize(statement) }
         var texts: [String] = []
         while true {
-            switch sqlite3_step(statement) {
+            switch Statement.step(statement) {
             case SQLITE_ROW: texts.append(sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "")
             case SQLITE_DONE: return texts
             case let code: throw lastError(code, sql: sql)

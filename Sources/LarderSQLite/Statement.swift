@@ -17,12 +17,29 @@ package struct Statement: ~Copyable {
 
     /// Moves to the next row; false at the end.
     package func step() throws(SQLiteError) -> Bool {
-        switch sqlite3_step(handle) {
+        switch Self.step(handle) {
         case SQLITE_ROW: true
         case SQLITE_DONE: false
         case let code: throw stepFailure(code)
         }
     }
+
+    /// Does a step, and does it again if a writer has made the index of the log look torn.
+    ///
+    /// A connection that may not write there sees a change of the index as damage if the change ends between two looks.
+    static func step(_ handle: OpaquePointer?) -> Int32 {
+        var code = sqlite3_step(handle)
+        var attempts = 0
+        while code == tornIndex && attempts < 100 {
+            sqlite3_reset(handle)
+            code = sqlite3_step(handle)
+            attempts += 1
+        }
+        return code
+    }
+
+    /// SQLITE_READONLY_RECOVERY.
+    private static let tornIndex = SQLITE_READONLY | (1 << 8)
 
     /// Runs to the end, for statements whose rows are not needed.
     package func run() throws(SQLiteError) {
