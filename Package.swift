@@ -45,6 +45,8 @@ let package = Package(
             name: "larder-test-cache", dependencies: ["Larder", "LarderSQLite", "LarderTestSupport"],
             path: "Tests/Programs/CacheProgram"),
         .executableTarget(
+            name: "larder-test-sample", dependencies: ["Larder", "LarderTesting"], path: "Tests/Programs/SampleStore"),
+        .executableTarget(
             name: "larder-test-rows", dependencies: ["LarderStore", "LarderTestSupport"],
             path: "Tests/Programs/RowsProgram"),
         // What another process does with a store, as it is told.
@@ -72,7 +74,7 @@ let package = Package(
             name: "DurabilityTests",
             dependencies: [
                 "Larder", "LarderStore", "LarderTestSupport", "larder-test-cache", "larder-test-peer",
-                "larder-test-rows",
+                "larder-test-rows", "LarderCLI",
             ], path: "Tests/Durability"),
         .testTarget(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),

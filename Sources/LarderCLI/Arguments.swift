@@ -21,11 +21,17 @@ struct Verb: Sendable {
     var flags: [String] = []
     /// The options with a value.
     var values: [String] = []
+    /// A Boolean value that indicates whether the verb changes the store.
+    var isChange = false
     let run: @Sendable (Arguments) throws -> Int32
+
+    /// All options that stand alone, and all that have a value.
+    var allFlags: [String] { flags + (isChange ? ["-n", "--yes"] : ["--json", "--redact"]) }
+    var allValues: [String] { values + (isChange ? [] : ["--at"]) }
 
     fileprivate var wordCount: ClosedRange<Int> {
         let all = words.split(separator: " ")
-        return all.filter { !$0.hasPrefix("[") }.count...all.count
+        return all.filter { !$0.hasPrefix("[") }.count...(words.hasSuffix("...]") ? .max : all.count)
     }
 }
 
@@ -34,9 +40,6 @@ struct Arguments {
     private(set) var words: [String] = []
     private var flags: Set<String> = []
     private var values: [String: String] = [:]
-
-    private static let commonFlags = ["--json", "--redact"]
-    private static let commonValues = ["--at"]
 
     /// Throws if an option is not one of the verb's, lacks its value, or if there are too few or too many words.
     ///
@@ -50,17 +53,17 @@ struct Arguments {
                 words.append(argument)
             } else if argument == "--" {
                 isOver = true
-            } else if (verb.values + Self.commonValues).contains(parts[0]) {
+            } else if verb.allValues.contains(parts[0]) {
                 guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else {
                     throw .usage("“\(parts[0])” needs a value: larder \(verb.name) \(verb.words) \(parts[0]) …")
                 }
                 values[parts[0]] = value
-            } else if (verb.flags + Self.commonFlags).contains(argument) {
+            } else if verb.allFlags.contains(argument) {
                 flags.insert(argument)
             } else if Int64(argument) != nil {
                 words.append(argument)
             } else {
-                let all = (verb.flags + verb.values + Self.commonFlags + Self.commonValues).joined(separator: " ")
+                let all = (verb.allFlags + verb.allValues).joined(separator: " ")
                 throw .usage("“\(argument)” is no option of “\(verb.name)”. It has: \(all)")
             }
         }

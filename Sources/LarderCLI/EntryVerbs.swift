@@ -1,7 +1,7 @@
 internal import Foundation
 internal import LarderStore
 
-private let keyFlags = ["--text", "--integer", "--hex"]
+let keyFlags = ["--text", "--integer", "--hex"]
 
 /// The verbs that show entries.
 let entryVerbs = [
@@ -108,7 +108,8 @@ private func listKeys(_ cache: OpenedCache, _ arguments: Arguments) throws {
         if order != nil || range.isDescending {
             throw Failure.usage("“--tag” lists in no order: leave out --by and -r.")
         }
-        for header in try cache.rows.headers(tagged: tag) where range.contains(header.key) {
+        for header in try cache.rows.headers(tagged: tag.precomposedStringWithCanonicalMapping)
+        where range.contains(header.key) {
             // Its last access is not in the list.
             if try !show(try cache.rows.header(header.key, withAccess: true) ?? header) { return }
         }
@@ -170,6 +171,9 @@ private func export(_ cache: OpenedCache, _ arguments: Arguments) throws {
             line["codec"] = declaration.codec
             if !arguments.has("--redact") {
                 line["payload"] = row.payload.base64EncodedString()
+                line["ownEnd"] = row.header.expiresAt.map(Text.moment) ?? NSNull()
+                line["hasFixedEnd"] = row.header.meta.hasFixedEnd
+                line["ownSlidingAge"] = row.header.meta.slidingAge ?? NSNull()
                 line["extendedData"] = row.header.meta.extendedData?.base64EncodedString() ?? NSNull()
             }
             try Output.json(line)

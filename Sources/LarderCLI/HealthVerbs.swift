@@ -23,19 +23,20 @@ let healthVerbs = [
             let text = count == 0 ? "no problem" : count == 1 ? "1 problem" : "\(Text.number(count)) problems"
             try Output.line("\(Text.number(report.entryCount)) entries, \(text).")
             if count > 0 {
-                try Output.line("A program finds nothing there. It repairs the store by verify(repairing: true).")
+                try Output.line("A program finds nothing there. “larder repair” removes what is damaged.")
             }
         }
         return report.problems.isEmpty ? 0 : 1
     },
     Verb(name: "doctor", words: "STORE", summary: "what is unusual, and what would help") { arguments in
         let store = try OpenedStore(arguments[0] ?? "", arguments)
-        let hints = try hints(on: store)
+        let hints = try hints(on: store, arguments)
         for hint in hints {
             if arguments.has("--json") {
-                try Output.json(["format": "larder.hint/1", "hint": hint])
+                try Output.json(["format": "larder.hint/1", "hint": hint.text, "command": hint.command ?? NSNull()])
             } else {
-                try Output.line("! " + hint)
+                try Output.line("! " + hint.text)
+                if let command = hint.command { try Output.line("  " + command) }
             }
         }
         if !arguments.has("--json") {
@@ -45,54 +46,82 @@ let healthVerbs = [
     },
 ]
 
-/// Returns a sentence for each unusual thing.
-private func hints(on store: OpenedStore) throws -> [String] {
-    let (look, files) = (try store.look(), store.files)
-    var hints: [String] = []
-    for (name, generations) in Dictionary(grouping: look.retired, by: \.declaration.name).sorted(by: { $0.key < $1.key }
-    )
-    where generations.count > 3 {
-        hints.append(
-            "The cache “\(Text.escaped(name))” was purged \(generations.count) times, and the rows are still being deleted."
-                + " Two builds with different versions may be purging each other.")
-    }
-    let users = OpenedStore.users(of: store.path)
+/// Something unusual, and the command that looks at it or helps.
+struct Hint {
+    let text: String
+    var command: String?
+}
+
+/// Returns what is unusual on a store.
+func hints(on store: OpenedStore, _ arguments: Arguments) throws -> [Hint] {
+    let path = arguments.has("--redact") ? "STORE" : Text.shellWord(store.path)
+    return try hintsOfFiles(on: store, path) + hintsOfCaches(on: store, path)
+}
+
+private func hintsOfFiles(on store: OpenedStore, _ path: String) throws -> [Hint] {
+    let (look, files, users) = (try store.look(), store.files, OpenedStore.users(of: store.path))
+    var hints: [Hint] = []
     if let uncopied = look.uncopiedPages, uncopied > 4096 {
         hints.append(
-            "The log holds \(Text.bytes(Int64(uncopied) * 4096)) that are not in the database yet."
-                + (users.isEmpty
-                    ? " No process that writes is running."
-                    : " A long read may hold it back. Open in: \(users.joined(separator: ", "))."))
+            Hint(
+                text: "The log holds \(Text.bytes(Int64(uncopied) * 4096)) that are not in the database yet."
+                    + (users.isEmpty
+                        ? " No process that writes is running."
+                        : " A long read may hold it back. Open in: \(users.joined(separator: ", "))."),
+                command: users.isEmpty ? "larder maintain \(path)" : nil))
     }
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(
-            "A database was set aside: \(Text.escaped(store.path + name)), \(Text.bytes(OpenedStore.size(store.path + name)))."
-                + " Delete it if you do not need it.")
+            Hint(
+                text: "A database was set aside: \(Text.bytes(OpenedStore.size(store.path + name))) in"
+                    + " “\(Text.escaped(URL(fileURLWithPath: store.path).lastPathComponent))\(name)”. Delete it if you do not need it.",
+                command: "larder ls \(path)\(name)"))
     }
     // A running program keeps up to 32 to use them again.
     if files.valueCount > Int(look.fileCount) + 32 {
         hints.append(
-            "\(Text.number(files.valueCount - Int(look.fileCount))) files of values belong to no entry."
-                + " A maintenance deletes those that are older than an hour.")
-    }
-    for cache in try store.store.caches() {
-        let name = Text.escaped(cache.declaration.name)
-        let (limits, size) = (cache.limits, Text.bytes(cache.size))
-        if cache.count > limits.count ?? .max || cache.size > limits.size ?? .max {
-            hints.append(
-                "The limits of the cache “\(name)” do not hold: it has \(Text.number(cache.count)) entries of \(size),"
-                    + " and its limits are \(limits.text). What is beyond is pinned, or no program that writes has run since."
-            )
-        }
-        let activity = cache.activity
-        if cache.count > 0, (activity[0] ?? 0) + (activity[1] ?? 0) == 0, (activity[9] ?? 0) > 0 {
-            hints.append("The cache “\(name)” was written in ninety days, and no read has found anything in it.")
-        }
+            Hint(
+                text: "\(Text.number(files.valueCount - Int(look.fileCount))) files of values belong to no entry."
+                    + " A maintenance deletes those that are older than an hour.",
+                command: "larder maintain \(path)"))
     }
     if let opener = look.opener, opener.library != CacheManager.libraryVersion {
         hints.append(
-            "Larder \(Text.escaped(opener.library)) has opened the store last, and this is \(CacheManager.libraryVersion)."
-        )
+            Hint(
+                text: "Larder \(Text.escaped(opener.library)) has opened the store last, and this is"
+                    + " \(CacheManager.libraryVersion)."))
+    }
+    return hints
+}
+
+private func hintsOfCaches(on store: OpenedStore, _ path: String) throws -> [Hint] {
+    var hints: [Hint] = []
+    let retired = Dictionary(grouping: try store.look(counts: false).retired, by: \.declaration.name)
+    for (name, generations) in retired.sorted(by: { $0.key < $1.key }) where generations.count > 3 {
+        hints.append(
+            Hint(
+                text:
+                    "The cache “\(Text.escaped(name))” was purged \(generations.count) times, and the rows are still being"
+                    + " deleted. Two builds with different versions may be purging each other.",
+                command: "larder maintain \(path)"))
+    }
+    for cache in try store.store.caches() {
+        let (name, word) = (Text.escaped(cache.declaration.name), Text.shellWord(cache.declaration.name))
+        let (limits, activity) = (cache.limits, cache.activity)
+        if cache.count > limits.count ?? .max || cache.size > limits.size ?? .max {
+            hints.append(
+                Hint(
+                    text: "The limits of the cache “\(name)” do not hold: it has \(Text.number(cache.count)) entries of"
+                        + " \(Text.bytes(cache.size)), and its limits are \(limits.text). What is beyond is pinned, or no"
+                        + " program that writes has run since.",
+                    command: "larder stats \(path) \(word)"))
+        }
+        if cache.count > 0, (activity[0] ?? 0) + (activity[1] ?? 0) == 0, (activity[9] ?? 0) > 0 {
+            hints.append(
+                Hint(
+                    text: "The cache “\(name)” was written in ninety days, and no read has found anything in it.",
+                    command: "larder top \(path) \(word) --by age"))
+        }
     }
     return hints
 }

@@ -24,17 +24,20 @@ struct LarderCommand {
     private static func run(_ name: String, _ words: [String]) throws -> Int32 {
         switch name {
         case "--version": try Output.line("larder \(CacheManager.libraryVersion)")
-        case "help", "--help", "-h": try Output.put(help)
+        case "--help", "-h": try Output.put(Help.overview)
         default:
-            guard let verb = verbs.first(where: { $0.name == name }) else {
-                throw Failure.usage("There is no verb “\(name)”. “larder help” lists what there is.")
-            }
+            let verb = try verb(name)
             let status = try verb.run(Arguments(words, of: verb))
             try Output.finish()
             return status
         }
         try Output.finish()
         return 0
+    }
+
+    static func verb(_ name: String) throws(Failure) -> Verb {
+        if let verb = verbs.first(where: { $0.name == name }) { return verb }
+        throw Failure.usage("There is no verb “\(name)”. “larder help” lists what there is.")
     }
 
     private static func end(_ failure: Failure) -> Never {
@@ -44,23 +47,7 @@ struct LarderCommand {
         exit(failure.status)
     }
 
-    private static let verbs = listVerbs + entryVerbs + healthVerbs
-
-    private static var help: String {
-        let width = verbs.map { $0.name.count + $0.words.count + 1 }.max() ?? 0
-        let lines = verbs.map { verb in
-            let call = "\(verb.name) \(verb.words)"
-            return "  larder \(call)\(String(repeating: " ", count: width - call.count))  \(verb.summary)\n"
-        }
-        return """
-            larder – looks into the stores of the Larder library, and changes nothing
-
-            \(lines.joined())
-            STORE is a path, or the name given to CacheManager(name:). KEY is a text or a number as it is, or has --text,
-            --integer or --hex. --json prints for programs, --redact hides keys, and --at MOMENT judges ages at another moment.
-
-            """
-    }
+    static let verbs = listVerbs + entryVerbs + healthVerbs + drawingVerbs + changingVerbs + helpVerbs
 }
 
 extension Failure {
@@ -78,7 +65,7 @@ extension Failure {
             }
         let remedy =
             switch status {
-            case 65: " “larder verify” says what can be read; the program repairs the store when it opens it."
+            case 65: " “larder repair” saves what can be read, as the program does when it opens the store."
             case 78 where !isEarlier: " So update larder."
             default: ""
             }

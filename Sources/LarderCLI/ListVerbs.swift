@@ -154,48 +154,6 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
     try Output.line("Hits, misses and writes are those of ninety days, as programs wrote them: hourly, and on close.")
 }
 
-/// What the headers of a cache say together.
-private struct Survey {
-    var (count, size, expired, unread, pinned, files) = (0, Int64(0), 0, 0, 0, 0)
-    /// The last access and the size of each entry that is served and can be evicted.
-    var uses: [(accessedAt: Int64, size: Int64)] = []
-    /// What cannot be evicted.
-    var held: (count: Int, size: Int64) = (0, 0)
-
-    init(_ cache: OpenedCache) throws {
-        try cache.forEachHeader { header in
-            count += 1
-            size += header.size
-            if header.meta.isPinned {
-                pinned += 1
-                held = (held.count + 1, held.size + header.size)
-            }
-            if header.end < cache.now {
-                expired += 1
-            } else if !header.meta.isPinned {
-                uses.append((header.accessedAt, header.size))
-            }
-            if header.accessedAt == header.writtenAt { unread += 1 }
-            if header.file != nil { files += 1 }
-            return true
-        }
-        uses.sort { $0.accessedAt > $1.accessedAt }
-    }
-
-    /// For ten limits around the present, the last access of the coldest entry that would stay.
-    func limits() -> [(count: Int, size: Int64, coldest: Int64)] {
-        var (found, sum, next): ([(Int, Int64, Int64)], Int64, Int) = ([], held.size, 1)
-        for (index, use) in uses.enumerated() {
-            sum += use.size
-            if (index + 1) * 10 >= next * uses.count {
-                found.append((held.count + index + 1, sum, use.accessedAt))
-                while (index + 1) * 10 >= next * uses.count { next += 1 }
-            }
-        }
-        return found
-    }
-}
-
 private func showStatistics(of cache: OpenedCache, _ arguments: Arguments) throws {
     let (survey, look) = (try Survey(cache), cache.look)
     let limits = survey.limits()

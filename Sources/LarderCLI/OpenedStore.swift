@@ -23,7 +23,7 @@ struct OpenedStore {
         now = try arguments.moment("--at") ?? store.time.now()
     }
 
-    private static func path(of name: String) throws -> String {
+    static func path(of name: String) throws -> String {
         let file = URL(fileURLWithPath: name).path
         if isFile(file) { return file }
         if name.contains("/") { throw Failure(66, "There is no store at \(file).") }
@@ -128,7 +128,7 @@ struct OpenedCache {
     func key(_ word: String, _ arguments: Arguments) throws -> StoredKey {
         if arguments.has("--text") { return .text(word.precomposedStringWithCanonicalMapping) }
         if arguments.has("--hex") {
-            guard let bytes = Self.bytes(ofHexadecimal: word) else {
+            guard let bytes = Text.bytes(ofHexadecimal: word) else {
                 throw Failure.usage("“\(word)” is no row of hexadecimal digits.")
             }
             return .blob(bytes)
@@ -143,17 +143,6 @@ struct OpenedCache {
             throw Failure.usage("The cache has the number \(word) and the text “\(word)”. Add --integer or --text.")
         }
         return found.first ?? .integer(number)
-    }
-
-    private static func bytes(ofHexadecimal text: String) -> Data? {
-        let digits = Array(text)
-        if digits.count % 2 != 0 { return nil }
-        var bytes = Data()
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
-            bytes.append(byte)
-        }
-        return bytes
     }
 }
 

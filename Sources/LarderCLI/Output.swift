@@ -74,12 +74,14 @@ struct Table {
 
     mutating func add(_ cells: String...) { rows.append(cells) }
 
-    func print() throws(Failure) {
+    func print() throws(Failure) { for line in lines { try Output.line(line) } }
+
+    var lines: [String] {
         let titles = heads.map { $0.trimmingCharacters(in: .whitespaces) }
         let widths = titles.indices.map { column in
             ([titles[column]] + rows.map { $0[column] }).map(\.count).max() ?? 0
         }
-        for (index, row) in ([titles] + rows).enumerated() {
+        return ([titles] + rows).enumerated().map { index, row in
             var text = ""
             for (column, cell) in row.enumerated() {
                 let space = String(repeating: " ", count: widths[column] - cell.count)
@@ -87,7 +89,7 @@ struct Table {
                 text += heads[column].hasPrefix(" ") ? space + cell : isLast ? cell : cell + space
                 if !isLast { text += "  " }
             }
-            try Output.line(index == 0 ? Output.bold(text) : text)
+            return index == 0 ? Output.bold(text) : text
         }
     }
 }
@@ -165,7 +167,25 @@ enum Text {
         return String(visible)
     }
 
+    /// A text as a shell takes it as one word.
+    static func shellWord(_ text: String) -> String {
+        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-".contains($0)) }
+        return isPlain && !text.isEmpty ? text : "'" + visible(text).replacing("'", with: "'\\''") + "'"
+    }
+
     static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
         bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+
+    /// The bytes that a text of digits means; nil if it is none.
+    static func bytes(ofHexadecimal text: String) -> Data? {
+        let digits = Array(text)
+        if digits.count % 2 != 0 { return nil }
+        var bytes = Data()
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
+            bytes.append(byte)
+        }
+        return bytes
     }
 }

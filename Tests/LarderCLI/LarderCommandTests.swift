@@ -22,11 +22,16 @@ struct LarderCommandTests {
     @Test(arguments: [[], ["--help"], ["help"]])
     func `it says in twenty lines what it can do`(arguments: [String]) throws {
         let printed = try FilledStore.larder(arguments)
-        let lines = printed.lines
-        #expect(printed.status == 0 && lines.count <= 20)
-        for verb in ["ls", "stats", "keys", "top", "tags", "show", "get", "export", "verify", "doctor"] {
-            #expect(lines.contains { $0.hasPrefix("  larder \(verb) ") })
+        #expect(printed.status == 0 && printed.lines.count <= 20)
+        for verb in [
+            "ls", "stats", "keys", "top", "tags", "show", "get", "export", "verify", "doctor", "watch", "report",
+        ] {
+            #expect(printed.lines.contains { $0.hasPrefix("  larder \(verb) ") })
         }
+        #expect(
+            printed.lines.contains {
+                $0.contains("larder rm|clear|drop|expire|trim|maintain|repair|import|delete STORE")
+            })
     }
 
     // MARK: Verbs

@@ -89,7 +89,7 @@ struct RefusalTests {
     func `a damaged store ends with 65, and stays as it is`(words: [String]) throws {
         try store.url.overwritePagesBehindSchema()
         let damaged = try Data(contentsOf: store.url)
-        try filled.larder(words).expect(status: 65, error: "the program repairs the store when it opens it")
+        try filled.larder(words).expect(status: 65, error: "“larder repair” saves what can be read")
         #expect(try larder("verify").status == 1)
         #expect(try Data(contentsOf: store.url) == damaged)
     }

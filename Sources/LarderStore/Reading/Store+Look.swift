@@ -54,6 +54,31 @@ extension Store {
     }
 }
 
+extension Store {
+    /// Returns what the counters of a cache have gained on each day after one, by days and their numbers.
+    package func days(of cache: String, since day: Int64) throws(StoreError) -> [Int64: [Int64: Int64]] {
+        let rows = try writer.retrying { () throws(StoreError) in
+            try StoreError.translating {
+                try writer.readAlone {
+                    try $0.list(.daysOfCache, text: cache, day) { ($0.int64(0), $0.int64(1), $0.int64(2)) }
+                }
+            }
+        }
+        return rows.reduce(into: [:]) { $0[$1.0, default: [:]][$1.1] = $1.2 }
+    }
+}
+
+extension CacheRows {
+    /// Returns the number of rows that were written after a moment.
+    ///
+    /// - Complexity: O(n) in the number of rows.
+    package func count(writtenAfter moment: Int64) throws(StoreError) -> Int64 {
+        try read(.many) { connection, cache throws(SQLiteError) in
+            try connection.number(.countOfWritten, cache.id, moment) ?? 0
+        } ?? 0
+    }
+}
+
 extension Connection {
     fileprivate mutating func look(since day: Int64, _ uncopiedPages: Int?, counts: Bool) throws(SQLiteError)
         -> StoreLook

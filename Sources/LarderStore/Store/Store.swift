@@ -149,6 +149,12 @@ package final class Store: Sendable {
             store: self, opening: opening)
     }
 
+    /// Returns the rows of a cache as a look has found it; nothing is written for that, and no row is retired.
+    package func found(_ declaration: CacheDeclaration) -> CacheRows {
+        CacheRows(
+            declaration, inlineLimit: 16_384, accessGrain: 0, evictsOnFullDisk: false, store: self, opening: Opened())
+    }
+
     /// Returns the limits of a cache in a file that is only read; none if it cannot be read now.
     private func storedLimits(of declaration: CacheDeclaration) -> Limits {
         do throws(StoreError) {
