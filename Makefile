@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -32,9 +32,9 @@ test: setup
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, bench-quick
+## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
 check: setup
-	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop bench-quick
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop page bench-quick
 
 ## Work on it: make format            formats every source
 format:
@@ -113,6 +113,20 @@ COUNT ?= 3000
 interop: setup
 	COUNT=$(COUNT) Tests/Interop/run.sh
 
+# What is installed is Debian's Chromium.
+chromium:
+	@command -v chromium >/dev/null || .ci/setup chromium
+
+## Work on it: make page              opens a report of larder in Chromium: nothing on the console, no request, two pages of print
+page: setup chromium
+	swift build --product larder && swift build --product larder-test-sample
+	.ci/page .build/page
+
+## Work on it: make docs-pictures     draws the pictures of the guide “Look into a store”
+docs-pictures: setup chromium
+	swift build --product larder && swift build --product larder-test-sample
+	.ci/page .build/page --pictures $(GUIDES)
+
 ## Measure it: make bench-page-size   pages of 4, 8 and 16 KB and auto-vacuum, in plain SQLite
 bench-page-size: setup
 	mkdir -p .build/page-size && rm -f .build/page-size/*.sqlite*
@@ -139,6 +153,7 @@ docs: setup
 		-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap
 	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
 	.ci/site .build/docs-archive .build/docs
+	swift build --product larder && "$$(swift build --show-bin-path)/larder" help --man >.build/docs/larder.1
 
 clean:
 	rm -rf .build Examples/.build Tests/Benchmarks/.build
