@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Larder
+internal import LarderLocks
 internal import LarderStore
 
 /// The verbs that change a store.
@@ -10,17 +10,17 @@ let changingVerbs = [
     Verb(name: "clear", words: "STORE CACHE", summary: "removes all entries", isChange: true) { arguments in
         let (cache, change, name) = try cacheToChange(arguments)
         let text = "Removes all \(entries(try cache.rows.totals().count)) of “\(name)”."
-        return try change.perform(text, typing: cache.look.declaration.name) { store in
-            try store.found(cache.look.declaration).run(.clear)
+        return try change.write(text, typing: cache.look.declaration.name) { store in
+            try store.rows(of: cache.look.declaration).run(.clear)
             return "“\(name)” is empty."
         }
     },
     Verb(name: "drop", words: "STORE CACHE", summary: "removes a cache with its entries", isChange: true) { arguments in
         let (cache, change, name) = try cacheToChange(arguments)
         let text = "Removes the cache “\(name)” with its \(entries(try cache.rows.totals().count))."
-        return try change.perform(text, typing: cache.look.declaration.name) { store in
-            _ = try store.removeCache(named: cache.look.declaration.name)
-            return "“\(name)” is gone."
+        return try change.write(text, typing: cache.look.declaration.name) { store in
+            try store.removeCache(cache.look.declaration)
+            return "“\(name)” is removed."
         }
     },
     Verb(name: "expire", words: "STORE [CACHE]", summary: "deletes what has expired", isChange: true, run: expire),
@@ -28,12 +28,12 @@ let changingVerbs = [
         name: "trim", words: "STORE CACHE", summary: "evicts the least recently read; --to-size --to-count",
         values: ["--to-size", "--to-count"], isChange: true, run: trim),
     Verb(name: "maintain", words: "STORE", summary: "does all upkeep that waits", isChange: true) { arguments in
-        let look = try OpenedStore(arguments[0] ?? "", arguments)
+        let look = try arguments.store()
         let purged = try look.look().retired.reduce(0) { $0 + $1.count }
         let text =
             "Deletes \(entries(purged)) that were purged, what has expired or is beyond a limit, and files that"
             + " belong to no entry."
-        return try Change(of: look, arguments).perform(text) { store in
+        return try Change(of: look, arguments).write(text) { store in
             let report = try store.maintain()
             return "Deleted: \(Text.number(report.reclaimed)) purged, \(Text.number(report.expired)) expired,"
                 + " \(Text.number(report.trimmed)) beyond a limit, \(Text.number(report.orphans)) files."
@@ -63,48 +63,73 @@ private func entries(_ count: some BinaryInteger) -> String {
 }
 
 private func cacheToChange(_ arguments: Arguments) throws -> (cache: OpenedCache, change: Change, name: String) {
-    let store = try OpenedStore(arguments[0] ?? "", arguments)
+    let store = try arguments.store()
     let cache = try store.cache(arguments[1] ?? "")
     return (cache, Change(of: store, arguments), Text.escaped(cache.look.declaration.name))
 }
 
+/// What “rm” removes.
+private enum Removal {
+    case keys([StoredKey])
+    case tag(String)
+    case prefix(String)
+
+    init(_ arguments: Arguments, of cache: OpenedCache) throws {
+        let keys = try arguments.words.dropFirst(2).map { try cache.key($0, arguments) }
+        let tag = arguments.value("--tag")?.precomposedStringWithCanonicalMapping
+        let prefix = arguments.value("--prefix")?.precomposedStringWithCanonicalMapping
+        if prefix == "" { throw Failure.usage("Every key begins with an empty prefix. “larder clear” removes all.") }
+        switch (keys.isEmpty, tag, prefix) {
+        case (false, nil, nil): self = .keys(Array(Set(keys)))
+        case (true, let tag?, nil): self = .tag(tag)
+        case (true, nil, let prefix?): self = .prefix(prefix)
+        default: throw Failure.usage("“rm” removes keys, or what --tag or --prefix names. Give one of the three.")
+        }
+    }
+
+    /// The number of the entries that it names now.
+    func count(in cache: OpenedCache) throws -> Int {
+        switch self {
+        case .keys(let keys): return try cache.rows.headers(keys).count
+        case .tag(let tag): return try cache.rows.headers(tagged: tag).count
+        case .prefix(let prefix):
+            var count = 0
+            try cache.forEachHeader(KeyRange(prefix: prefix)) { _ in
+                count += 1
+                return true
+            }
+            return count
+        }
+    }
+
+    func perform(on rows: CacheRows) throws -> Int {
+        switch self {
+        case .keys(let keys): try rows.run(.remove(keys)).rows.count
+        case .tag(let tag): try rows.removeAll(tagged: tag)
+        case .prefix(let prefix): try rows.removeAll(prefix: prefix)
+        }
+    }
+}
+
 private func remove(_ arguments: Arguments) throws -> Int32 {
     let (cache, change, name) = try cacheToChange(arguments)
-    let keys = try arguments.words.dropFirst(2).map { try cache.key($0, arguments) }
-    let tag = arguments.value("--tag")?.precomposedStringWithCanonicalMapping
-    let prefix = arguments.value("--prefix")?.precomposedStringWithCanonicalMapping
-    if [!keys.isEmpty, tag != nil, prefix != nil].filter(\.self).count != 1 {
-        throw Failure.usage("“rm” removes keys, or what --tag or --prefix names. Give one of the three.")
-    }
-    var count = 0
-    if let tag {
-        count = try cache.rows.headers(tagged: tag).count
-    } else if let prefix {
-        try cache.forEachHeader(KeyRange(prefix: prefix)) { _ in
-            count += 1
-            return true
-        }
-    } else {
-        count = try cache.rows.headers(keys).count
-    }
+    let removal = try Removal(arguments, of: cache)
+    let count = try removal.count(in: cache)
     if count == 0 {
         Output.complain("“\(name)” has no such entry.")
         return 1
     }
-    return try change.perform("Removes \(entries(count)) of “\(name)”.") { store in
-        let rows = store.found(cache.look.declaration)
-        let removed =
-            if let tag { try rows.removeAll(tagged: tag) } else if let prefix {
-                try rows.removeAll(prefix: prefix)
-            } else {
-                try rows.run(.remove(keys)).rows.count
-            }
-        return "Removed \(entries(removed))."
+    var text = "Removes \(entries(count)) of “\(name)”."
+    if case .keys(let keys) = removal, count < keys.count {
+        text += " It does not have the other \(keys.count - count == 1 ? "key" : "\(keys.count - count) keys")."
+    }
+    return try change.write(text) { store in
+        "Removed \(entries(try removal.perform(on: store.rows(of: cache.look.declaration))))."
     }
 }
 
 private func expire(_ arguments: Arguments) throws -> Int32 {
-    let store = try OpenedStore(arguments[0] ?? "", arguments)
+    let store = try arguments.store()
     let look = try store.look(counts: false)
     let caches =
         if let name = arguments[1] { [try store.cache(name)] } else {
@@ -122,10 +147,10 @@ private func expire(_ arguments: Arguments) throws -> Int32 {
         return 0
     }
     let text = "Deletes \(entries(count)) that \(count == 1 ? "has" : "have") expired."
-    return try Change(of: store, arguments).perform(text) { store in
+    return try Change(of: store, arguments).write(text) { store in
         var deleted = 0
         for cache in caches {
-            let rows = store.found(cache.look.declaration)
+            let rows = store.rows(of: cache.look.declaration)
             var last: PagePosition?
             repeat {
                 let page = try rows.headers(KeyRange(), after: last, limit: 1024, withAccess: true)
@@ -146,14 +171,14 @@ private func trim(_ arguments: Arguments) throws -> Int32 {
     let limits = Limits(count: count.map { Int64($0) }, size: size)
     let survey = try Survey(cache)
     guard let evicted = survey.beyond(limits) else {
-        try Output.line("“\(name)” is within that.")
+        try Output.line("“\(name)” is within these limits.")
         return 0
     }
     let text =
-        "Deletes what has expired, and evicts \(entries(evicted.count)) of “\(name)”, \(Text.bytes(evicted.size)), those"
-        + " that were read longest ago. \(Text.number(survey.held.count)) pinned stay."
-    return try change.perform(text) { store in
-        let rows = store.found(cache.look.declaration)
+        "Deletes what has expired. Then evicts \(entries(evicted.count)) of “\(name)” that were read longest ago:"
+        + " \(Text.bytes(evicted.size)). Pinned entries stay: \(Text.number(survey.held.count))."
+    return try change.write(text) { store in
+        let rows = store.rows(of: cache.look.declaration)
         try rows.trim(to: limits)
         let totals = try rows.totals()
         return "“\(name)” has \(entries(totals.count)) of \(Text.bytes(totals.size))."
@@ -161,25 +186,38 @@ private func trim(_ arguments: Arguments) throws -> Int32 {
 }
 
 private func repair(_ arguments: Arguments) throws -> Int32 {
-    var (path, text) = ("", "")
+    let path = try OpenedStore.path(of: arguments[0] ?? "")
+    var text = "Sets the damaged database aside, and copies what can be read of it."
+    var look: OpenedStore?
     do {
-        let store = try OpenedStore(arguments[0] ?? "", arguments)
-        path = store.path
+        let store = try OpenedStore(path, arguments)
+        look = store
         let report = try store.store.verify()
         if report.problems.isEmpty {
             try Output.line("\(entries(report.entryCount)), no problem.")
             return 0
         }
         for problem in report.problems { try Output.line("✗ " + Text.escaped(problem)) }
-        text = report.damagedCount > 0 ? "Deletes \(entries(report.damagedCount)) that no program can read. " : ""
+        if report.damagedCount > 0 { text = "Deletes \(entries(report.damagedCount)) that no program can read." }
     } catch let error as StoreError where error.code == .corrupt {
-        path = try OpenedStore.path(of: arguments[0] ?? "")
+    } catch let error as StoreError where error.message.contains(StoreError.missingIndex) {
+        text = "Opens the store once for writing: " + error.message
     }
-    text += "A damaged database is set aside, and what can be read of it is copied."
-    return try Change(at: path, arguments).perform(text, recovery: .salvage) { store in
-        let report = try store.verify(repairing: true)
-        let lost = report.salvage.map { " \(entries($0.lost)) could not be saved." } ?? ""
-        return "The store is sound, with \(entries(try store.caches().reduce(0) { $0 + $1.count }))." + lost
+    let change = look.map { Change(of: $0, arguments) } ?? Change(at: path, arguments)
+    return try change.perform(text) {
+        let salvages = Mutex<[SalvageReport]>([])
+        let store = try change.open(.salvage) { event in
+            if case .replaced(let salvage) = event { salvages.withLock { $0.append(salvage) } }
+        }
+        _ = try store.verify(repairing: true)
+        var done = "The store is sound, with \(entries(try store.look(activityOf: 0, until: 0, counts: true).count))."
+        try store.close()
+        for salvage in salvages.withLock({ $0 }) {
+            done +=
+                " \(entries(salvage.kept)) were copied, and of \(Text.number(salvage.lost)) more only a trace was found."
+            done += " The damaged database is \(Text.escaped(salvage.path))."
+        }
+        return done
     }
 }
 
@@ -190,7 +228,7 @@ private func contents(of path: String, _ arguments: Arguments) throws -> String 
         let count = look.caches.reduce(0) { $0 + $1.count }
         return
             "\(look.caches.count) caches, \(entries(count)), \(Text.bytes(files.database + files.log + files.values))"
-    } catch let error as StoreError where error.code == .corrupt || error.code == .newerSchema {
+    } catch let error as StoreError where error.code == .corrupt {
         return "a store that cannot be read"
     }
 }

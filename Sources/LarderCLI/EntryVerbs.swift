@@ -11,18 +11,18 @@ let entryVerbs = [
         flags: ["--expired", "-r", "-0"],
         values: ["--prefix", "--match", "--tag", "--larger", "--older", "--by", "--limit"],
         run: { arguments in
-            try listKeys(try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? ""), arguments)
+            try listKeys(try arguments.cache(), arguments)
             return 0
         }),
     Verb(
         name: "top", words: "STORE CACHE", summary: "the largest, oldest or coldest entries; --by size|age|access",
         values: ["--by", "--limit"],
         run: { arguments in
-            try listTop(try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? ""), arguments)
+            try listTop(try arguments.cache(), arguments)
             return 0
         }),
     Verb(name: "tags", words: "STORE CACHE", summary: "the tags, and how many entries have each") { arguments in
-        let cache = try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? "")
+        let cache = try arguments.cache()
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         var table = Table("TAG", " ENTRIES")
         for (tag, count) in tags {
@@ -36,7 +36,7 @@ let entryVerbs = [
     Verb(
         name: "show", words: "STORE CACHE KEY", summary: "all that is known of an entry but its value", flags: keyFlags,
         run: { arguments in
-            let cache = try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? "")
+            let cache = try arguments.cache()
             guard let header = try header(of: cache, arguments) else { return 1 }
             if arguments.has("--json") {
                 try Output.json(describe(header, arguments).merging(["format": "larder.entry/1"]) { $1 })
@@ -49,7 +49,7 @@ let entryVerbs = [
         name: "get", words: "STORE CACHE KEY", summary: "the value; --raw for its bytes", flags: keyFlags + ["--raw"],
         run: { arguments in
             if arguments.has("--redact") { throw Failure.usage("“get” prints a value, and has no --redact.") }
-            let cache = try OpenedStore(arguments[0] ?? "", arguments).cache(arguments[1] ?? "")
+            let cache = try arguments.cache()
             let key = try cache.key(arguments[2] ?? "", arguments)
             switch try cache.rows.inspect(key) {
             case .row(let row): try printValue(row.payload, cache, arguments)
@@ -62,7 +62,7 @@ let entryVerbs = [
             return 0
         }),
     Verb(name: "export", words: "STORE [CACHE]", summary: "entries as lines of JSON") { arguments in
-        let store = try OpenedStore(arguments[0] ?? "", arguments)
+        let store = try arguments.store()
         let names = try arguments[1].map { [$0] } ?? store.look(counts: false).caches.map(\.declaration.name)
         for name in names { try export(try store.cache(name), arguments) }
         return 0

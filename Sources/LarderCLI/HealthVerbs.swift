@@ -5,7 +5,7 @@ internal import LarderStore
 /// The verbs that say what is wrong.
 let healthVerbs = [
     Verb(name: "verify", words: "STORE", summary: "reads everything, and says what is damaged") { arguments in
-        let store = try OpenedStore(arguments[0] ?? "", arguments)
+        let store = try arguments.store()
         let isWatched = isatty(STDERR_FILENO) == 1
         let report = try store.store.verify { count in
             if isWatched { Output.note("\r\(Text.number(count)) entries") }
@@ -29,7 +29,7 @@ let healthVerbs = [
         return report.problems.isEmpty ? 0 : 1
     },
     Verb(name: "doctor", words: "STORE", summary: "what is unusual, and what would help") { arguments in
-        let store = try OpenedStore(arguments[0] ?? "", arguments)
+        let store = try arguments.store()
         let hints = try hints(on: store, arguments)
         for hint in hints {
             if arguments.has("--json") {
@@ -73,9 +73,10 @@ private func hintsOfFiles(on store: OpenedStore, _ path: String) throws -> [Hint
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(
             Hint(
-                text: "A database was set aside: \(Text.bytes(OpenedStore.size(store.path + name))) in"
-                    + " “\(Text.escaped(URL(fileURLWithPath: store.path).lastPathComponent))\(name)”. Delete it if you do not need it.",
-                command: "larder ls \(path)\(name)"))
+                text:
+                    "A database was set aside: \(Text.bytes(OpenedStore.size(store.path + name))). Delete it if you do not"
+                    + " need it.",
+                command: "rm \(path)\(name)"))
     }
     // A running program keeps up to 32 to use them again.
     if files.valueCount > Int(look.fileCount) + 32 {

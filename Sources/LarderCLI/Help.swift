@@ -1,6 +1,6 @@
 internal import Larder
 
-/// The verbs that tell of the command itself.
+/// The verbs that explain the command.
 let helpVerbs = [
     Verb(name: "help", words: "[VERB]", summary: "what a verb does, and its options", flags: ["--man"]) { arguments in
         if arguments.has("--man") {
@@ -26,7 +26,7 @@ let helpVerbs = [
 enum Help {
     /// The value of each option, if it has one, and what it does.
     private static let options: [String: (value: String, text: String)] = [
-        "--prefix": ("TEXT", "keys that begin so"), "--match": ("GLOB", "keys that match, as covers/*.jpg"),
+        "--prefix": ("TEXT", "keys that begin with the text"), "--match": ("GLOB", "keys that match, as covers/*.jpg"),
         "--tag": ("TAG", "entries that have the tag"), "--larger": ("SIZE", "above a size, as 64K or 1.5M"),
         "--older": ("AGE", "written longer ago, as 90s, 2h or 7d"),
         "--by": ("ORDER", "keys: key, written, accessed or size; top: size, age or access"),
@@ -85,7 +85,10 @@ enum Help {
 
     /// The page of the manual, as troff.
     static var manual: String {
-        func escaped(_ text: String) -> String { text.replacing("\\", with: "\\e").replacing("-", with: "\\-") }
+        func escaped(_ text: String) -> String {
+            text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("“", with: "\\(lq")
+                .replacing("”", with: "\\(rq")
+        }
         var page = """
             .TH LARDER 1 "" "larder \(CacheManager.libraryVersion)"
             .SH NAME
@@ -116,7 +119,7 @@ enum Help {
     }
 }
 
-/// Scripts that complete verbs, options and the names of stores.
+/// Scripts that complete verbs, options and paths.
 private enum Completions {
     static func script(for shell: String) -> String? {
         switch shell {
@@ -133,16 +136,17 @@ private enum Completions {
         }
         return """
             _larder() {
-              local word=${COMP_WORDS[COMP_CWORD]} options=
-              if [ "$COMP_CWORD" -eq 1 ]; then
-                COMPREPLY=($(compgen -W '\(LarderCommand.verbs.map(\.name).joined(separator: " "))' -- "$word"))
+              local word=${COMP_WORDS[COMP_CWORD]} options= IFS=$'\n'
+              local verbs='\(LarderCommand.verbs.map(\.name).joined(separator: " "))'
+              if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
+                COMPREPLY=($(compgen -W "${verbs// /$IFS}" -- "$word"))
                 return
               fi
               case ${COMP_WORDS[1]} in
             \(cases.joined(separator: "\n"))
               esac
               case $word in
-                -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+                -*) COMPREPLY=($(compgen -W "${options// /$IFS}" -- "$word")) ;;
                 *) COMPREPLY=($(compgen -f -- "$word")) ;;
               esac
             }

@@ -3,47 +3,64 @@ internal import LarderStore
 
 /// Writes the entries of a file in one transaction, once all of its lines are found to be right.
 func importEntries(_ arguments: Arguments) throws -> Int32 {
-    let store = try OpenedStore(arguments[0] ?? "", arguments)
-    let file = ExportedFile(path: arguments[1] ?? "")
-    let caches = try store.look(counts: false).caches.map(\.declaration)
-    var counts: [String: Int] = [:]
-    try file.forEachEntry(of: caches) { cache, _, _ in counts[cache.name, default: 0] += 1 }
-    let parts = counts.sorted { $0.key < $1.key }.map { "\(Text.number($0.value)) into “\(Text.escaped($0.key))”" }
-    let text = parts.isEmpty ? "The file has no entry." : "Writes " + parts.joined(separator: ", ") + "."
-    return try Change(of: store, arguments).perform(text + " Entries of the same keys are replaced.") {
-        store in
-        let rows = Dictionary(uniqueKeysWithValues: caches.map { ($0.name, store.found($0)) })
-        var (count, accesses): (Int, [(CacheRows, RowStamp, Int64)]) = (0, [])
+    let store = try arguments.store()
+    let file = try ExportedFile(path: arguments[1] ?? "", caches: try store.look(counts: false).caches)
+    var counts: [ExactName: Int] = [:]
+    try file.forEachEntry { cache, _, _ in counts[ExactName(cache.name), default: 0] += 1 }
+    if counts.isEmpty {
+        try Output.line("The file has no entry.")
+        return 0
+    }
+    func sorted(_ counts: [ExactName: Int64], _ join: (String, String) -> String) -> String {
+        counts.sorted { $0.key.text < $1.key.text }.map {
+            join(Text.number($0.value), "“\(Text.escaped($0.key.text))”")
+        }
+        .joined(separator: ", ")
+    }
+    let text =
+        "Writes \(sorted(counts.mapValues { Int64($0) }) { "\($0) into \($1)" }). Entries of the same keys are replaced,"
+        + " limits hold, and other writers wait."
+    return try Change(of: store, arguments).write(text) { store in
+        var count = 0
+        let rows = file.caches.mapValues { store.rows(of: $0) }
         try store.transaction { state in
-            try file.forEachEntry(of: caches) { cache, entry, accessedAt in
-                guard let rows = rows[cache.name] else { return }
+            try file.forEachEntry { cache, entry, accessedAt in
+                guard let rows = rows[ExactName(cache.name)] else { return }
                 let outcome = try state.perform(.put([entry]), on: rows)
                 count += outcome.rows.count
                 if accessedAt > entry.writtenAt, let row = outcome.rows.first?.row {
-                    accesses.append((rows, row, accessedAt))
+                    try state.storeAccess(to: row, at: accessedAt)
                 }
             }
         }
-        for (rows, row, moment) in accesses { rows.noteAccess(to: row, at: moment) }
-        return "Wrote \(Text.number(count)) entries."
+        let found = try rows.filter { counts[$0.key] != nil }.mapValues { try $0.totals().count }
+        return "Wrote \(Text.number(count)) entries. Now there are \(sorted(found) { "\($0) in \($1)" })."
     }
 }
 
 /// Lines of JSON, as “export” prints them.
 private struct ExportedFile {
-    let path: String
+    private let path: String
+    let caches: [ExactName: CacheDeclaration]
+    private let limits: [ExactName: Limits]
+
+    /// Throws if the path is not that of a file, which can be read twice.
+    init(path: String, caches: [CacheLook]) throws {
+        guard OpenedStore.isRegularFile(path) else { throw Failure(66, "\(path) is no file that can be read twice.") }
+        self.path = path
+        let caches = Dictionary(caches.map { (ExactName($0.declaration.name), $0) }) { first, _ in first }
+        (self.caches, limits) = (caches.mapValues(\.declaration), caches.mapValues(\.limits))
+    }
 
     /// Calls `body` for each line; throws if one is not of a cache that the store has.
-    func forEachEntry(
-        of caches: [CacheDeclaration], _ body: (CacheDeclaration, EntryWrite, _ accessedAt: Int64) throws -> Void
-    ) throws {
+    func forEachEntry(_ body: (CacheDeclaration, EntryWrite, _ accessedAt: Int64) throws -> Void) throws {
         var number = 0
         try forEachLine { line in
             number += 1
             if line.isEmpty { return }
             do {
                 let line = try ExportedLine(line)
-                guard let cache = caches.first(where: { $0.name == line.cache }) else {
+                guard let cache = caches[ExactName(line.cache)] else {
                     throw Wrong("the store has no cache “\(line.cache)”. Open it once with the program")
                 }
                 if cache.version != line.version || cache.codec != line.codec {
@@ -52,6 +69,9 @@ private struct ExportedFile {
                             + " \(line.version) (\(line.codec))")
                 }
                 let (entry, accessedAt) = try line.entry()
+                if entry.size > limits[ExactName(cache.name)]?.size ?? .max {
+                    throw Wrong("the entry is larger than the size limit of “\(cache.name)”")
+                }
                 try body(cache, entry, accessedAt)
             } catch let wrong as Wrong {
                 throw Failure(65, "\(path), line \(number): \(Text.escaped(wrong.what)). Nothing was changed.")
@@ -104,23 +124,30 @@ private struct ExportedLine {
         }
         guard let key, let writtenAt = moment("writtenAt") else { throw Wrong("its key or its time is missing") }
         var meta = RowMeta()
+        let (ownEnd, slidingAge) = (moment("ownEnd"), integer(fields["ownSlidingAge"]))
+        if (ownEnd == nil && !isNull("ownEnd")) || (slidingAge ?? -1 < 0 && !isNull("ownSlidingAge")) {
+            throw Wrong("its own age is none")
+        }
         meta.isPinned = fields["isPinned"] as? Bool ?? false
         meta.hasFixedEnd = fields["hasFixedEnd"] as? Bool ?? false
-        meta.slidingAge = (fields["ownSlidingAge"] as? NSNumber)?.int64Value
-        meta.cost = (fields["cost"] as? NSNumber)?.int64Value
+        (meta.slidingAge, meta.cost) = (slidingAge, integer(fields["cost"]))
         meta.extendedData = (fields["extendedData"] as? String).flatMap { Data(base64Encoded: $0) }
         meta.tags = fields["tags"] as? [String] ?? []
         let entry = EntryWrite(
-            key: key, payload: payload, writtenAt: writtenAt, expiresAt: moment("ownEnd"), meta: meta)
+            key: key, payload: payload, writtenAt: writtenAt, expiresAt: ownEnd, meta: meta)
         return (entry, moment("accessedAt") ?? writtenAt)
     }
 
     private var key: StoredKey? {
         guard let key = fields["key"] as? [String: Any] else { return nil }
-        if let number = key["integer"] as? NSNumber { return .integer(number.int64Value) }
+        if let number = integer(key["integer"]) { return .integer(number) }
         if let text = key["text"] as? String { return .text(text) }
         return (key["cbor"] as? String).flatMap(Text.bytes(ofHexadecimal:)).map { .blob($0) }
     }
+
+    private func isNull(_ name: String) -> Bool { fields[name] == nil || fields[name] is NSNull }
+
+    private func integer(_ value: Any?) -> Int64? { (value as? NSNumber).flatMap { Int64($0.stringValue) } }
 
     /// A moment as ``Text/moment(_:)`` prints it.
     private func moment(_ name: String) -> Int64? {

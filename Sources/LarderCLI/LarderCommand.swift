@@ -27,6 +27,10 @@ struct LarderCommand {
         case "--help", "-h": try Output.put(Help.overview)
         default:
             let verb = try verb(name)
+            if words.contains("--help") {
+                try Output.put(Help.text(of: verb))
+                break
+            }
             let status = try verb.run(Arguments(words, of: verb))
             try Output.finish()
             return status
@@ -58,17 +62,16 @@ extension Failure {
             case .corrupt: 65
             case .foreignFile: 76
             case .newerSchema: 78
-            case .busy: 75
+            case .busy, .superseded: 75
+            case .tooLarge: 65
             case .readOnly: 77
             case .storageFull: 73
             default: isEarlier ? 78 : 69
             }
         let remedy =
-            switch status {
-            case 65: " “larder repair” saves what can be read, as the program does when it opens the store."
-            case 78 where !isEarlier: " So update larder."
-            default: ""
-            }
+            error.code == .corrupt
+            ? " “larder repair” saves what can be read, as the program does when it opens the store."
+            : error.message.contains(StoreError.missingIndex) ? " “larder repair” does that." : ""
         self.init(status, error.message + remedy)
     }
 }

@@ -13,7 +13,7 @@ let listVerbs = [
         return 0
     },
     Verb(name: "stats", words: "STORE [CACHE]", summary: "how full, how good, and which limit") { arguments in
-        let store = try OpenedStore(arguments[0] ?? "", arguments)
+        let store = try arguments.store()
         if let name = arguments[1] {
             try showStatistics(of: try store.cache(name), arguments)
         } else {

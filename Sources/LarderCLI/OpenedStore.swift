@@ -38,6 +38,23 @@ struct OpenedStore {
         return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
     }
 
+    /// Whether a path leads to a file that is no device and no pipe.
+    static func isRegularFile(_ path: String) -> Bool {
+        let real = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        do {
+            return try FileManager.default.attributesOfItem(atPath: real)[.type] as? FileAttributeType == .typeRegular
+        } catch {
+            return false
+        }
+    }
+
+    /// The path of a file, whether it is there or not, without symbolic links.
+    static func realPath(_ path: String) -> String {
+        let url = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+        let folder = url.deletingLastPathComponent().resolvingSymlinksInPath().path
+        return folder + "/" + url.lastPathComponent
+    }
+
     /// The folder of the stores that have a name.
     static func cachesFolder() throws(Failure) -> String {
         do throws(CacheError) { return try CachesFolder.path() } catch { throw Failure(69, error.message) }
@@ -90,12 +107,12 @@ struct OpenedStore {
     /// The rows of a cache that the store has.
     func cache(_ name: String) throws -> OpenedCache {
         let look = try look(counts: false)
-        guard let cache = look.caches.first(where: { $0.declaration.name == name }) else {
+        guard let cache = look.caches.first(where: { ExactName($0.declaration.name) == ExactName(name) }) else {
             let names = look.caches.map { Text.escaped($0.declaration.name) }.joined(separator: ", ")
             throw Failure(
                 66, "The store has no cache “\(Text.escaped(name))”. It has: \(names.isEmpty ? "none" : names).")
         }
-        return OpenedCache(look: cache, rows: try store.open(cache.declaration), now: now, path: path)
+        return OpenedCache(look: cache, rows: try store.open(cache.declaration), of: self)
     }
 }
 
@@ -104,7 +121,11 @@ struct OpenedCache {
     let look: CacheLook
     let rows: CacheRows
     let now: Int64
-    let path: String
+    private let path: String
+
+    init(look: CacheLook, rows: CacheRows, of store: OpenedStore) {
+        (self.look, self.rows, now, path) = (look, rows, store.now, store.path)
+    }
 
     /// Throws if what was listed is not all there was: the cache was purged, or the file moved or deleted.
     func requireEnd() throws {
@@ -200,4 +221,12 @@ extension AgeRule {
         case .until(let end): "until " + Text.moment(end)
         }
     }
+}
+
+extension Arguments {
+    /// The store that the first word names, opened for reading.
+    func store() throws -> OpenedStore { try OpenedStore(self[0] ?? "", self) }
+
+    /// The cache that the first two words name.
+    func cache() throws -> OpenedCache { try store().cache(self[1] ?? "") }
 }

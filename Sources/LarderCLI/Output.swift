@@ -138,8 +138,15 @@ enum Text {
     /// A moment as JSON has it; a number if it is in no year of four digits.
     static func moment(_ milliseconds: Int64) -> String {
         guard (-60_000_000_000_000...253_402_300_799_000).contains(milliseconds) else { return "\(milliseconds)" }
-        let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
-        return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        let part = ((milliseconds % 1000) + 1000) % 1000
+        let date = Date(timeIntervalSince1970: Double((milliseconds - part) / 1000))
+        return date.formatted(.iso8601).dropLast() + String(format: ".%03dZ", Int(part))
+    }
+
+    /// A text for people in at most forty characters of a code.
+    static func short(_ text: String) -> String {
+        let escaped = escaped(text)
+        return escaped.unicodeScalars.count > 40 ? String(escaped.unicodeScalars.prefix(39)) + "…" : escaped
     }
 
     /// Whether a terminal could act on a character, or show nothing.

@@ -5,14 +5,20 @@ internal import LarderStore
 /// The verbs that draw.
 let drawingVerbs = [
     Verb(
-        name: "watch", words: "STORE [CACHE]", summary: "a line a second: entries, writes, hits; --every --limit",
+        name: "watch", words: "STORE [CACHE]",
+        summary: "a line a second: entries, writes, and hits once programs report them (hourly)",
         values: ["--every", "--limit"], run: watch),
     Verb(name: "report", words: "STORE", summary: "all of it as one page; -o FILE.html", values: ["-o"]) { arguments in
         guard let file = arguments.value("-o") else { throw Failure.usage("“report” needs a file: -o report.html") }
         if arguments.has("--json") { throw Failure.usage("“report” writes a page. “stats --json” has its numbers.") }
-        let page = try Report(try OpenedStore(arguments[0] ?? "", arguments), arguments).page()
+        let store = try arguments.store()
+        let (path, main) = (OpenedStore.realPath(file), OpenedStore.realPath(store.path))
+        if path.hasPrefix(main) || path.hasPrefix(ValueFiles.folder(of: main) + "/") {
+            throw Failure.usage("\(file) belongs to the store. Name another file.")
+        }
+        let page = try Report(store, arguments).page()
         do {
-            try Data(page.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+            try Data(page.utf8).write(to: URL(fileURLWithPath: file))
         } catch {
             throw Failure(73, "\(file) cannot be written: \(error.localizedDescription)")
         }
@@ -28,6 +34,7 @@ private struct Report {
     let arguments: Arguments
     /// The caches with blocks of their own; more would make the page too long to send.
     private static let shownCaches = 8
+    private static let listedCaches = 30
 
     init(_ store: OpenedStore, _ arguments: Arguments) throws {
         (self.store, self.arguments, look) = (store, arguments, try store.look())
@@ -39,6 +46,7 @@ private struct Report {
         let caches = look.caches.sorted { ($1.count, $0.declaration.name) < ($0.count, $1.declaration.name) }
         let blocks = try caches.prefix(Self.shownCaches).map(block)
         let others = caches.count - blocks.count
+        let onPaper = blocks.count > 2 ? "<p class=\"paper\">On paper only the two largest caches are shown.</p>" : ""
         return """
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"><title>\(name) · Larder</title>
@@ -47,8 +55,8 @@ private struct Report {
             <h1>\(name)</h1>
             <p>\(Text.moment(store.now)) · larder \(CacheManager.libraryVersion)</p>
             \(tiles)<h2>Where the bytes are</h2>
-            \(Drawing.parts(bytes, "Where the bytes are"))\(try summary(caches))\(blocks.joined())
-            \(others > 0 ? "<p>\(others) more caches are in the table above alone.</p>" : "")
+            \(Drawing.parts(bytes, "Where the bytes are"))\(try summary(caches))\(blocks.joined())\(onPaper)
+            \(others > 0 ? "<p>\(others) more caches have no block of their own.</p>" : "")
             \(try advice)</body></html>
 
             """
@@ -64,9 +72,9 @@ private struct Report {
 
     private var tiles: String {
         let rates = look.caches.compactMap { Activity.hitRate($0.activity) }
+        let limit = look.limits.size.map { " of \(Text.bytes($0))" } ?? ""
         let tiles = [
-            (Text.bytes(bytes.reduce(0) { $0 + $1.value }), "on disk"),
-            (Text.number(look.caches.reduce(0) { $0 + $1.count }), "entries"),
+            (Text.bytes(bytes.reduce(0) { $0 + $1.value }) + limit, "on disk"), (Text.number(look.count), "entries"),
             (Activity.percent(rates.max()), "best hit rate"), (Activity.percent(rates.min()), "worst hit rate"),
             (Text.number(look.retired.reduce(0) { $0 + $1.count }), "purged entries wait"),
         ]
@@ -79,28 +87,39 @@ private struct Report {
     }
 
     private func summary(_ caches: [CacheLook]) throws -> String {
-        let heads = ["Cache", "Version", "Max age", "Entries", "Limits", "Hits", "Misses", "Writes"]
-        let rows = caches.map { cache in
+        let heads = ["Cache", "Version", "Max age", "Entries", "Bytes", "Limits", "Hits", "Misses", "Writes"]
+        let sizes = Dictionary(try store.store.caches().map { (ExactName($0.declaration.name), $0.size) }) { $1 }
+        let rows = caches.prefix(Self.listedCaches).map { cache in
             let (declaration, activity) = (cache.declaration, cache.activity)
             return row([
-                name(of: cache), Drawing.escaped(declaration.version), declaration.ageRule.text,
-                Text.number(cache.count), cache.limits.text, Activity.percent(Activity.hitRate(activity)),
-                Text.number(activity[2] ?? 0), Text.number(activity[9] ?? 0),
+                name(of: cache), Drawing.escaped(Text.short(declaration.version)), declaration.ageRule.text,
+                Text.number(cache.count), sizes[ExactName(declaration.name)].map(Text.bytes) ?? "–", cache.limits.text,
+                Activity.percent(Activity.hitRate(activity)), Text.number(activity[2] ?? 0),
+                Text.number(activity[9] ?? 0),
             ])
         }
         return "<h2>Caches</h2><table>" + row(heads, "th") + rows.joined() + "</table>\n"
+            + (caches.count > rows.count ? "<p>\(caches.count - rows.count) smaller caches are left out.</p>\n" : "")
     }
 
-    private func name(of cache: CacheLook) -> String { Drawing.escaped(cache.declaration.name) }
+    private func name(of cache: CacheLook) -> String { Drawing.escaped(Text.short(cache.declaration.name)) }
 
     // MARK: One cache
 
     private func block(_ look: CacheLook) throws -> String {
-        let cache = try store.cache(look.declaration.name)
+        do {
+            return try block(look, OpenedCache(look: look, rows: store.store.rows(of: look.declaration), of: store))
+        } catch let error as StoreError where error.code == .superseded {
+            return "<section><h2>\(name(of: look))</h2><p>The cache was purged while it was read.</p></section>\n"
+        }
+    }
+
+    private func block(_ look: CacheLook, _ cache: OpenedCache) throws -> String {
         let survey = try Survey(cache, shown: 10)
         let tags = try cache.rows.tags { cache.now }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(20)
         let tagTexts = tags.map { tag, count in
-            "\(Drawing.escaped(arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag)) (\(Text.number(count)))"
+            let text = arguments.has("--redact") ? StoredKey.text(tag).text(arguments) : tag
+            return "\(Drawing.escaped(Text.short(text))) (\(Text.number(count)))"
         }
         let counts =
             "\(Text.number(survey.count)) entries of \(Text.bytes(survey.size)): \(Text.number(survey.expired)) expired,"
@@ -143,7 +162,7 @@ private struct Report {
         guard let last = limits.last else { return "" }
         let points = limits.map { (x: Double($0.size), y: Double(max(0, now.subtractingSaturated($0.coldest)))) }
         let oldest = max(0, now.subtractingSaturated(limits.map(\.coldest).min() ?? now))
-        return "<h3>Which limit? So long ago was the least recently read entry read that a limit would keep</h3>"
+        return "<h3>Which limit? The age of the oldest access that each size limit would keep</h3>"
             + Drawing.curve(
                 [(x: 0, y: 0)] + points, "Age of the coldest entry by limit", x: ("0 B", Text.bytes(last.size)),
                 y: ("now", Text.duration(oldest)))
@@ -152,11 +171,10 @@ private struct Report {
 
     private func entries(_ headers: [EntryHeader], _ now: Int64) -> String {
         let rows = headers.map { header in
-            let key = header.key.text(arguments)
             let read = header.accessedAt == header.writtenAt ? "never" : Text.ago(header.accessedAt, now)
             return row([
                 Text.bytes(header.size), Text.ago(header.writtenAt, now), read,
-                Drawing.escaped(key.count > 40 ? key.prefix(39) + "…" : key),
+                Drawing.escaped(Text.short(header.key.text(arguments))),
             ])
         }
         return "<table>" + row(["Size", "Written", "Read", "Key"], "th") + rows.joined() + "</table>"
@@ -186,7 +204,8 @@ private struct Report {
         svg{width:100%;height:auto;overflow:visible}text{font:9px system-ui,sans-serif;fill:var(--soft)}
         .c0{fill:var(--c0)}.c1{fill:var(--c1)}.c2{fill:#7a5cc8}.c3{fill:#2f9e77}.c4{fill:#c2405f}.c5{fill:#8a8a8e}
         .axis{fill:none;stroke:var(--line)}.line{fill:none;stroke:var(--c0);stroke-width:2}code{font-size:.85em}
-        @media print{body{font-size:10px;margin:0;max-width:none}section{break-inside:avoid}section:nth-of-type(n+3){display:none}
-        h2{margin:.6rem 0 .2rem}}
+        .paper{display:none}@page{margin:11mm}@media print{body{font-size:9px;line-height:1.3;margin:0;padding:0;max-width:none}p{margin:.2rem 0}
+        section{break-inside:avoid}section:nth-of-type(n+3){display:none}.paper{display:block}h2{margin:.5rem 0 .2rem}h3{margin:.3rem 0 .1rem}
+        td,th{padding-top:0;padding-bottom:0;font-size:8px}section>svg{width:75%}.pair svg{width:90%}}
         """
 }

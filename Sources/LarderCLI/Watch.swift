@@ -4,8 +4,9 @@ internal import LarderStore
 
 /// Prints what changes in the caches of a store, until it is interrupted.
 func watch(_ arguments: Arguments) throws -> Int32 {
-    let store = try OpenedStore(arguments[0] ?? "", arguments)
+    let store = try arguments.store()
     if let name = arguments[1] { _ = try store.cache(name) }
+    if arguments.value("--at") != nil { throw Failure.usage("“watch” shows the present, and has no --at.") }
     let every = try arguments.milliseconds("--every") ?? 1000
     if every < 1000 { throw Failure.usage("“--every” is one second or more.") }
     var rest = try arguments.number("--limit") ?? .max
@@ -14,25 +15,24 @@ func watch(_ arguments: Arguments) throws -> Int32 {
     let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
     source.setEventHandler { end.signal() }
     source.activate()
-    var (state, drawn) = (WatchState(store: store, only: arguments[1]), 0)
-    while true {
+    var (state, isFirst) = (WatchState(store: store, only: arguments[1]), true)
+    while rest > 0 {
         let rows = try state.next()
         if arguments.has("--json") {
             for row in rows { try Output.json(row.json) }
         } else {
             var table = Table("TIME", "CACHE", " ENTRIES", " CHANGE", " WRITTEN", " HITS", " MISSES")
             for row in rows { row.add(to: &table) }
-            // On a terminal the table is drawn over the last one. Elsewhere its head is printed once.
-            let lines = table.lines.dropFirst(Output.isTerminal || drawn == 0 ? 0 : 1)
-            if Output.isTerminal && drawn > 0 { try Output.put("\u{1B}[\(drawn)A\u{1B}[J") }
-            for line in lines { try Output.line(line) }
-            drawn = lines.count
+            // A terminal is cleared for each table. Elsewhere the head is printed once.
+            if Output.isTerminal { try Output.put("\u{1B}[H\u{1B}[2J") }
+            for line in table.lines.dropFirst(Output.isTerminal || isFirst ? 0 : 1) { try Output.line(line) }
+            isFirst = false
         }
         try Output.finish()
         rest -= 1
-        if rest == 0 { return 0 }
-        if end.wait(timeout: .now() + .milliseconds(Int(every))) == .success { return 130 }
+        if rest > 0 && end.wait(timeout: .now() + .milliseconds(Int(every))) == .success { return 130 }
     }
+    return 0
 }
 
 /// What was seen of the caches of a store at the last look.
@@ -68,8 +68,9 @@ private struct WatchState {
     mutating func next() throws -> [Row] {
         let now = store.store.time.now()
         let caches = try store.store.look(activityOf: 90, until: now, counts: true).caches.filter {
-            only == nil || $0.declaration.name == only
+            only == nil || ExactName($0.declaration.name) == ExactName(only ?? "")
         }
+        if let only, caches.isEmpty { throw Failure(66, "The cache “\(Text.escaped(only))” was removed.") }
         defer {
             last = Dictionary(caches.map { ($0.declaration.name, $0) }) { first, _ in first }
             moment = now
@@ -80,7 +81,7 @@ private struct WatchState {
                 guard let old else { return 0 }
                 return max(0, counters.reduce(0) { $0 + (cache.activity[$1] ?? 0) - (old.activity[$1] ?? 0) })
             }
-            let written = try moment.map { try store.store.found(cache.declaration).count(writtenAfter: $0) }
+            let written = try moment.map { try store.store.rows(of: cache.declaration).count(writtenAfter: $0) }
             return Row(
                 moment: now, name: name, count: cache.count, change: cache.count - (old?.count ?? cache.count),
                 written: written ?? 0, hits: gain(0, 1), misses: gain(2))

@@ -82,7 +82,8 @@ struct ChangingTests {
         let manager = try store.manager()
         let (articles, photos) = (try articles(manager), try photos(manager))
         #expect(articles[7] != nil && articles[42] != nil && photos["covers/large"] != nil)
-        try change("rm", "articles", "7", "8", "--yes").expect("Removes 1 entry of “articles”.", "Removed 1 entry.")
+        try change("rm", "articles", "7", "7", "8", "--yes").expect(
+            "Removes 1 entry of “articles”. It does not have the other key.", "Removed 1 entry.")
         #expect(articles[7] == nil && articles[42] != nil)
         try change("rm", "articles", "--tag", "jars", "--yes").expect(
             "Removes 1 entry of “articles”.", "Removed 1 entry.")
@@ -91,6 +92,7 @@ struct ChangingTests {
             "Removes 2 entries of “photos”.", "Removed 2 entries.")
         #expect(photos["covers/large"] == nil && photos["1"] != nil)
         try change("rm", "photos", "2", "--yes").expect(status: 1, error: "“photos” has no such entry.")
+        try change("rm", "photos", "--prefix", "", "--yes").expect(status: 64, error: "“larder clear” removes all.")
         try change("rm", "photos", "--yes").expect(status: 64, error: "Give one of the three.")
     }
 
@@ -102,29 +104,41 @@ struct ChangingTests {
         #expect(photos["1"] == nil)
         try photos.setValue(Data([1]), forKey: "2")
         try change("drop", "articles", "--yes").expect(
-            "Removes the cache “articles” with its 2 entries.", "“articles” is gone.")
+            "Removes the cache “articles” with its 2 entries.", "“articles” is removed.")
         #expect(articles[7] == nil)
         #expect(throws: CacheError.self) { try articles.remove(7) }
         #expect(try manager.cacheInfo().map(\.name) == ["photos"] && photos["2"] == Data([1]))
     }
 
-    @Test func `a cache that the program has opened under another version is left alone`() throws {
+    @Test(
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "needs a terminal"),
+        arguments: ["clear", "drop"])
+    func `a cache that the program has opened under another version is left alone`(verb: String) throws {
         // The look is over, and the question is not answered yet.
+        let larder = ChildProcess.folder.appendingPathComponent("larder").path
         let child = try ChildProcess(
-            command: [
-                "script", "-qec",
-                "\(ChildProcess.folder.appendingPathComponent("larder").path) clear \(store.url.path) photos",
-                "/dev/null",
-            ])
-        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/script") else { return }
-        #expect(child.line()?.hasPrefix("Removes all 3 entries") == true)
+            command: ["script", "-qec", "\(larder) \(verb) \(store.url.path) photos", "/dev/null"])
+        #expect(child.line()?.hasPrefix("Removes ") == true)
         let manager = try store.manager()
         let photos: Cache<String, Data> = try manager.cache(named: "photos", version: "2", maxAge: .unlimited)
         photos["new"] = Data([1])
         try child.tell("photos")
-        try child.finish()
+        let (status, lines) = try child.finish()
+        #expect(status == 75 && lines.last?.contains("opened under another version") == true)
         #expect(photos["new"] == Data([1]))
         #expect(try manager.cacheInfo().first { $0.name == "photos" }?.version == "2")
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "needs a terminal"))
+    func `a store that is deleted during the question is not created again`() throws {
+        let larder = ChildProcess.folder.appendingPathComponent("larder").path
+        let child = try ChildProcess(
+            command: ["script", "-qec", "\(larder) rm \(store.url.path) articles 7", "/dev/null"])
+        #expect(child.line()?.hasPrefix("Removes ") == true)
+        for name in try store.folder.names { try FileManager.default.removeItem(at: store.folder(name)) }
+        try child.tell("y")
+        #expect(try child.finish().status == 69)
+        #expect(try store.folder.names == [])
     }
 
     @Test func `what has expired is deleted`() throws {
@@ -136,12 +150,12 @@ struct ChangingTests {
 
     @Test func `a cache is trimmed to a number and to a size`() throws {
         try change("trim", "photos", "--to-size", "1K", "--yes").expect(
-            "Deletes what has expired, and evicts 1 entry of “photos”, 3.0 KB, those that were read longest ago. 0 pinned stay.",
+            "Deletes what has expired. Then evicts 1 entry of “photos” that were read longest ago: 3.0 KB. Pinned entries stay: 0.",
             "“photos” has 1 entry of 4 B.")
         try change("trim", "photos", "--to-count", "0", "--yes").expect(
-            "Deletes what has expired, and evicts 1 entry of “photos”, 4 B, those that were read longest ago. 0 pinned stay.",
+            "Deletes what has expired. Then evicts 1 entry of “photos” that were read longest ago: 4 B. Pinned entries stay: 0.",
             "“photos” has 0 entries of 0 B.")
-        try change("trim", "photos", "--to-size", "1M", "--yes").expect("“photos” is within that.")
+        try change("trim", "photos", "--to-size", "1M", "--yes").expect("“photos” is within these limits.")
         try change("trim", "photos", "--yes").expect(status: 64, error: "“trim” needs a limit")
     }
 
@@ -162,11 +176,44 @@ struct ChangingTests {
         try manager.close()
         let printed = try change("repair", "--yes")
         #expect(printed.status == 0 && printed.lines.count == 3)
-        #expect(printed.lines.last?.hasPrefix("The store is sound") == true)
+        #expect(
+            printed.lines.suffix(2) == [
+                "Deletes 1 entry that no program can read.", "The store is sound, with 4 entries.",
+            ])
         #expect(try filled.larder(["verify"]).status == 0)
         try store.url.overwritePagesBehindSchema()
-        #expect(try change("repair", "--yes").lines.last?.hasPrefix("The store is sound") == true)
+        let replaced = try change("repair", "--yes").lines
+        #expect(replaced.dropLast().last == "Sets the damaged database aside, and copies what can be read of it.")
+        #expect(replaced.last?.hasPrefix("The store is sound, with") == true)
+        #expect(
+            replaced.last?.hasSuffix("The damaged database is \(store.folder.realURL.path)/store.sqlite.damaged.")
+                == true)
         #expect(try filled.larder(["verify"]).status == 0 && store.folder.names.contains("store.sqlite.damaged"))
+    }
+
+    @Test func `a log that a killed process has left without its index is repaired`() throws {
+        try Data(repeating: 1, count: 5_000).write(to: URL(fileURLWithPath: store.url.path + "-wal"))
+        try FileManager.default.removeItem(atPath: store.url.path + "-shm")
+        try change("expire", "--yes").expect(status: 69, error: "“larder repair” does that.")
+        try change("repair", "--yes").expect(
+            "Opens the store once for writing: \"\(store.url.path)\" has a log without an index. Open it once for writing.",
+            "The store is sound, with 5 entries.")
+        #expect(try filled.larder(["verify"]).status == 0)
+    }
+
+    @Test func `names and releases are compared to the byte`() throws {
+        let manager = try store.manager()
+        for name in ["caf\u{E9}", "cafe\u{301}"] {
+            let cache: Cache<Int, Int> = try manager.cache(named: name, version: "1", maxAge: .unlimited)
+            cache[1] = 1
+        }
+        try manager.close()
+        #expect(try change("drop", "cafe\u{301}", "--yes").status == 0)
+        let file = store.folder("export")
+        try Data(try filled.larder(["export"]).lines.map { $0 + "\n" }.joined().utf8).write(to: file)
+        #expect(try change("import", file.path, "--yes").status == 0)
+        let names = try store.manager().cacheInfo().map { Array($0.name.utf8) }
+        #expect(names.contains(Array("caf\u{E9}".utf8)) && !names.contains(Array("cafe\u{301}".utf8)))
     }
 
     @Test func `a store that is open is not deleted`() throws {
@@ -186,7 +233,12 @@ struct ChangingTests {
 
     @Test func `what was exported is imported, with ages, tags, pins, costs and extended data`() throws {
         let file = store.folder("export")
+        store.clock.advance(by: .milliseconds(606))
+        let first = try store.manager()
+        try self.photos(first).setValue(Data([9]), forKey: "1")
+        try first.close()
         let exported = try filled.larder(["export"]).lines.map { $0 + "\n" }
+        #expect(exported.contains { $0.contains("\"writtenAt\":\"2023-11-14T23:13:20.606Z\"") })
         try Data(exported.joined().utf8).write(to: file)
         let manager = try store.manager()
         let (articles, photos) = (try articles(manager), try photos(manager))
@@ -194,7 +246,8 @@ struct ChangingTests {
         try articles.removeAll()
         try photos.removeAll()
         try change("import", file.path, "--yes").expect(
-            "Writes 2 into “articles”, 3 into “photos”. Entries of the same keys are replaced.", "Wrote 5 entries.")
+            "Writes 2 into “articles”, 3 into “photos”. Entries of the same keys are replaced, limits hold, and other writers"
+                + " wait.", "Wrote 5 entries. Now there are 2 in “articles”, 3 in “photos”.")
         let after = try articles.entries(forKeys: [7, 42])
         #expect(before.count == 2 && after.count == 2)
         for (key, entry) in after {
@@ -221,6 +274,16 @@ struct ChangingTests {
             #"{"format":"larder.export/1","cache":"photos","version":"1","codec":"data","payload":"AA=="}"#,
             "its key or its time is missing."
         ),
+        (
+            #"{"format":"larder.export/1","cache":"photos","version":"1","codec":"data","payload":"AA==","key":{"integer":1.5},"#
+                + #""writtenAt":"0"}"#,
+            "its key or its time is missing."
+        ),
+        (
+            #"{"format":"larder.export/1","cache":"photos","version":"1","codec":"data","payload":"AA==","key":{"integer":1},"#
+                + #""writtenAt":"0","ownSlidingAge":-5}"#,
+            "its own age is none."
+        ),
     ])
     func `an import is whole or nothing`(line: String, message: String) throws {
         let file = store.folder("export")
@@ -231,6 +294,7 @@ struct ChangingTests {
         #expect(printed.status == 65 && printed.lines == [])
         #expect(printed.errors.first?.contains(message.replacing("line 1", with: "line 2")) == true, "\(printed)")
         #expect(try store.folder.contents() == before)
-        try change("import", store.folder("missing").path, "--yes").expect(status: 66, error: "cannot be read.")
+        try change("import", "/dev/null", "--yes").expect(
+            status: 66, error: "/dev/null is no file that can be read twice.")
     }
 }

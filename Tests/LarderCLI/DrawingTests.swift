@@ -60,7 +60,12 @@ struct DrawingTests {
         let page = try report()
         #expect(
             page.contains("A database was set aside")
-                && page.contains("<code>larder ls \(store.url.path).damaged</code>"))
+                && page.contains("<code>rm \(store.url.path).damaged</code>"))
+        #expect(try !report("--redact").contains("store.sqlite"))
+        for name in ["store.sqlite", "store.files/x", "store.sqlite-wal"] {
+            try filled.larder(["report", "-o", store.folder(name).path]).expect(
+                status: 64, error: "belongs to the store")
+        }
         try filled.larder(["report"]).expect(status: 64, error: "“report” needs a file: -o report.html")
         try filled.larder(["report", "-o", "/nowhere/report.html"]).expect(
             status: 73, error: "/nowhere/report.html cannot be written")
@@ -102,9 +107,22 @@ struct DrawingTests {
         #expect(printed.lines.filter { $0.hasPrefix("TIME") }.count == 1)
         #expect(
             printed.lines.filter { $0.contains("  photos  ") && $0.contains("       3       0        0") }.count == 2)
+        let words = ["watch", store.url.path]
+        let gone = "\"$@\" | head -n 1 > /dev/null; exit ${PIPESTATUS[0]}"
+        #expect(try FilledStore.larder(words, through: ["bash", "-c", gone, "bash"]).status == 141)
         try FilledStore.larder(["watch", store.url.path, "--every", "0s"]).expect(
             status: 64, error: "“--every” is one second or more.")
+        try FilledStore.larder(["watch", store.url.path, "--limit", "0"]).expect()
         try FilledStore.larder(["watch", store.url.path, "none"]).expect(status: 66, error: "no cache “none”")
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "needs a terminal"))
+    func `on a terminal the table is drawn over the last one`() throws {
+        let larder = ChildProcess.folder.appendingPathComponent("larder").path
+        let child = try ChildProcess(
+            command: ["script", "-qec", "\(larder) watch \(store.url.path) --limit 2", "/dev/null"])
+        let text = try child.finish().lines.joined(separator: "\n")
+        #expect(text.ranges(of: "TIME").count == 2 && text.ranges(of: "\u{1B}[H\u{1B}[2J").count == 2)
     }
 
     // MARK: The command itself
@@ -132,6 +150,7 @@ struct DrawingTests {
                 #expect(line.split(separator: "  ").count == 2, "\(verb): \(line)")
             }
         }
+        #expect(try FilledStore.larder(["rm", "--help"]).lines.first == "larder rm STORE CACHE [KEY...]")
         try FilledStore.larder(["help", "nonsense"]).expect(status: 64, error: "There is no verb “nonsense”.")
     }
 
@@ -146,7 +165,7 @@ struct DrawingTests {
             return try ChildProcess(command: ["bash", "-c", run]).finish().lines
         }
         #expect(try complete("st") == ["stats"])
-        #expect(try complete("re") == ["report", "repair"])
+        #expect(try complete("re") == ["report", "repair"] && complete("help", "tr") == ["trim"])
         #expect(try complete("trim", "a", "b", "--to") == ["--to-size", "--to-count"])
         #expect(try FilledStore.larder(["completions", "zsh"]).lines.first == "#compdef larder")
         #expect(

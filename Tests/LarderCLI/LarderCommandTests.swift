@@ -173,6 +173,7 @@ struct LarderCommandTests {
     // MARK: What it never does
 
     @Test func `no verb changes a byte or a time, beside a program that writes and without one`() throws {
+        let elsewhere = try TemporaryFolder()
         var manager: CacheManager? = try store.manager()
         let words: Cache<String, Int>? = try manager?.cache(named: "words", version: "1", maxAge: .unlimited)
         words?["in the log"] = 1
@@ -185,6 +186,7 @@ struct LarderCommandTests {
             for words in [
                 ["ls"], ["stats"], ["stats", "photos"], ["keys", "photos"], ["top", "photos"], ["tags", "articles"],
                 ["show", "articles", "7"], ["get", "articles", "7"], ["export"], ["verify"], ["doctor"],
+                ["watch", "--limit", "1"], ["report", "-o", elsewhere("report.html").path],
             ] {
                 let arguments = [words[0], store.url.path] + words.dropFirst()
                 #expect(try FilledStore.larder(arguments).status == 0, "\(words)")

@@ -71,7 +71,7 @@ struct RefusalTests {
 
     @Test func `a store of a later release ends with 78`() throws {
         try store.makeNewer()
-        try larder("ls").expect(status: 78, error: "So update larder.")
+        try larder("ls").expect(status: 78, error: "was written by a later release. Update the program.")
     }
 
     @Test(arguments: ["ls", "stats", "verify", "doctor", "export"])

@@ -33,6 +33,7 @@ struct StoreFile: Sendable {
             if options.isReadOnly {
                 return try lockFile.withLock(until: deadline, creates: false) { try openReadOnly(after: old) }
             }
+            if options.needsPresentStore { try requirePresence() }
             try FileSystem.makeFolders(FileSystem.folder(of: path))
             try requireLocalDisk()
             try refuseBeforeLocking()
@@ -44,6 +45,11 @@ struct StoreFile: Sendable {
         }
         guard let opening else { throw StoreError(.busy, "Another process is setting up \"\(path)\". Try again.") }
         return opening
+    }
+
+    private func requirePresence() throws {
+        let isThere = try ["", ".salvaged"].contains { try FileSystem.status(path + $0) != nil }
+        if !isThere { throw refusal("does not exist.") }
     }
 
     /// Throws if what is at the path cannot be a database.
@@ -146,6 +152,9 @@ struct StoreFile: Sendable {
         }
         let version = try connection.userVersion()
         try requireKnown(version)
+        if options.needsPresentStore && version < Schema.current {
+            throw refusal("\(StoreError.earlierRelease). Open it once with the program.")
+        }
         if version < 0 { throw SQLiteError(code: .corrupt, message: "the schema has a negative number") }
         if version == 0 {
             if try connection.hasTables() { throw SQLiteError(code: .corrupt, message: "the schema has no version") }
@@ -238,7 +247,7 @@ struct StoreFile: Sendable {
             throw refusal("was replaced, and has the log of the old file. Open it once for writing.")
         }
         if try !isAlone && FileSystem.status(path + "-shm") == nil {
-            throw refusal("has a log without an index. Open it once for writing.")
+            throw refusal("\(StoreError.missingIndex). Open it once for writing.")
         }
         let opened = OpenedFile(
             file: self, identity: status.identity, logs: logs, state: isAlone ? status : nil)

@@ -25,6 +25,8 @@ package struct StoreLook: Sendable {
     package let opener: StoreOpener?
     /// The live caches, by name.
     package let caches: [CacheLook]
+    /// The number of rows of live caches.
+    package var count: Int64 { caches.reduce(0) { $0 + $1.count } }
     /// The generations whose rows wait to be deleted.
     package let retired: [CacheLook]
     package let freePages: Int

@@ -29,6 +29,8 @@ package final class Store: Sendable {
         package var recovery = Recovery.salvage
         /// A Boolean value that indicates whether a file of a later release is set aside and replaced.
         package var replacesNewerSchema = false
+        /// A Boolean value that indicates whether only a store of this release is opened: none is created or migrated.
+        package var needsPresentStore = false
         /// A Boolean value that indicates whether upkeep runs by itself, or only in ``Store/maintain()``.
         package var runsUpkeep = true
         /// The milliseconds after a write at which upkeep runs also if nothing else is due; nil for never.
@@ -149,8 +151,8 @@ package final class Store: Sendable {
             store: self, opening: opening)
     }
 
-    /// Returns the rows of a cache as a look has found it; nothing is written for that, and no row is retired.
-    package func found(_ declaration: CacheDeclaration) -> CacheRows {
+    /// Returns the rows of a cache that a look has shown; nothing is written for that, and no row is retired.
+    package func rows(of declaration: CacheDeclaration) -> CacheRows {
         CacheRows(
             declaration, inlineLimit: 16_384, accessGrain: 0, evictsOnFullDisk: false, store: self, opening: Opened())
     }

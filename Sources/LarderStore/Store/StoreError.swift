@@ -37,6 +37,8 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
 
     /// What the message says of a store whose schema an opening for writing would migrate.
     package static let earlierRelease = "was written by an earlier release"
+    /// What the message says of a store that a killed process has left, and that only a writer can read.
+    package static let missingIndex = "has a log without an index"
     static let full = StoreError(.storageFull, "The disk is full. Free some of it.")
     static let readOnly = StoreError(
         .readOnly, "The store was opened read-only, or its disk has become so. Open it for writing.")

@@ -93,6 +93,14 @@ extension Store {
         }
     }
 
+    /// Removes a cache if it still has the declaration.
+    package func removeCache(_ declaration: CacheDeclaration) throws(StoreError) {
+        try writer.runBatch { state in
+            if state.incarnation(of: declaration) == nil { throw StoreError.superseded }
+            try state.removeCache(named: declaration.name)
+        }
+    }
+
     /// Removes the entries of all caches that have a tag, and returns their number.
     @discardableResult
     package func removeAll(tagged tag: String) throws(StoreError) -> Int {

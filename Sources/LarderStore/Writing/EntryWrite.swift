@@ -44,7 +44,7 @@ package struct EntryWrite: Sendable {
     }
 
     /// The bytes that count against limits: payload and extended data.
-    var size: Int64 { Int64(payloadSize + (meta.extendedData?.count ?? 0)) }
+    package var size: Int64 { Int64(payloadSize + (meta.extendedData?.count ?? 0)) }
 
     mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
         let name = FileName.new(of: key, label)

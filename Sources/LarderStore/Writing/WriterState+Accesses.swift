@@ -21,6 +21,11 @@ extension WriterState {
         try connection.run(.storeAccess, access.id, access.revision, access.moment, latest)
     }
 
+    /// Stores the last access of a row.
+    package func storeAccess(to row: RowStamp, at moment: Int64) throws {
+        try store(Access(id: row.id, revision: row.revision, moment: moment, grain: 0))
+    }
+
     /// The milliseconds of a day.
     static let day: Int64 = 86_400_000
 
