@@ -31,6 +31,7 @@ let package = Package(
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
         // Clocks, stores and faults for the tests of a program, and for our own.
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
+        .target(name: "LarderRedis"),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 
         .target(
@@ -80,6 +81,8 @@ let package = Package(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(
             name: "LarderTestingTests", dependencies: ["Larder", "LarderTesting"], path: "Tests/LarderTesting"),
+        .testTarget(
+            name: "LarderRedisTests", dependencies: ["LarderRedis", "LarderTestSupport"], path: "Tests/LarderRedis"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds and runs the fuzzer of the memory cache: run.sh memory [SECONDS]. Linux only; needs nothing but the toolchain.
+# Builds and runs a fuzzer, of the memory cache or of the replies of a server: run.sh memory|resp [SECONDS]. Linux only; needs nothing but the toolchain.
 # The sources are built into one module with the fuzzer, so that libFuzzer sees their branches.
 set -euo pipefail
-name=${1:?usage: run.sh memory [SECONDS]}
+name=${1:?usage: run.sh memory|resp [SECONDS]}
 seconds=${2:-60}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/.build/fuzz
@@ -23,6 +23,9 @@ memory)
             -e 's/^\(internal\|public\) import LarderLocks$/\1 import Synchronization/' "${sources[$index]}" >"$copy"
         sources[index]=$copy
     done
+    ;;
+resp)
+    sources=("$root/Sources/LarderRedis/RESPValue.swift" "$root/Tests/Fuzz/RESPFuzz.swift")
     ;;
 *)
     echo "no fuzzer named $name" >&2

@@ -1,0 +1,131 @@
+package import Foundation
+
+/// A reply of a server, in the second version of its protocol.
+package enum RESPValue: Hashable, Sendable {
+    case simple(String)
+    case error(String)
+    case integer(Int64)
+    /// Bytes; nil for none.
+    case bulk(Data?)
+    /// A list; nil for none.
+    case array([RESPValue]?)
+}
+
+/// The bytes are no reply: the connection is of no use any more.
+package struct RESPFault: Error, Hashable {
+    package let message: String
+}
+
+/// Takes bytes as they arrive, and gives replies once they are whole.
+///
+/// It keeps what it has read of a list, so a reply in many pieces costs no more than one in one. What a reply announces is never
+/// reserved: it takes memory as it arrives, up to a limit.
+package struct RESPParser {
+    /// The bytes of a string, of which more would be nonsense or an attack.
+    private let byteLimit: Int
+    private static let (lineLimit, depthLimit, countLimit) = (65_536, 8, 1 << 24)
+
+    private var bytes = Data()
+    /// The lists that are not whole yet, the outermost first.
+    private var lists: [(values: [RESPValue], rest: Int)] = []
+
+    package init(byteLimit: Int = 64 << 20) { self.byteLimit = byteLimit }
+
+    package mutating func append(_ more: some Sequence<UInt8>) { bytes.append(contentsOf: more) }
+
+    /// Returns the next reply; nil until more bytes arrive.
+    package mutating func next() throws(RESPFault) -> RESPValue? {
+        while let item = try item() {
+            guard var value = item.value else {
+                if lists.count == Self.depthLimit {
+                    throw RESPFault(message: "a reply has too many lists in each other")
+                }
+                lists.append(([], item.count))
+                continue
+            }
+            // A value can be the last one of several lists.
+            while let list = lists.last {
+                lists[lists.count - 1].values.append(value)
+                if list.rest > 1 {
+                    lists[lists.count - 1].rest -= 1
+                    break
+                }
+                value = .array(lists.removeLast().values)
+            }
+            if lists.isEmpty { return value }
+        }
+        return nil
+    }
+
+    /// Takes a value that is no list, or the head of a list that has `count` values; nil until more bytes arrive.
+    private mutating func item() throws(RESPFault) -> (value: RESPValue?, count: Int)? {
+        guard let kind = bytes.first else { return nil }
+        guard let (line, length) = try line() else { return nil }
+        switch kind {
+        case UInt8(ascii: "+"): drop(length); return (.simple(String(decoding: line, as: UTF8.self)), 0)
+        case UInt8(ascii: "-"): drop(length); return (.error(String(decoding: line, as: UTF8.self)), 0)
+        case UInt8(ascii: ":"):
+            let number = try number(line)
+            drop(length)
+            return (.integer(number), 0)
+        case UInt8(ascii: "$"):
+            let count = try count(line, atMost: byteLimit)
+            if count < 0 { drop(length); return (.bulk(nil), 0) }
+            guard bytes.count >= length + count + 2 else { return nil }
+            let start = bytes.startIndex + length
+            let data = Data(bytes[start..<start + count])
+            if bytes[start + count] != UInt8(ascii: "\r") || bytes[start + count + 1] != UInt8(ascii: "\n") {
+                throw RESPFault(message: "a string does not end where it was announced to")
+            }
+            drop(length + count + 2)
+            return (.bulk(data), 0)
+        case UInt8(ascii: "*"):
+            let count = try count(line, atMost: Self.countLimit)
+            drop(length)
+            return count < 0 ? (.array(nil), 0) : count == 0 ? (.array([]), 0) : (nil, count)
+        default: throw RESPFault(message: "a reply begins with byte \(kind)")
+        }
+    }
+
+    private mutating func drop(_ count: Int) {
+        bytes = bytes.dropFirst(count)
+        // The part that was read is given back.
+        if bytes.isEmpty { bytes = Data() }
+    }
+
+    /// Returns the first line without its kind, and the number of its bytes with its end.
+    private func line() throws(RESPFault) -> (Data, Int)? {
+        guard let end = bytes.prefix(Self.lineLimit).firstIndex(of: UInt8(ascii: "\n")) else {
+            if bytes.count >= Self.lineLimit { throw RESPFault(message: "a line has no end") }
+            return nil
+        }
+        guard end > bytes.startIndex, bytes[end - 1] == UInt8(ascii: "\r"), end - 1 > bytes.startIndex else {
+            throw RESPFault(message: "a line ends without a return")
+        }
+        return (bytes[bytes.startIndex + 1..<end - 1], end - bytes.startIndex + 1)
+    }
+
+    private func number(_ line: Data) throws(RESPFault) -> Int64 {
+        if let number = Int64(String(decoding: line, as: UTF8.self)) { return number }
+        throw RESPFault(message: "a number is none")
+    }
+
+    private func count(_ line: Data, atMost limit: Int) throws(RESPFault) -> Int {
+        let count = try number(line)
+        if (-1...Int64(limit)).contains(count) { return Int(count) }
+        throw RESPFault(message: "a reply announces \(count) bytes or values")
+    }
+}
+
+/// The bytes of a command.
+package enum RESPCommand {
+    package static func bytes(of words: [Data]) -> Data {
+        var bytes = Data("*\(words.count)\r\n".utf8)
+        for word in words {
+            bytes += Data("$\(word.count)\r\n".utf8)
+            bytes += word
+            bytes += Data("\r\n".utf8)
+        }
+        return bytes
+    }
+}
