@@ -75,7 +75,7 @@ struct HouseRulesTests {
             folders(of: "Larder") == [
                 "Manager", "Cache", "Loading", "Iteration", "Observation", "Coding", "Table", "MemoryCache", "Tier",
                 "Snapshots",
-                "Pressure", "Eviction", "Ages", "Errors", "Versions",
+                "Pressure", "Eviction", "Ages", "Errors", "Versions", "Shared",
             ])
         #expect(
             folders(of: "LarderStore") == [

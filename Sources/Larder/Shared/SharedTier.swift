@@ -1,0 +1,170 @@
+public import Foundation
+
+/// What connects the caches of several nodes: it keeps values for all of them, and tells each what the others remove.
+///
+/// An object is one node. Keys, payloads and tags are bytes and texts to it. It has these duties:
+///
+/// - A *lease* is given to one node at a time for a key that has no entry, and ends by itself after its age. What is stored with
+///   a lease is refused if the lease is gone, or if all entries or one of the tags of the new one were removed since.
+/// - A plain write and a removal of a key take its lease away.
+/// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
+public protocol SharedTier: Sendable {
+    /// Returns the entry of a key; if there is none, gives this node the lease to make one.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - space: The cache.
+    ///   - lease: The age of a lease; nil asks for none.
+    /// - Throws: If the tier cannot be reached, or does not answer.
+    func fetch(_ key: Data, in space: SharedSpace, lease: Duration?) async throws -> SharedFetch
+
+    /// Stores an entry, and returns whether that was done.
+    ///
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - key: The key.
+    ///   - space: The cache.
+    ///   - lease: The lease under which the entry was made, which ends with it; nil for a plain write, which is always done.
+    /// - Throws: If the tier cannot be reached, or does not answer. The entry may be stored all the same.
+    func store(
+        _ entry: SharedEntry, forKey key: Data, in space: SharedSpace, lease: SharedLease?
+    ) async throws -> Bool
+
+    /// Lets a lease begin its age again, or gives it back, so that another node can make the entry.
+    ///
+    /// - Parameters:
+    ///   - lease: The lease. If it is gone, nothing changes.
+    ///   - key: The key.
+    ///   - space: The cache.
+    ///   - age: The age of the lease from now on; nil gives it back.
+    /// - Throws: If the tier cannot be reached, or does not answer.
+    func renew(_ lease: SharedLease, forKey key: Data, in space: SharedSpace, age: Duration?) async throws
+
+    /// Removes entries for all nodes, in order.
+    ///
+    /// - Parameters:
+    ///   - removals: What is removed.
+    ///   - space: The cache.
+    /// - Throws: If the tier cannot be reached, or does not answer. The entries may be removed all the same.
+    func remove(_ removals: [SharedRemoval], in space: SharedSpace) async throws
+
+    /// Returns the messages of other nodes behind a position, and waits for one if there is none.
+    ///
+    /// It may also return without a message, so that the caller knows that the tier is there.
+    ///
+    /// - Parameters:
+    ///   - space: The cache.
+    ///   - position: The position of the last call; nil to begin at the end, and then it does not wait.
+    /// - Throws: If the tier cannot be reached, or `CancellationError`.
+    func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges
+
+    /// A Boolean value that indicates whether a call is worth its while; false if it would fail at once.
+    var isAvailable: Bool { get }
+}
+
+/// The entries of one cache in a tier: another version or codec has other entries.
+public struct SharedSpace: Hashable, Sendable {
+    /// The name, version and codec of the cache, as one text.
+    public let name: String
+
+    /// Creates a space.
+    ///
+    /// - Parameter name: The name.
+    public init(_ name: String) { self.name = name }
+}
+
+/// An entry of a tier.
+public struct SharedEntry: Hashable, Sendable {
+    /// The encoded value.
+    public var payload: Data
+
+    /// What is left of the age of the entry; nil if the tier decides.
+    public var age: Duration?
+
+    /// The tags of the entry.
+    public var tags: Set<String>
+
+    /// The bytes that are stored with the value; nil if there are none.
+    public var extendedData: Data?
+
+    /// Creates an entry.
+    ///
+    /// - Parameters:
+    ///   - payload: The encoded value.
+    ///   - age: What is left of its age; nil if the tier decides.
+    ///   - tags: The tags.
+    ///   - extendedData: The bytes that are stored with the value.
+    public init(payload: Data, age: Duration?, tags: Set<String> = [], extendedData: Data? = nil) {
+        (self.payload, self.age, self.tags, self.extendedData) = (payload, age, tags, extendedData)
+    }
+}
+
+/// What a tier has for a key.
+public enum SharedFetch: Hashable, Sendable {
+    /// An entry.
+    case entry(SharedEntry)
+    /// No entry: this node may make it.
+    case lease(SharedLease)
+    /// No entry, and no lease: another node makes it, or no lease was asked for.
+    case missing
+}
+
+/// The right to make the entry of a key.
+public struct SharedLease: Hashable, Sendable {
+    /// A text that no other lease has.
+    public let token: String
+
+    /// The removals that the tier had done when it gave the lease.
+    public let stamp: String
+
+    /// Creates a lease.
+    ///
+    /// - Parameters:
+    ///   - token: A text that no other lease has.
+    ///   - stamp: The removals that were done.
+    public init(token: String, stamp: String) { (self.token, self.stamp) = (token, stamp) }
+}
+
+/// What is removed for all nodes.
+public enum SharedRemoval: Hashable, Sendable {
+    /// The entry of a key.
+    case key(Data)
+    /// The entries that have a tag.
+    case tag(String)
+    /// All entries.
+    case all
+}
+
+/// Messages of other nodes.
+public struct SharedChanges: Hashable, Sendable {
+    /// A message.
+    public enum Message: Hashable, Sendable {
+        /// Copies of the entries are out of date.
+        case removed(SharedRemoval)
+        /// An entry was made for which somebody waits, or its lease was given back.
+        case loaded(Data)
+    }
+
+    /// The messages, in the order in which they were sent.
+    public var messages: [Message]
+
+    /// The position behind them.
+    public var position: String
+
+    /// A Boolean value that indicates whether no message in front of these was lost; if false, every copy may be out of date.
+    public var isComplete: Bool
+
+    /// A Boolean value that indicates whether the tier had no more messages.
+    public var isUpToDate: Bool
+
+    /// Creates a batch of messages.
+    ///
+    /// - Parameters:
+    ///   - messages: The messages.
+    ///   - position: The position behind them.
+    ///   - isComplete: Whether none was lost in front of them.
+    ///   - isUpToDate: Whether there were no more.
+    public init(messages: [Message], position: String, isComplete: Bool, isUpToDate: Bool) {
+        (self.messages, self.position, self.isComplete, self.isUpToDate) = (messages, position, isComplete, isUpToDate)
+    }
+}
