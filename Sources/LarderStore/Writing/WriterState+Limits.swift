@@ -118,12 +118,17 @@ extension WriterState {
     func beginTrim(_ declaration: CacheDeclaration, to limits: Limits) throws -> (removed: Int, Eviction) {
         try lookUpIncarnations()
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
-        guard limits.excess(of: try totals(of: cache)) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
+        let before = try totals(of: cache)
+        guard limits.excess(of: before) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
         lastWrittenID = nil
         waits.sweep.end()
-        let expired = try removeExpired(of: [cache], busyTimeout)
+        // A sweep removes the expired rows of other caches too, which the trim does not count.
+        try removeExpired(of: [cache], busyTimeout)
         let totals = try totals(of: cache)
-        return (expired, Eviction(limits.excess(of: totals, isExact: true), of: totals, from: cache))
+        return (
+            Int(before.count - totals.count),
+            Eviction(limits.excess(of: totals, isExact: true), of: totals, from: cache)
+        )
     }
 
     /// Removes expired and then least recently used rows of as many bytes as are missing on the disk, and gives their room

@@ -281,6 +281,16 @@ struct MaintenanceTests {
         #expect(cache.map(\.key) == [0])
     }
 
+    @Test func `a trim counts the entries of its cache alone`() throws {
+        let (place, manager) = try TemporaryStore.opened()
+        let a: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        let b: Cache<Int, String> = try manager.cache(named: "b", version: "1", maxAge: .hours(1))
+        for cache in [a, b] { try cache.setValues((0..<4).map { ($0, "expired") }) }
+        place.clock.advance(by: .seconds(7200))
+        try a.setValues((4..<7).map { ($0, "live") })
+        #expect(try a.trim(toCount: 2) == 5)
+    }
+
     @Test func `what the store says of a cache has its limits and its use, after a restart too`() throws {
         let (place, first) = try TemporaryStore.opened()
         let cache: Cache<Int, String> = try first.cache(
