@@ -162,10 +162,10 @@ private final class RedisLinkCore: Sendable {
                 _ = Foundation.close(socket)
                 options.availabilityChanged(false)
                 for call in calls { call.finish(.failure(RedisFault.lost)) }
-            } else {
-                _ = wait(for: [], pause)
-                pause = min(pause * 2, options.pauses.upperBound)
             }
+            // A server that greets and hangs up at once would otherwise be called without end.
+            _ = wait(for: [], pause)
+            pause = min(pause * 2, options.pauses.upperBound)
         }
     }
 
