@@ -1,4 +1,3 @@
-internal import Dispatch
 package import Foundation
 internal import LarderLocks
 
@@ -154,8 +153,8 @@ private final class RedisLinkCore: Sendable {
                 isReady.store(true, ordering: .relaxed)
                 options.availabilityChanged(true)
                 serve(socket, &parser)
-                isReady.store(false, ordering: .relaxed)
                 let calls = state.withLock { state -> ArraySlice<Call> in
+                    isReady.store(false, ordering: .relaxed)
                     defer { (state.socket, state.outgoing, state.calls) = (-1, Data(), []) }
                     return state.calls
                 }

@@ -114,7 +114,7 @@ struct ChangingTests {
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "needs a terminal"),
         arguments: ["clear", "drop"])
     func `a cache that the program has opened under another version is left alone`(verb: String) throws {
-        // The look is over, and the question is not answered yet.
+        // The command has looked, and waits for the answer.
         let larder = ChildProcess.folder.appendingPathComponent("larder").path
         let child = try ChildProcess(
             command: ["script", "-qec", "\(larder) \(verb) \(store.url.path) photos", "/dev/null"])

@@ -80,9 +80,10 @@ public final class MemorySharedTier: SharedTier {
     /// Returns the messages of other nodes, and waits for one.
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
         while true {
+            // What changes behind this look ends the wait below.
+            let seen = memory.changeCount
             try requireTier()
             try Task.checkCancellation()
-            let seen = memory.changeCount
             let changes = memory.change(space) { [node] space, _ in space.changes(after: position, for: node) }
             // The messages of this node move the position too.
             if changes.position != position || !changes.isComplete { return changes }

@@ -141,7 +141,7 @@ public struct SharedChanges: Hashable, Sendable {
     public enum Message: Hashable, Sendable {
         /// Copies of the entries are out of date.
         case removed(SharedRemoval)
-        /// An entry was made for which somebody waits, or its lease was given back.
+        /// An entry was made for which a node waits, or its lease was given back.
         case loaded(Data)
     }
 
