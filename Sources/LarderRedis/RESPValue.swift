@@ -25,13 +25,21 @@ package struct RESPParser {
     private let byteLimit: Int
     private static let (lineLimit, depthLimit, countLimit) = (65_536, 8, 1 << 24)
 
-    private var bytes = Data()
+    /// What has arrived; the bytes in front of `start` were read.
+    private var (bytes, start) = ([UInt8](), 0)
     /// The lists that are not whole yet, the outermost first.
     private var lists: [(values: [RESPValue], rest: Int)] = []
 
     package init(byteLimit: Int = 64 << 20) { self.byteLimit = byteLimit }
 
-    package mutating func append(_ more: some Sequence<UInt8>) { bytes.append(contentsOf: more) }
+    package mutating func append(_ more: some Sequence<UInt8>) {
+        // Moved once as many bytes were read as are left.
+        if start > bytes.count / 2 {
+            bytes.removeFirst(start)
+            start = 0
+        }
+        bytes.append(contentsOf: more)
+    }
 
     /// Returns the next reply; nil until more bytes arrive.
     package mutating func next() throws(RESPFault) -> RESPValue? {
@@ -44,12 +52,11 @@ package struct RESPParser {
                 continue
             }
             // A value can be the last one of several lists.
-            while let list = lists.last {
-                lists[lists.count - 1].values.append(value)
-                if list.rest > 1 {
-                    lists[lists.count - 1].rest -= 1
-                    break
-                }
+            while !lists.isEmpty {
+                let last = lists.count - 1
+                lists[last].values.append(value)
+                lists[last].rest -= 1
+                if lists[last].rest > 0 { break }
                 value = .array(lists.removeLast().values)
             }
             if lists.isEmpty { return value }
@@ -59,8 +66,8 @@ package struct RESPParser {
 
     /// Takes a value that is no list, or the head of a list that has `count` values; nil until more bytes arrive.
     private mutating func item() throws(RESPFault) -> (value: RESPValue?, count: Int)? {
-        guard let kind = bytes.first else { return nil }
-        guard let (line, length) = try line() else { return nil }
+        guard start < bytes.count, let (line, length) = try line() else { return nil }
+        let kind = bytes[start]
         switch kind {
         case UInt8(ascii: "+"): drop(length); return (.simple(String(decoding: line, as: UTF8.self)), 0)
         case UInt8(ascii: "-"): drop(length); return (.error(String(decoding: line, as: UTF8.self)), 0)
@@ -71,14 +78,13 @@ package struct RESPParser {
         case UInt8(ascii: "$"):
             let count = try count(line, atMost: byteLimit)
             if count < 0 { drop(length); return (.bulk(nil), 0) }
-            guard bytes.count >= length + count + 2 else { return nil }
-            let start = bytes.startIndex + length
-            let data = Data(bytes[start..<start + count])
-            if bytes[start + count] != UInt8(ascii: "\r") || bytes[start + count + 1] != UInt8(ascii: "\n") {
+            let (first, end) = (start + length, start + length + count)
+            guard bytes.count >= end + 2 else { return nil }
+            if bytes[end] != UInt8(ascii: "\r") || bytes[end + 1] != UInt8(ascii: "\n") {
                 throw RESPFault(message: "a string does not end where it was announced to")
             }
             drop(length + count + 2)
-            return (.bulk(data), 0)
+            return (.bulk(Data(bytes[first..<end])), 0)
         case UInt8(ascii: "*"):
             let count = try count(line, atMost: Self.countLimit)
             drop(length)
@@ -87,45 +93,40 @@ package struct RESPParser {
         }
     }
 
-    private mutating func drop(_ count: Int) {
-        bytes = bytes.dropFirst(count)
-        // The part that was read is given back.
-        if bytes.isEmpty { bytes = Data() }
-    }
+    private mutating func drop(_ count: Int) { start += count }
 
     /// Returns the first line without its kind, and the number of its bytes with its end.
-    private func line() throws(RESPFault) -> (Data, Int)? {
-        guard let end = bytes.prefix(Self.lineLimit).firstIndex(of: UInt8(ascii: "\n")) else {
-            if bytes.count >= Self.lineLimit { throw RESPFault(message: "a line has no end") }
+    private func line() throws(RESPFault) -> (ArraySlice<UInt8>, Int)? {
+        guard let end = bytes[start...].prefix(Self.lineLimit).firstIndex(of: UInt8(ascii: "\n")) else {
+            if bytes.count - start >= Self.lineLimit { throw RESPFault(message: "a line has no end") }
             return nil
         }
-        guard end > bytes.startIndex, bytes[end - 1] == UInt8(ascii: "\r"), end - 1 > bytes.startIndex else {
+        guard end > start + 1, bytes[end - 1] == UInt8(ascii: "\r") else {
             throw RESPFault(message: "a line ends without a return")
         }
-        return (bytes[bytes.startIndex + 1..<end - 1], end - bytes.startIndex + 1)
+        return (bytes[start + 1..<end - 1], end - start + 1)
     }
 
-    private func number(_ line: Data) throws(RESPFault) -> Int64 {
+    private func number(_ line: ArraySlice<UInt8>) throws(RESPFault) -> Int64 {
         if let number = Int64(String(decoding: line, as: UTF8.self)) { return number }
         throw RESPFault(message: "a number is none")
     }
 
-    private func count(_ line: Data, atMost limit: Int) throws(RESPFault) -> Int {
+    private func count(_ line: ArraySlice<UInt8>, atMost limit: Int) throws(RESPFault) -> Int {
         let count = try number(line)
         if (-1...Int64(limit)).contains(count) { return Int(count) }
         throw RESPFault(message: "a reply announces \(count) bytes or values")
     }
 }
 
-/// The bytes of a command.
+/// The bytes of commands.
 package enum RESPCommand {
-    package static func bytes(of words: [Data]) -> Data {
-        var bytes = Data("*\(words.count)\r\n".utf8)
+    package static func append(_ words: [Data], to bytes: inout [UInt8]) {
+        bytes += "*\(words.count)\r\n".utf8
         for word in words {
-            bytes += Data("$\(word.count)\r\n".utf8)
+            bytes += "$\(word.count)\r\n".utf8
             bytes += word
-            bytes += Data("\r\n".utf8)
+            bytes += "\r\n".utf8
         }
-        return bytes
     }
 }

@@ -26,6 +26,12 @@ package struct RedisAddress: Hashable, Sendable {
         guard let host = parts.host, !host.isEmpty else {
             throw Refusal(message: "The address has no host. Use redis://host:6379.")
         }
+        guard (1...65_535).contains(parts.port ?? 6379) else {
+            throw Refusal(message: "The address has the port \(parts.port ?? 0). Use one from 1 to 65535.")
+        }
+        guard parts.query == nil, parts.fragment == nil else {
+            throw Refusal(message: "The address ends with options, of which there are none. Leave them out.")
+        }
         let path = parts.path.drop { $0 == "/" }
         guard path.isEmpty || Int(path).map({ $0 >= 0 }) == true else {
             throw Refusal(
@@ -35,7 +41,7 @@ package struct RedisAddress: Hashable, Sendable {
         self.host = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         (port, database) = (parts.port ?? 6379, Int(path) ?? 0)
         user = parts.user.flatMap { $0.isEmpty ? nil : $0 }
-        password = parts.password
+        password = parts.password.flatMap { $0.isEmpty ? nil : $0 }
         if user != nil && password == nil {
             throw Refusal(message: "The address has a user without a password. Use redis://user:password@host.")
         }

@@ -4,63 +4,87 @@ internal import Foundation
 ///
 /// Safety: The list of addresses is read before it is freed, and bytes are read inside the call that lends them.
 enum RedisSocket {
-    static func makeNonblocking(_ file: Int32) {
+    /// Returns the two ends of a pipe, which do not block; nil if there are no more files.
+    static func pipe() -> (read: Int32, write: Int32)? {
+        var ends: [Int32] = [0, 0]
+        guard Foundation.pipe(&ends) == 0 else { return nil }
+        for end in ends { setUp(end) }
+        return (ends[0], ends[1])
+    }
+
+    private static func setUp(_ file: Int32) {
         _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK)
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Connects to the first address of a host that answers; nil if none does.
+    /// Connects to the first address of a host that answers.
     ///
     /// - Parameter isWritable: Waits until a socket can be written to, and returns whether that came to be.
-    static func connect(to address: RedisAddress, _ isWritable: (Int32) -> Bool) -> Int32? {
+    static func connect(
+        to address: RedisAddress, _ isWritable: (Int32) -> Bool
+    ) -> (socket: Int32?, failure: String) {
         var (hints, list) = (addrinfo(), UnsafeMutablePointer<addrinfo>?.none)
-        #if canImport(Glibc)
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        #else
+        #if canImport(Darwin)
         hints.ai_socktype = SOCK_STREAM
+        #else
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         #endif
-        guard getaddrinfo(address.host, "\(address.port)", &hints, &list) == 0 else { return nil }
+        let code = getaddrinfo(address.host, "\(address.port)", &hints, &list)
+        guard code == 0 else { return (nil, "The host has no address: \(String(cString: gai_strerror(code))).") }
         defer { freeaddrinfo(list) }
-        var next = list
+        var (next, failure) = (list, "The host has no address.")
         while let info = next?.pointee {
-            if let file = open(info, isWritable) { return file }
+            let (socket, error) = open(info, isWritable)
+            if let socket { return (socket, "") }
+            failure = error == 0 ? "The host has not answered in time." : "\(String(cString: strerror(error)))."
             next = info.ai_next
         }
-        return nil
+        return (nil, failure)
     }
 
-    private static func open(_ info: addrinfo, _ isWritable: (Int32) -> Bool) -> Int32? {
-        let file = socket(info.ai_family, info.ai_socktype, info.ai_protocol)
-        if file < 0 { return nil }
-        makeNonblocking(file)
+    /// Returns a socket that is connected, or the number of an error, which is 0 if there was no answer.
+    private static func open(_ info: addrinfo, _ isWritable: (Int32) -> Bool) -> (socket: Int32?, error: Int32) {
         var (yes, error, length) = (Int32(1), Int32(0), socklen_t(MemoryLayout<Int32>.size))
-        _ = setsockopt(file, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, length)
         #if canImport(Darwin)
+        let file = socket(info.ai_family, info.ai_socktype, info.ai_protocol)
+        if file < 0 { return (nil, errno) }
+        setUp(file)
         _ = setsockopt(file, SOL_SOCKET, SO_NOSIGPIPE, &yes, length)
+        #else
+        let kind = info.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let file = socket(info.ai_family, kind, info.ai_protocol)
+        if file < 0 { return (nil, errno) }
         #endif
-        let isConnected =
-            Foundation.connect(file, info.ai_addr, info.ai_addrlen) == 0 || (errno == EINPROGRESS && isWritable(file))
-        if isConnected, getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &length) == 0, error == 0 { return file }
+        _ = setsockopt(file, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, length)
+        if Foundation.connect(file, info.ai_addr, info.ai_addrlen) != 0 { error = errno }
+        if error == EINPROGRESS {
+            error = 0
+            if isWritable(file), getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &length) == 0, error == 0 {
+                return (file, 0)
+            }
+        } else if error == 0 {
+            return (file, 0)
+        }
         _ = close(file)
-        return nil
+        return (nil, error)
     }
 
     /// Sends what the socket takes now, and returns the number of bytes; -1 if the connection is lost.
-    static func send(_ socket: Int32, _ bytes: Data) -> Int {
+    static func send(_ socket: Int32, _ bytes: ArraySlice<UInt8>) -> Int {
         #if canImport(Darwin)
         let flags = MSG_DONTWAIT
         #else
         let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
         #endif
         let count = bytes.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, flags) }
-        return count >= 0 ? count : [EAGAIN, EWOULDBLOCK, EINTR].contains(errno) ? 0 : -1
+        return count >= 0 ? count : isTransient ? 0 : -1
     }
 
-    /// Returns what has arrived; nil if the connection is lost.
-    static func receive(_ socket: Int32) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: 65_536)
+    /// Reads what has arrived, and returns the number of bytes; nil if the connection is lost.
+    static func receive(_ socket: Int32, _ bytes: inout [UInt8]) -> Int? {
         let count = recv(socket, &bytes, bytes.count, 0)
-        if count > 0 { return Array(bytes.prefix(count)) }
-        return count < 0 && [EAGAIN, EWOULDBLOCK, EINTR].contains(errno) ? [] : nil
+        return count > 0 ? count : count < 0 && isTransient ? 0 : nil
     }
+
+    private static var isTransient: Bool { [EAGAIN, EWOULDBLOCK, EINTR].contains(errno) }
 }

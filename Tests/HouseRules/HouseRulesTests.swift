@@ -127,8 +127,10 @@ struct HouseRulesTests {
             #"asyncAfter|makeTimerSource|DispatchTime"#,
             onlyIn: ["Sources/Larder/Ages/TimerThread.swift", storeTime], of: sources)
         // The replies of a server are awaited by a clock of its own, which no manager injects.
-        let link = "Sources/LarderRedis/RedisLink.swift"
-        try expect(#"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: [link], of: sources)
+        let link = ["RedisLink.swift", "RedisLink+Thread.swift"].map { "Sources/LarderRedis/\($0)" }
+        try expect(
+            #"ContinuousClock|SuspendingClock|Task\.sleep"#, onlyIn: link + ["Sources/Larder/Shared/SharedClock.swift"],
+            of: sources)
     }
 
     // MARK: - What is never done

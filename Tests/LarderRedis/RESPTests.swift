@@ -57,8 +57,9 @@ struct RESPTests {
     }
 
     @Test func `a command is an array of its words`() {
-        let bytes = RESPCommand.bytes(of: [Data("SET".utf8), Data("k\r\n".utf8), Data()])
-        #expect(bytes == Data("*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n".utf8))
+        var bytes: [UInt8] = []
+        RESPCommand.append([Data("SET".utf8), Data("k\r\n".utf8), Data()], to: &bytes)
+        #expect(bytes == Array("*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n".utf8))
     }
 
     // MARK: Addresses
@@ -79,7 +80,8 @@ struct RESPTests {
     @Test(arguments: [
         ("host:6379", "begins with"), ("rediss://host", "Put a proxy"), ("http://host", "begins with \"http\""),
         ("redis:///0", "no host"), ("redis://host/first", "the path \"first\""),
-        ("redis://app@host", "without a password"),
+        ("redis://app@host", "without a password"), ("redis://app:@host", "without a password"),
+        ("redis://host:70000", "from 1 to 65535"), ("redis://host?timeout=1", "options"),
         ("", "no URL"),
     ])
     func `what is no address is refused with a sentence`(text: String, message: String) {

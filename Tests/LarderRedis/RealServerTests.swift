@@ -127,5 +127,10 @@ final class RealServer: Sendable {
 
     func stop() throws { process.withLock { _ = Foundation.kill($0, SIGSTOP) } }
     func goOn() throws { process.withLock { _ = Foundation.kill($0, SIGCONT) } }
-    func kill() { process.withLock { _ = Foundation.kill($0, SIGKILL) } }
+    func kill() {
+        process.withLock { process in
+            if process > 0 { _ = Foundation.kill(process, SIGKILL) }
+            process = 0
+        }
+    }
 }

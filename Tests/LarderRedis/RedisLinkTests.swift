@@ -132,8 +132,10 @@ struct RedisLinkTests {
         let text = String(repeating: "y", count: 3_000_000)
         let server = try FakeServer { connection, _ in
             connection.greet()
-            var count = 0
-            while count < text.utf8.count, let more = connection.read() { count += more.utf8.count }
+            let command = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3000000\r\n\(text)\r\n"
+            var received = ""
+            while received.utf8.count < command.utf8.count, let more = connection.read() { received += more }
+            if received != command { return }
             connection.write("$\(text.utf8.count)\r\n")
             connection.write(text + "\r")
             connection.write("\n")
@@ -142,6 +144,51 @@ struct RedisLinkTests {
         let link = try link(server)
         try await Waiting.until { link.isAvailable }
         #expect(try await link.call(words("SET", "a", text)) == .bulk(Data(text.utf8)))
+    }
+
+    @Test func `commands are one piece, and one that waits at the server makes no other late`() async throws {
+        let server = try FakeServer { connection, _ in
+            connection.greet()
+            connection.read(until: "BLOCK\r\n", "GET\r\n", "NEXT\r\n")
+            // The call behind it begins its time when this one is answered.
+            poll(nil, 0, 400)
+            connection.write("*-1\r\n:1\r\n")
+            connection.write("+next\r\n")
+            while connection.read() != nil {}
+        }
+        let link = try link(server) { $0.timeout = .milliseconds(300) }
+        try await Waiting.until { link.isAvailable }
+        let first = Task { try await link.call(all: [words("BLOCK"), words("GET")], patience: .seconds(120)) }
+        try await Waiting.until { link.waitingCount == 1 }
+        let next = Task { try await link.call(words("NEXT")) }
+        #expect(try await first.value == [.array(nil), .integer(1)])
+        #expect(try await next.value == .simple("next"))
+    }
+
+    @Test func `the reason why there is no connection is known`() async throws {
+        let server = try FakeServer { connection, _ in
+            connection.read(until: "PING\r\n")
+            connection.write("-WRONGPASS invalid username-password pair\r\n")
+        }
+        let refused = try link(server)
+        try await Waiting.until { refused.failure?.contains("WRONGPASS") == true }
+        let silent = try RedisLink(RedisAddress("redis://127.0.0.1:1"))
+        try await Waiting.until { silent.failure?.contains("refused") == true }
+        let unknown = try RedisLink(RedisAddress("redis://no-host.invalid"))
+        try await Waiting.until { unknown.failure?.contains("no address") == true }
+    }
+
+    @Test func `more bytes than the socket will ever take are refused`() async throws {
+        let server = try FakeServer { connection, _ in
+            connection.greet()
+            Self.echo(connection)
+        }
+        let link = try link(server)
+        try await Waiting.until { link.isAvailable }
+        await #expect(throws: RedisFault.unavailable) {
+            try await link.call([Data("SET".utf8), Data(count: 64 << 20)])
+        }
+        #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8)))
     }
 
     @Test func `a connection begins with the password, the database and what the program adds`() async throws {
@@ -154,7 +201,7 @@ struct RedisLinkTests {
         }
         var options = RedisLink.Options()
         options.timeout = .seconds(120)
-        options.greeting = { [[Data("MINE".utf8)]] }
+        options.greeting = { _ in [[Data("MINE".utf8)]] }
         let link = try RedisLink(RedisAddress("redis://:secret@127.0.0.1:\(server.port)/2"), options)
         try await Waiting.until { link.isAvailable }
         let text = greetings.withLock { $0.joined() }
@@ -200,8 +247,13 @@ struct RedisLinkTests {
         let count = Atomic(0)
         let link = try link(server) { $0.availabilityChanged = { if $0 { count.add(1, ordering: .relaxed) } } }
         try await Waiting.until { link.isAvailable }
-        link.drop()
+        let first = try #require(link.connection)
+        link.drop(first)
         try await Waiting.until { count.load(ordering: .relaxed) == 2 }
+        // One that is late does not concern the next connection.
+        link.drop(first)
+        await #expect(throws: RedisFault.unavailable) { try await link.call(words("ECHO", "b"), on: first) }
+        #expect(try await link.call(words("ECHO", "b"), on: first + 1) == .bulk(Data("b".utf8)))
         server.cut()
         try await Waiting.until { count.load(ordering: .relaxed) == 3 }
         #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8)))
