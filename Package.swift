@@ -23,6 +23,7 @@ let package = Package(
             path: "Migrations",
             resources: [
                 .embedInCode("0001_initial.sql"), .embedInCode("0002_opener.sql"), .embedInCode("0003_order.sql"),
+                .embedInCode("0004_note.sql"),
             ]),
         // The store without types: bytes in, bytes out.
         .target(name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"]),

@@ -22,5 +22,6 @@ package struct MigrationStep: Sendable {
         MigrationStep(1, "0001_initial.sql", PackageResources._001_initial_sql),
         MigrationStep(2, "0002_opener.sql", PackageResources._002_opener_sql),
         MigrationStep(3, "0003_order.sql", PackageResources._003_order_sql),
+        MigrationStep(4, "0004_note.sql", PackageResources._004_note_sql),
     ]
 }

@@ -81,6 +81,18 @@ package struct StoreProbe: Sendable {
         return try Connection.open(.file(url.real.path), .init(role: .reader, busyMilliseconds: 120_000))
     }
 
+    /// Returns the notes of a cache by their numbers, as texts.
+    package func notes(ofCache name: String) throws -> [Int64: String] {
+        var connection = try other()
+        var notes: [Int64: String] = [:]
+        try connection.with(SQL("SELECT number, CAST(content AS TEXT) FROM note WHERE cache = ?1")) {
+            row throws(SQLiteError) in
+            try row.bind(name, at: 1)
+            while try row.step() { notes[row.int64(0)] = row.text(1) }
+        }
+        return notes
+    }
+
     /// Returns the first row of a query.
     private func numbers(_ query: String, text: String? = nil) throws -> [Int64] {
         func read(_ connection: inout Connection) throws(SQLiteError) -> [Int64] {

@@ -19,7 +19,10 @@ struct SalvagedRows {
         try Self.readByID(.salvagedUses, from: &source) { (use) throws(SQLiteError) in
             try Self.insert(use, .insertUse, &copy)
         }
-        for (sql, insert) in [(SQL.storeLimits, SQL.setStoreLimits), (.salvagedActivity, .addActivity)] {
+        var others = [(SQL.storeLimits, SQL.setStoreLimits), (.salvagedActivity, .addActivity)]
+        // An older file has none.
+        if try source.number(.hasNotes) != nil { others.append((.salvagedNotes, .setNote)) }
+        for (sql, insert) in others {
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
         }
         try copy.finishWriting()

@@ -5,7 +5,7 @@ internal import LarderSQLite
 enum Schema {
     /// "LrdS": marks a file as a store of this module.
     static let applicationID: Int32 = 0x4C72_6453
-    static let current: Int32 = 3
+    static let current: Int32 = 4
 
     /// Brings the tables to the newest step in one transaction, unless another process has done so.
     static func migrate(_ connection: inout Connection) throws(SQLiteError) {

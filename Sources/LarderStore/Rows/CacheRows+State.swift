@@ -1,3 +1,5 @@
+internal import LarderSQLite
+
 /// What holds for all handles of a cache, and the memory in front of it.
 extension CacheRows {
     /// Sets the limits of the cache, for all its handles, and holds them.
@@ -20,6 +22,16 @@ extension CacheRows {
         } apply: { _, _ in
             whenKept()
         }
+    }
+
+    /// The notes of the cache by their numbers.
+    ///
+    /// A clear leaves them; they go with the cache and with its version.
+    package func notes() throws(StoreError) -> [Int64: [UInt8]] {
+        let found = try read { connection, cache throws(SQLiteError) in
+            try connection.list(.notes, text: cache.cache.name) { (number: $0.int64(0), content: $0.bytes(1)) }
+        }
+        return (found ?? []).reduce(into: [:]) { $0[$1.number] = $1.content }
     }
 
     /// A Boolean value that indicates whether this thread runs the body of a transaction.

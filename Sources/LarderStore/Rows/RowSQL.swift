@@ -168,6 +168,12 @@ extension SQL {
         ON CONFLICT DO UPDATE SET value = min(max(value, 0), 1 << 60) + excluded.value
         """)
     static let deleteOldActivity = SQL("DELETE FROM activity WHERE day < ?1")
+    static let notes = SQL("SELECT number, content FROM note WHERE cache = ?1")
+    static let setNote = SQL("INSERT OR REPLACE INTO note (cache, number, content) VALUES (?1, ?2, ?3)")
+    static let deleteNote = SQL("DELETE FROM note WHERE cache = ?1 AND number = ?2")
+    static let deleteNotes = SQL("DELETE FROM note WHERE cache = ?1")
+    static let hasNotes = SQL("SELECT 1 FROM sqlite_schema WHERE name = 'note'")
+    static let salvagedNotes = SQL("SELECT cache, number, content FROM note")
     static let deleteActivity = SQL("DELETE FROM activity WHERE cache = ?1")
     /// The latest opening: its moment at the most once a minute, and its program at once.
     static let noteOpener = SQL(

@@ -31,7 +31,7 @@ final class Request: @unchecked Sendable {
     var addedBytes: Int? {
         switch work {
         case .rows(.put(let entries, _), _, _): entries.reduce(0) { $0 + $1.payload.count }
-        case .rows(.change, _, _): 0
+        case .rows(.change, _, _), .rows(.note, _, _): 0
         default: nil
         }
     }

@@ -23,12 +23,14 @@ package enum RowOperation: Sendable {
     /// Changes an entry, unless it has expired at the moment.
     case change(StoredKey, AttributeChange, at: Int64 = .min)
     case clear
+    /// Writes notes beside the entries by their numbers; nil deletes one.
+    case note([Int64: [UInt8]?])
 
     /// The keys that the operation writes or removes, unless a load stores its result with it; nil for all.
     var overtakingKeys: [StoredKey]? {
         switch self {
         case .clear: nil
-        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _): []
+        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _), .note: []
         case .put(let entries, _): entries.map(\.key)
         case .remove(let keys, _): keys
         case .take(let key), .change(let key, _, _): [key]

@@ -17,6 +17,7 @@ extension WriterState {
                 let old = incarnations[declaration.identity.name]
                 if let old {
                     try retire(old)
+                    try connection.run(.deleteNotes, text: old.cache.name)
                     open.events.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
@@ -58,8 +59,18 @@ extension WriterState {
         openingCount += 1
         guard let incarnation = incarnations[ExactName(name)] else { return }
         open.switchesIncarnation = true
-        try connection.run(.deleteActivity, text: name)
+        for sql in [SQL.deleteActivity, .deleteNotes] { try connection.run(sql, text: name) }
         try retire(incarnation)
+    }
+
+    /// Writes a note beside the entries of a cache, or deletes it.
+    func setNote(_ number: Int64, _ content: [UInt8]?, of cache: String) throws(SQLiteError) {
+        guard let content else { return try connection.run(.deleteNote, text: cache, number) }
+        try connection.run(.setNote) { row throws(SQLiteError) in
+            try row.bind(cache, at: 1)
+            try row.bind(number, at: 2)
+            try row.bind(content, at: 3)
+        }
     }
 
     func clear(_ incarnation: Incarnation) throws(SQLiteError) {

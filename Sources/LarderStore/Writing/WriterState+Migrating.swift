@@ -57,6 +57,7 @@ extension WriterState {
     /// Makes an incarnation the live one in place of an old one, whose rows are retired.
     func replace(_ old: Incarnation, by hidden: Incarnation) throws(SQLiteError) {
         try retire(old)
+        try connection.run(.deleteNotes, text: old.cache.name)
         var next = hidden
         (next.limits, next.keepsExpired) = (old.limits, old.keepsExpired)
         open.switchesIncarnation = true

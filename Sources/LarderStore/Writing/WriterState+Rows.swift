@@ -26,6 +26,9 @@ extension WriterState {
                 outcome.cleared = try count(of: incarnation).totals
                 try clear(incarnation)
                 return outcome
+            case .note(let contents):
+                for (number, content) in contents { try setNote(number, content, of: declaration.name) }
+                return outcome
             }
             // A rollback forgets all counts.
             changeCount(of: incarnation.id) { $0.totals += outcome.difference }
