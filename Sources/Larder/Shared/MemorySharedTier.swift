@@ -47,6 +47,9 @@ public final class MemorySharedTier: SharedTier {
     /// The node does not reach its tier.
     public struct Unavailable: Error {}
 
+    /// The number of tasks that wait for changes, of all nodes.
+    package var waitingCount: Int { memory.waitingCount }
+
     private func requireTier() throws {
         if !isAvailable { throw Unavailable() }
     }
@@ -119,16 +122,15 @@ private final class SharedMemory: Sendable {
     }
 
     var changeCount: Int { state.withLock { $0.changeCount } }
+    var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     /// Changes a space, and wakes those who wait if there is a message.
     func change<R: Sendable>(_ space: SharedSpace, _ body: @Sendable (inout MemorySpace, _ now: Int64) -> R) -> R {
         let now = SystemClock.milliseconds(of: clock())
         let (result, hasMessage) = state.withLock { state -> (R, Bool) in
-            var changed = state.spaces[space] ?? MemorySpace(messageLimit)
-            let last = changed.lastMessage
-            let result = body(&changed, now)
-            state.spaces[space] = changed
-            return (result, changed.lastMessage != last)
+            let last = state.spaces[space]?.lastMessage ?? 0
+            let result = body(&state.spaces[space, default: MemorySpace(messageLimit)], now)
+            return (result, state.spaces[space]?.lastMessage != last)
         }
         if hasMessage { wake() }
         return result

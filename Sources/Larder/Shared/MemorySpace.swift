@@ -14,8 +14,6 @@ struct MemorySpace: Sendable {
     private struct Lease {
         let token: String
         var end: Int64
-        /// A Boolean value that indicates whether a node waits for the entry.
-        var isAwaited = false
     }
 
     private struct Sent {
@@ -27,8 +25,14 @@ struct MemorySpace: Sendable {
     static let tagLimit = 10_000
 
     private let messageLimit: Int
+    /// What positions of this space begin with.
+    private let name = UUID().uuidString
     private var entries: [Data: Stored] = [:]
     private var leases: [Data: Lease] = [:]
+    /// The keys for whose entries nodes wait.
+    private var awaited: Set<Data> = []
+    /// The number of entries, leases and awaited keys at which those that have ended are removed.
+    private var sweepCount = 1024
     private var tokenCount = 0
     /// Removals of tags and of all are counted.
     ///
@@ -51,9 +55,24 @@ struct MemorySpace: Sendable {
 
     private mutating func send(_ message: SharedChanges.Message, by node: Int) {
         messages.append(Sent(node: node, message: message))
-        if messages.count <= messageLimit { return }
+        // Moved once as many were dropped as are left.
+        if messages.count < 2 * messageLimit { return }
         droppedCount += messages.count - messageLimit
         messages.removeFirst(messages.count - messageLimit)
+    }
+
+    /// Ends the lease of a key, and tells those who wait for its entry.
+    private mutating func endLease(_ key: Data, by node: Int) {
+        leases[key] = nil
+        if awaited.remove(key) != nil { send(.loaded(key), by: node) }
+    }
+
+    private mutating func sweep(at now: Int64) {
+        if entries.count + leases.count + awaited.count < sweepCount { return }
+        entries = entries.filter { $0.value.end >= now && stands($0.value.stamp, $0.value.entry.tags) }
+        leases = leases.filter { $0.value.end >= now }
+        awaited = awaited.filter { leases[$0] != nil }
+        sweepCount = 1024 + 2 * (entries.count + leases.count + awaited.count)
     }
 
     // MARK: Calls
@@ -66,11 +85,12 @@ struct MemorySpace: Sendable {
             }
             entries[key] = nil
         }
+        guard let age else { return .missing }
         if let lease = leases[key], lease.end >= now {
-            leases[key]?.isAwaited = true
+            awaited.insert(key)
             return .missing
         }
-        guard let age else { return .missing }
+        sweep(at: now)
         tokenCount += 1
         let lease = Lease(token: "\(tokenCount)", end: now.addingSaturated(age.wholeMilliseconds))
         leases[key] = lease
@@ -80,36 +100,41 @@ struct MemorySpace: Sendable {
     mutating func store(
         _ entry: SharedEntry, _ key: Data, _ lease: SharedLease?, by node: Int, at now: Int64
     ) -> Bool {
-        let own = leases[key]
         if let lease {
-            guard let own, own.token == lease.token, own.end >= now, let stamp = Int(lease.stamp),
-                stands(stamp, entry.tags)
-            else { return false }
+            guard holds(lease, key, at: now) else { return false }
+            guard let stamp = Int(lease.stamp), stands(stamp, entry.tags) else {
+                endLease(key, by: node)
+                return false
+            }
         }
-        leases[key] = nil
+        sweep(at: now)
         let end = entry.age.map { now.addingSaturated($0.wholeMilliseconds) } ?? .max
         entries[key] = Stored(entry: entry, end: end, stamp: removalCount)
         if lease == nil {
+            leases[key] = nil
+            awaited.remove(key)
             send(.removed(.key(key)), by: node)
-        } else if own?.isAwaited == true {
-            send(.loaded(key), by: node)
+        } else {
+            endLease(key, by: node)
         }
         return true
     }
 
+    private func holds(_ lease: SharedLease, _ key: Data, at now: Int64) -> Bool {
+        leases[key].map { $0.token == lease.token && $0.end >= now } ?? false
+    }
+
     mutating func renew(_ lease: SharedLease, _ key: Data, _ age: Duration?, by node: Int, at now: Int64) {
-        guard let own = leases[key], own.token == lease.token, own.end >= now else { return }
-        if let age {
-            leases[key]?.end = now.addingSaturated(age.wholeMilliseconds)
-        } else {
-            leases[key] = nil
-            if own.isAwaited { send(.loaded(key), by: node) }
-        }
+        guard holds(lease, key, at: now) else { return }
+        guard let age else { return endLease(key, by: node) }
+        leases[key]?.end = now.addingSaturated(age.wholeMilliseconds)
     }
 
     mutating func remove(_ removal: SharedRemoval, by node: Int) {
         switch removal {
-        case .key(let key): (entries[key], leases[key]) = (nil, nil)
+        case .key(let key):
+            (entries[key], leases[key]) = (nil, nil)
+            awaited.remove(key)
         case .tag(let tag):
             removalCount += 1
             lastRemovals[tag] = removalCount
@@ -125,12 +150,19 @@ struct MemorySpace: Sendable {
     private mutating func forgetAll() { (lastRemovalOfAll, lastRemovals, entries) = (removalCount, [:], [:]) }
 
     func changes(after position: String?, for node: Int) -> SharedChanges {
-        let last = position.map { Int($0) ?? -1 } ?? lastMessage
+        let last = position.map { number(of: $0) ?? -1 } ?? lastMessage
         let isKnown = (droppedCount...lastMessage).contains(last)
         let rest = isKnown ? messages.dropFirst(last - droppedCount) : []
         return SharedChanges(
-            messages: rest.filter { $0.node != node }.map(\.message), position: "\(lastMessage)", isComplete: isKnown,
+            messages: rest.filter { $0.node != node }.map(\.message), position: "\(name) \(lastMessage)",
+            isComplete: isKnown,
             isUpToDate: true)
+    }
+
+    /// Returns the number of the message behind which a position is; nil if it is none of this space.
+    private func number(of position: String) -> Int? {
+        let parts = position.split(separator: " ")
+        return parts.count == 2 && parts[0] == name ? Int(parts[1]) : nil
     }
 }
 

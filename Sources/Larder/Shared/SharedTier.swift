@@ -5,7 +5,8 @@ public import Foundation
 /// An object is one node. Keys, payloads and tags are bytes and texts to it. It has these duties:
 ///
 /// - A *lease* is given to one node at a time for a key that has no entry, and ends by itself after its age. What is stored with
-///   a lease is refused if the lease is gone, or if all entries or one of the tags of the new one were removed since.
+///   a lease is refused if the lease is gone, or if all entries or one of the tags of the new one were removed since, and then the
+///   lease is over.
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
 public protocol SharedTier: Sendable {
@@ -87,6 +88,9 @@ public struct SharedEntry: Hashable, Sendable {
     /// The bytes that are stored with the value; nil if there are none.
     public var extendedData: Data?
 
+    /// A Boolean value that indicates whether the entry says that the key has no value; then the payload is empty.
+    public var isAbsent: Bool
+
     /// Creates an entry.
     ///
     /// - Parameters:
@@ -94,8 +98,12 @@ public struct SharedEntry: Hashable, Sendable {
     ///   - age: What is left of its age; nil if the tier decides.
     ///   - tags: The tags.
     ///   - extendedData: The bytes that are stored with the value.
-    public init(payload: Data, age: Duration?, tags: Set<String> = [], extendedData: Data? = nil) {
-        (self.payload, self.age, self.tags, self.extendedData) = (payload, age, tags, extendedData)
+    ///   - isAbsent: Whether the key has no value.
+    public init(
+        payload: Data, age: Duration?, tags: Set<String> = [], extendedData: Data? = nil, isAbsent: Bool = false
+    ) {
+        (self.payload, self.age, self.tags) = (payload, age, tags)
+        (self.extendedData, self.isAbsent) = (extendedData, isAbsent)
     }
 }
 
