@@ -11,6 +11,8 @@ struct EntryAttributes: Sendable {
     var tags: Set<String>
     /// Nil keeps the pin of an older entry.
     @usableFromInline var isPinned: Bool?
+    /// The encoded value, if it is known.
+    @usableFromInline var payload: Data?
 
     @usableFromInline
     init(
@@ -62,16 +64,18 @@ extension Cache {
     {
         let (stored, now) = (try stored(key), rows.now())
         let (meta, end) = try attributes.stored(at: now, "key \(stored.name) of cache \"\(name)\"")
-        return try write(value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil)
+        return try write(
+            value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil,
+            payload: attributes.payload)
     }
 
     /// Encodes a value for an entry with these attributes.
     @inlinable
     func write(
         _ value: Value, forKey key: Key, _ stored: StoredKey, at now: Int64, _ end: Int64?, _ meta: RowMeta,
-        keepsPin: Bool
+        keepsPin: Bool, payload: Data? = nil
     ) throws(CacheError) -> Write {
-        let payload = try codec.encode(value, cache: name, key: stored.name)
+        let payload = if let payload { payload } else { try codec.encode(value, cache: name, key: stored.name) }
         let entry = EntryWrite(
             key: stored, payload: payload, writtenAt: now, expiresAt: end, meta: meta, keepsPin: keepsPin,
             label: payload.count > rows.inlineLimit ? label(stored) : nil)

@@ -159,15 +159,17 @@ extension Cache {
             let old = look.old[stored]
             switch result[key]?.outcome {
             case nil: continue
-            case .value(let value, let attributes):
+            case .value(let value, let attributes), .unstored(let value, let attributes):
                 var meta = RowMeta()
                 meta.extendedData = attributes.extendedData
                 var entry = EntryWrite(key: stored, payload: Data(), writtenAt: now, meta: meta)
-                do throws(CacheError) {
-                    made.writes.append(try write(value, forKey: key, attributes))
-                    entry = made.writes[made.writes.count - 1].entry
-                } catch {
-                    report(error, .writeFailed, key)
+                if case .value = result[key]?.outcome {
+                    do throws(CacheError) {
+                        made.writes.append(try write(value, forKey: key, attributes))
+                        entry = made.writes[made.writes.count - 1].entry
+                    } catch {
+                        report(error, .writeFailed, key)
+                    }
                 }
                 made.entries[stored] = CacheEntry(key, value, rows.header(of: entry, rule, old?.header))
             case .notModified:

@@ -4,6 +4,8 @@ public import Foundation
 public struct Generated<Value> {
     enum Outcome {
         case value(Value, EntryAttributes)
+        /// A value for the callers alone.
+        case unstored(Value, EntryAttributes)
         case notModified
         case absent(MaxAge)
     }

@@ -25,8 +25,16 @@ extension Cache {
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
-        let loader = PolicyLoader(self, policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
-        return ValueGenerator { try await loader.cache.one($0, loader.value($0)) }
+        let load = generator(policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
+        return ValueGenerator { try await self.one($0, load($0)) }
+    }
+
+    func generator(
+        _ policy: GenerationPolicy, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, Entry?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> {
+        let loader = PolicyLoader(self, policy, acceptsAbsence: acceptsAbsence, generate)
+        return ValueGenerator { try await loader.value($0) }
     }
 
     /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
@@ -42,8 +50,7 @@ extension Cache {
         _ policy: GenerationPolicy = .init(),
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) -> ValueGenerator<Key, Value?> {
-        let loader = PolicyLoader(self, policy, acceptsAbsence: true, generate)
-        return ValueGenerator { try await loader.value($0) }
+        generator(policy, acceptsAbsence: true, generate)
     }
 }
 

@@ -34,6 +34,14 @@ public struct CacheEvent: Sendable, Hashable {
         case limitReached
         /// A value could not be refreshed in the background; the old one is served as long as the options allow.
         case refreshFailed
+        /// The shared tier of a cache cannot be reached; until it can, values are loaded on this node alone.
+        case sharedTierLost
+        /// The shared tier is there again, and the node knows what it has missed.
+        case sharedTierFound
+        /// Messages of other nodes were lost, and all copies of the cache on this node were removed.
+        case sharedMessagesLost
+        /// More removals waited for the shared tier than the options allow, and all its entries will be removed.
+        case sharedRemovalsOverflowed
         /// Memory was released.
         case memoryPressure(MemoryPressure)
     }

@@ -1,0 +1,66 @@
+public import Foundation
+internal import LarderStore
+
+/// The writes and removals, which reach all nodes.
+///
+/// A call returns once the tier and this node have done it. If the tier cannot be reached, the removal is noted in the store of this
+/// node, and told the tier later. If a task is cancelled meanwhile, the call goes on.
+extension SharedCache {
+    /// Writes the value of a key on all nodes; nil removes it.
+    ///
+    /// While the tier cannot be reached, the value stays on this node until the tier is there again, and then goes: another node may
+    /// have written since.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cost: The cost of the value against the cost limit of the memory of this node.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's; not one since the last access.
+    ///   - extendedData: Bytes to store with the value.
+    ///   - tags: The tags by which `removeAll(tagged:)` finds the entry.
+    /// - Throws: A ``CacheError`` as `setValue(_:forKey:)` of the cache.
+    public func setValue(
+        _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
+        tags: Set<String> = []
+    ) async throws {
+        guard let value else { return try await removeValue(forKey: key) }
+        try node.requireOpen()
+        var attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
+        let stored = try local.stored(key)
+        attributes.payload = try local.codec.encode(value, cache: name, key: stored.name)
+        let entry = try node.entry(attributes.payload ?? Data(), attributes)
+        attributes.maxAge = node.options.localMaxAge == nil ? maxAge : node.local(maxAge)
+        let write = try local.write(value, forKey: key, attributes)
+        try await node.set(write, entry)
+    }
+
+    /// Removes a key on all nodes.
+    ///
+    /// - Throws: A ``CacheError`` as `remove(_:)` of the cache.
+    public func removeValue(forKey key: Key) async throws { try await removeValues(forKeys: CollectionOfOne(key)) }
+
+    /// Removes keys on all nodes; absent keys are skipped.
+    ///
+    /// - Throws: A ``CacheError`` as `removeValues(forKeys:)` of the cache.
+    public func removeValues(forKeys keys: some Sequence<Key>) async throws {
+        try node.requireOpen()
+        let keys = try local.pairs(keys).map { SharedForm.bytes(of: $0.stored) }
+        if !keys.isEmpty { try await node.remove(keys.map { .key($0) }, keys) }
+    }
+
+    /// Removes the entries that have a tag on all nodes.
+    ///
+    /// - Throws: A ``CacheError`` as `removeAll(tagged:)` of the cache.
+    public func removeAll(tagged tag: String) async throws {
+        try node.requireOpen()
+        try await node.remove([.tag(CBORText.normalized(tag))], nil)
+    }
+
+    /// Removes all entries on all nodes.
+    ///
+    /// - Throws: A ``CacheError`` as `removeAll()` of the cache.
+    public func removeAll() async throws {
+        try node.requireOpen()
+        try await node.remove([.all], nil)
+    }
+}

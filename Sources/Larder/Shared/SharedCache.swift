@@ -1,0 +1,240 @@
+public import LarderLocks
+internal import LarderStore
+
+/// A cache of this node that is one with those of other nodes: through a tier, such as a server, they have what one has loaded,
+/// and lose what one removes.
+///
+/// ```swift
+/// let shared = try await articles.shared(through: tier)
+/// let article = try await shared.value(forKey: 7) { id in try await api.article(id) }
+/// try await shared.setValue(article, forKey: 7, tags: ["author:3"])
+/// ```
+///
+/// A value is looked for in memory, on the disk and in the tier; else one node of all loads it, while the others wait. A write or
+/// removal that has returned is done in the tier and on this node. The other nodes have it as soon as they get the message.
+///
+/// If the tier is gone, no call fails: each node goes on with its copies and loads for itself, and what it writes and removes is
+/// told to the tier later. See the guide <doc:SharingBetweenMachines> for what is promised and what is not.
+///
+/// - Important: Writes and removals through ``local`` stay on this node.
+public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    @usableFromInline let node: SharedNode<Key, Value>
+
+    /// The cache of this node: a read sees its copies alone, and a write reaches no other node.
+    public let local: Cache<Key, Value>
+
+    init(_ node: SharedNode<Key, Value>) { (self.node, local) = (node, node.cache) }
+
+    deinit { end() }
+
+    /// The name under which the cache was opened.
+    public var name: String { local.name }
+
+    /// What the cache has done with its tier.
+    ///
+    /// Hits and misses of this node are in the statistics of ``local``.
+    public var statistics: SharedStatistics { node.state.withLock { $0.statistics } }
+
+    /// Ends the connection of the cache with its tier; later calls throw ``CacheError/Code/closed``.
+    ///
+    /// The cache of this node stays open. Call it before its manager is closed. Removals that the tier was not told are kept for
+    /// the next opening.
+    public func close() async {
+        await node.close()
+        end()
+    }
+
+    private func end() {
+        node.stop()
+        local.shared.isShared.store(false, ordering: .relaxed)
+    }
+
+    // MARK: Reading
+
+    /// Returns the value of a key from memory, the disk or the tier; nil if there is none.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A ``CacheError`` as `value(forKey:)` of the cache, `.readOnly`, `.superseded`, `CancellationError`.
+    @inlinable
+    public func value(forKey key: Key) async throws -> Value? {
+        if let value = hit(key) { return value }
+        return try await found(key)
+    }
+
+    /// Returns the value of a key; if there is none, `generate` loads it, on one node for all.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - generate: Loads the value in a task of its own. If a key is removed meanwhile, its callers get the value all the same,
+    ///     and no node stores it.
+    /// - Throws: What `generate` throws, `CancellationError`, or a ``CacheError`` as `value(forKey:generate:)` of the cache.
+    @inlinable
+    public func value(
+        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        if let value = hit(key) { return value }
+        return try await loaded(key, generate)
+    }
+
+    /// Returns the value of a key; if there is none, `generate` gets the expired entry of this node and returns a new value.
+    ///
+    /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)`` on any node, as long as that holds.
+    /// - Throws: As `value(forKey:generate:)`.
+    @inlinable
+    public func value(
+        forKey key: Key,
+        generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) async throws -> Value? {
+        if let value = hit(key) { return value }
+        return try await entry(key, acceptsAbsence: true, generate)?.value
+    }
+
+    /// Returns the entry of a key; if there is none, `generate` gets the expired entry of this node and returns a new one.
+    ///
+    /// - Throws: As `value(forKey:generate:)`; `.invalidConfiguration` if `generate` returns ``Generated/none(for:)``.
+    public func entry(
+        forKey key: Key,
+        generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) async throws -> CacheEntry<Key, Value> {
+        try await local.one(key, entry(key, acceptsAbsence: false, generate))
+    }
+
+    /// Returns the values of many keys; one call of `generate` loads those that no node has or loads.
+    ///
+    /// Keys that `generate` returns nothing for stay without a value. If other nodes load some of the keys and fail, `generate` is
+    /// called again for these.
+    ///
+    /// - Throws: As `value(forKey:generate:)`.
+    public func values(
+        forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
+    ) async throws -> [Key: Value] {
+        try node.requireOpen()
+        var (known, rest, seen) = ([Key: Value](), [SharedNode<Key, Value>.Item](), Set<StoredKey>())
+        for key in keys where known[key] == nil {
+            known[key] = hit(key)
+            let stored = try local.stored(key)
+            if known[key] == nil, seen.insert(stored).inserted { rest.append((key, stored)) }
+        }
+        let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false) { items, _ in
+            try await generate(items.map { $0.key }).mapValues { .value($0) }
+        }
+        return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
+    }
+
+    /// Returns a callable value that reads this cache and loads what is missing, on one node for all.
+    ///
+    /// - Parameters:
+    ///   - policy: The treatment of expired values. Calls throw `.invalidConfiguration` for one with
+    ///     ``GenerationPolicy/refreshAhead``: all nodes have an entry for the same time.
+    ///   - generate: Loads a value.
+    public func generator(
+        _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) -> ValueGenerator<Key, Value> {
+        let load = generator(policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
+        return ValueGenerator { [local] in try await local.one($0, load($0)) }
+    }
+
+    /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
+    ///
+    /// - Parameters:
+    ///   - policy: The treatment of expired values.
+    ///   - generate: Gets the key and its entry on this node, which has expired; nil if there is none.
+    public func generator(
+        _ policy: GenerationPolicy = .init(),
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> { generator(policy, acceptsAbsence: true, generate) }
+
+    private func generator(
+        _ policy: GenerationPolicy, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> {
+        let node = node
+        let load = local.generator(policy, acceptsAbsence: acceptsAbsence) { key, old in
+            let item = (key, try node.cache.stored(key))
+            let results = try await node.values([item], acceptsAbsence: acceptsAbsence) { _ in
+                [key: try await generate(key, old).resolved(old)]
+            }
+            // Another node can give a lease back, but this one has loaded then.
+            return results[key] ?? .none(for: .milliseconds(0))
+        }
+        return ValueGenerator { key in
+            try node.requireOpen()
+            if policy.refreshAhead != nil {
+                throw CacheError(
+                    .invalidConfiguration,
+                    "A generator of the shared cache \"\(node.cache.name)\" cannot refresh ahead. Use staleFor.")
+            }
+            if node.isSilent.load(ordering: .relaxed) {
+                return try await node.entry(key, acceptsAbsence: acceptsAbsence, generate)?.value
+            }
+            return try await load(key)
+        }
+    }
+
+    // MARK: Parts
+
+    /// The value in memory, unless the tier was silent for too long.
+    @inlinable @inline(__always)
+    func hit(_ key: Key) -> Value? { node.isSilent.load(ordering: .relaxed) ? nil : local.hit(key) }
+
+    @usableFromInline
+    func found(_ key: Key) async throws -> Value? {
+        try node.requireOpen()
+        let stored = try local.stored(key)
+        return try await node.load([(key, stored)], needsValue: false, acceptsAbsence: false, nil)[stored]?.value
+    }
+
+    @usableFromInline
+    func loaded(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
+        try await local.one(key, entry(key, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }).value
+    }
+
+    @usableFromInline
+    func entry(
+        _ key: Key, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) async throws -> CacheEntry<Key, Value>? {
+        try await node.entry(key, acceptsAbsence: acceptsAbsence, generate)
+    }
+}
+
+extension Cache {
+    /// Opens the cache together with those of other nodes.
+    ///
+    /// The nodes open their caches under the same name, version and codec. If this node was never connected with the tier, or can
+    /// not tell what others have removed, its copies are removed.
+    ///
+    /// The result is another handle: writes and removals through this one stay on this node. Use one manager on the file: another
+    /// one, or another process, does not know what is being loaded and written here.
+    ///
+    /// - Parameters:
+    ///   - tier: What connects the nodes.
+    ///   - options: The options.
+    /// - Returns: The shared cache, once this node knows what others have removed, or after ``SharedOptions/catchUp``.
+    /// - Throws: `.invalidConfiguration` for nonsense in the options, for ages since the last access, and if the cache is shared
+    ///   already; `.readOnly`, `.closed`, `.superseded`, `.busy`, `.corrupt`, `.storageUnavailable`.
+    public func shared(
+        through tier: any SharedTier, options: SharedOptions = .init()
+    ) async throws(CacheError) -> SharedCache<Key, Value> {
+        try options.check(name)
+        try throwing("be shared") { () throws(StoreError) in try rows.requireWritable() }
+        if case .sinceAccess = maxAge.rule {
+            throw CacheError(
+                .invalidConfiguration,
+                "Cache \"\(name)\" cannot be shared with an age since the last access, of which other nodes do not know. Use an age"
+                    + " since the write.")
+        }
+        if shared.isShared.exchange(true, ordering: .relaxed) {
+            throw CacheError(
+                .invalidConfiguration, "Cache \"\(name)\" is shared already. Use that handle, or close it before.")
+        }
+        do throws(CacheError) {
+            let node = try await SharedNode(self, tier, options)
+            await node.start()
+            return SharedCache(node)
+        } catch {
+            shared.isShared.store(false, ordering: .relaxed)
+            throw error
+        }
+    }
+}

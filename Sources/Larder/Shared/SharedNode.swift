@@ -1,0 +1,260 @@
+internal import Foundation
+public import LarderLocks
+internal import LarderStore
+
+/// A cache of this node and its tier: it applies what others remove, and sends what this node removes.
+@usableFromInline
+final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
+    let cache: Cache<Key, Value>
+    let tier: any SharedTier
+    let options: SharedOptions
+    let space: SharedSpace
+    let state: Mutex<SharedState>
+    /// A Boolean value that indicates whether the tier was silent for so long that no copy is served.
+    @usableFromInline let isSilent = Atomic(false)
+    private let follower = Mutex<Task<Void, Never>?>(nil)
+
+    /// The time between two attempts to reach a tier that is gone.
+    private static var pause: Duration { .milliseconds(50) }
+    /// The number of removals that are sent at once.
+    private static var batchCount: Int { 500 }
+
+    init(_ cache: Cache<Key, Value>, _ tier: any SharedTier, _ options: SharedOptions) async throws(CacheError) {
+        (self.cache, self.tier, self.options) = (cache, tier, options)
+        space = SharedForm.space(cache.rows.declaration)
+        let notes = try await cache.reading { () throws(CacheError) in
+            try cache.throwing("read the notes on its tier") { () throws(StoreError) in try cache.rows.notes() }
+        }
+        state = Mutex(SharedState(notes))
+    }
+
+    /// Begins to follow the tier, and waits until this node is up to date, or for a time.
+    func start() async {
+        settle()
+        follower.withLock { $0 = Task { await self.follow() } }
+        let end = SharedClock.now + options.catchUp
+        while !isReadable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
+    }
+
+    /// Ends what runs, and saves the position.
+    func close() async {
+        stop()
+        if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save([0: Array(position.utf8)]) }
+    }
+
+    func stop() {
+        state.withLock { $0.isClosed = true }
+        follower.withLock { $0?.cancel() }
+    }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    func requireOpen() throws(CacheError) {
+        if !isClosed { return }
+        throw CacheError(
+            CacheError.Code.closed,
+            "The shared cache \"\(cache.name)\" is closed. Call shared(through:) again, or use the cache of this node.")
+    }
+
+    /// A Boolean value that indicates whether the tier may be read.
+    ///
+    /// As long as it was not told of a removal it has what this node has removed.
+    var isReadable: Bool { tier.isAvailable && state.withLock { $0.isCurrent && $0.pending.isEmpty } }
+
+    func count(_ change: @Sendable (inout SharedStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
+
+    // MARK: Messages of others
+
+    private func follow() async {
+        while !isClosed {
+            do {
+                let (position, isCurrent) = state.withLock { ($0.position, $0.isCurrent) }
+                let changes = try await changes(after: position, isCurrent)
+                noteHeard()
+                try await apply(changes, isFirst: position == nil)
+            } catch {
+                if Task.isCancelled || Self.isEnd(error) { return stop() }
+                noteLost(error)
+                await SharedClock.pause(Self.pause)
+            }
+        }
+    }
+
+    /// Returns the next messages; a node that may have missed some does not wait for them.
+    private func changes(after position: String?, _ isCurrent: Bool) async throws -> SharedChanges {
+        if !isCurrent {
+            let end = try await tier.changes(in: space, after: nil)
+            if position == nil || end.position == position { return end }
+        }
+        return try await tier.changes(in: space, after: position)
+    }
+
+    /// Returns whether an error of the cache says that nothing will go any more.
+    private static func isEnd(_ error: any Error) -> Bool {
+        let code = (error as? CacheError)?.code
+        return code == CacheError.Code.closed || code == CacheError.Code.superseded
+    }
+
+    private func apply(_ changes: SharedChanges, isFirst: Bool) async throws {
+        var removals: [SharedRemoval] = []
+        if !changes.isComplete || isFirst {
+            // Without a position nothing is known of the copies that there are.
+            removals.append(.all)
+            if !isFirst {
+                report(
+                    .sharedMessagesLost,
+                    "Messages of other nodes were lost, so the copies of the cache on this node were removed.")
+            }
+        }
+        for case .removed(let removal) in changes.messages { removals.append(removal) }
+        try await apply(removals)
+        for message in changes.messages {
+            switch message {
+            case .loaded(let key), .removed(.key(let key)): wake(key)
+            case .removed: wake(nil)
+            }
+        }
+        let (saved, isBack) = state.withLock { state -> (String?, Bool) in
+            state.move(to: changes.position)
+            state.statistics.messages += changes.messages.count
+            let isBack = changes.isUpToDate && state.isLossReported
+            if changes.isUpToDate { (state.isCurrent, state.isLossReported) = (true, false) }
+            state.statistics.isCurrent = state.isCurrent
+            return (state.positionToSave(), isBack)
+        }
+        if isBack { report(.sharedTierFound, "The tier is there again, and what was missed was taken in.") }
+        if let saved { await save([0: Array(saved.utf8)]) }
+    }
+
+    private func noteHeard() {
+        state.withLock { $0.heardAt = SharedClock.now }
+        isSilent.store(false, ordering: .relaxed)
+    }
+
+    private func noteLost(_ error: any Error) {
+        let (isNew, silence) = state.withLock { state -> (Bool, Duration) in
+            defer { (state.isCurrent, state.isLossReported, state.statistics.isCurrent) = (false, true, false) }
+            return (!state.isLossReported, SharedClock.now - state.heardAt)
+        }
+        if let limit = options.maxSilence, silence > limit { isSilent.store(true, ordering: .relaxed) }
+        if isNew {
+            report(
+                .sharedTierLost,
+                "The tier cannot be reached: \(error). Until it is there, values are loaded on this node alone.")
+        }
+    }
+
+    // MARK: Copies on this node
+
+    /// Removes copies.
+    func apply(_ removals: [SharedRemoval]) async throws {
+        if removals.isEmpty { return }
+        state.withLock { state in for removal in removals { state.spoil(removal) } }
+        var keys: [Key] = []
+        for removal in removals {
+            switch removal {
+            case .key(let bytes):
+                guard let key = key(bytes) else {
+                    report(.undecodable, "A message names a key that is none, so all copies were removed.")
+                    _ = try await cache.removeAll()
+                    continue
+                }
+                keys.append(key)
+            case .tag(let tag): _ = try await cache.removeAll(tagged: tag)
+            case .all: _ = try await cache.removeAll()
+            }
+        }
+        // Each is a commit, and no removal undoes another one.
+        _ = try await cache.removeValues(forKeys: keys)
+    }
+
+    private func key(_ bytes: Data) -> Key? {
+        guard let stored = SharedForm.key(bytes) else { return nil }
+        do throws(CacheError) { return try cache.shared.keyCodec.key(stored, cache: cache.name) } catch { return nil }
+    }
+
+    // MARK: Removals of this node
+
+    /// Notes removals that the tier could not be told, before the change on this node.
+    func pend(_ removals: [SharedRemoval]) async throws {
+        let (notes, hasOverflowed) = state.withLock { $0.pend(removals, limit: options.pendingLimit) }
+        do {
+            _ = try await cache.run((.note(notes), { _, _ in }), "note a removal for its tier")
+        } catch {
+            settle()
+            throw error
+        }
+        if hasOverflowed {
+            report(
+                .sharedRemovalsOverflowed,
+                "More than \(options.pendingLimit) removals wait for the tier, so all entries will be removed from it.")
+        }
+        settle()
+    }
+
+    /// Leaves an operation open whose change on this node has failed, until its removal is done.
+    func owe(_ removals: [SharedRemoval], _ operation: Int) {
+        state.withLock { $0.owe(removals, operation) }
+        settle()
+    }
+
+    /// Sends what is pending and removes what is owed, in a task of its own, until nothing is left.
+    private func settle() {
+        let begins = state.withLock { state in
+            if state.isSettling || state.pending.isEmpty && state.debts.isEmpty { return false }
+            state.isSettling = true
+            return true
+        }
+        if begins { Task { await self.settleAll() } }
+    }
+
+    private func settleAll() async {
+        while true {
+            let (sent, debts) = state.withLock { state -> ([(SharedRemoval, Int64)], [Int: [SharedRemoval]]) in
+                let sent = state.pending.sorted { $0.value < $1.value }.prefix(Self.batchCount)
+                state.isSettling = !state.isClosed && !(sent.isEmpty && state.debts.isEmpty)
+                return (state.isSettling ? sent.map { ($0.key, $0.value) } : [], state.debts)
+            }
+            if sent.isEmpty && debts.isEmpty { return }
+            do {
+                for (operation, removals) in debts {
+                    try await apply(removals)
+                    state.withLock { $0.end(operation) }
+                }
+                if !sent.isEmpty { try await send(sent) }
+            } catch {
+                if Self.isEnd(error) { stop() }
+                await SharedClock.pause(Self.pause)
+            }
+        }
+    }
+
+    private func send(_ removals: [(SharedRemoval, Int64)]) async throws {
+        try await tier.remove(removals.map { $0.0 }, in: space)
+        // What was set here in the meantime is in no other node.
+        try await apply(removals.map { $0.0 })
+        await save(state.withLock { $0.forget(removals) })
+    }
+
+    /// Saves notes; what is not saved is done again after a restart.
+    private func save(_ notes: [Int64: [UInt8]?]) async {
+        do { _ = try await cache.run((.note(notes), { _, _ in }), "note the place among messages") } catch {}
+    }
+
+    // MARK: Waiting
+
+    private func wake(_ key: Data?) {
+        let waiters = state.withLock { state -> [SharedWaiter] in
+            if let key { return state.waiters[key].map { Array($0.values) } ?? [] }
+            return state.waiters.values.flatMap(\.values)
+        }
+        for waiter in waiters { waiter.wake() }
+    }
+
+    // MARK: Events
+
+    func report(_ kind: CacheEvent.Kind, _ message: String, key: String? = nil) {
+        let event = CacheEvent(kind, cacheName: cache.name, key: key, message: "Cache \"\(cache.name)\": \(message)")
+        cache.manager.reporter.report(event, .warning)
+    }
+}

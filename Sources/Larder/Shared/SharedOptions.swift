@@ -1,0 +1,71 @@
+/// The options of a cache that is shared through a tier; the defaults are meant for most.
+public struct SharedOptions: Hashable, Sendable {
+    /// The age of the right to load a key for all nodes.
+    ///
+    /// It is renewed while the load runs. If a node dies, the others wait for the rest of it.
+    public var lease: Duration
+
+    /// The time for which a call waits while another node loads its key; then it loads the value itself, and does not store it.
+    public var loadWait: Duration
+
+    /// The number of removals that are kept for the tier while it cannot be reached; beyond it they become one of all entries.
+    public var pendingLimit: Int
+
+    /// The time for which opening waits until the node knows what it has missed.
+    public var catchUp: Duration
+
+    /// The time without a word from the tier after which copies on this node are not served; nil serves them for as long as
+    /// their ages allow.
+    ///
+    /// It is noticed once the tier cannot be reached, which may take a second more.
+    public var maxSilence: Duration?
+
+    /// A bound for the ages of copies on this node; nil for none.
+    public var localMaxAge: Duration?
+
+    /// Creates options, each with its default.
+    public init(
+        lease: Duration = .seconds(2), loadWait: Duration = .seconds(10), pendingLimit: Int = 10_000,
+        catchUp: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil
+    ) {
+        (self.lease, self.loadWait, self.pendingLimit) = (lease, loadWait, pendingLimit)
+        (self.catchUp, self.maxSilence, self.localMaxAge) = (catchUp, maxSilence, localMaxAge)
+    }
+
+    func check(_ cache: String) throws(CacheError) {
+        let times = [lease, loadWait, catchUp, maxSilence ?? .zero, localMaxAge ?? .zero]
+        if lease >= .milliseconds(1), times.allSatisfy({ $0 >= .zero }), pendingLimit >= 0 { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "The options of the shared cache \"\(cache)\" have a negative number, or a lease of less than a millisecond: \(self)."
+        )
+    }
+}
+
+/// What a shared cache has done with its tier since it was opened.
+public struct SharedStatistics: Hashable, Sendable {
+    /// The number of values that were found in the tier.
+    public internal(set) var hits = 0
+
+    /// The number of values that were asked for and that the tier did not have.
+    public internal(set) var misses = 0
+
+    /// The number of values and absences that this node has stored in the tier.
+    public internal(set) var stores = 0
+
+    /// The number of loads whose results were given to their callers alone, because something was removed in the meantime or
+    /// another node has loaded too.
+    public internal(set) var unstored = 0
+
+    /// The number of messages of other nodes.
+    public internal(set) var messages = 0
+
+    /// The number of calls of the tier that have failed.
+    public internal(set) var failures = 0
+
+    /// The number of removals that wait for the tier.
+    public internal(set) var pendingRemovals = 0
+
+    /// A Boolean value that indicates whether this node knows all that others have removed.
+    public internal(set) var isCurrent = false
+}
