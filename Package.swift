@@ -8,6 +8,7 @@ let package = Package(
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
+        .library(name: "LarderRedis", targets: ["LarderRedis"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [
@@ -32,7 +33,8 @@ let package = Package(
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
         // Clocks, stores and faults for the tests of a program, and for our own.
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
-        .target(name: "LarderRedis"),
+        // The shared tier on a server; it uses what any program could.
+        .target(name: "LarderRedis", dependencies: ["Larder"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 
         .target(
@@ -83,7 +85,8 @@ let package = Package(
         .testTarget(
             name: "LarderTestingTests", dependencies: ["Larder", "LarderTesting"], path: "Tests/LarderTesting"),
         .testTarget(
-            name: "LarderRedisTests", dependencies: ["LarderRedis", "LarderTestSupport"], path: "Tests/LarderRedis"),
+            name: "LarderRedisTests", dependencies: ["Larder", "LarderRedis", "LarderTesting", "LarderTestSupport"],
+            path: "Tests/LarderRedis"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],
     swiftLanguageModes: [.v6])

@@ -17,7 +17,7 @@ struct RealServerTests {
         var options = RedisLink.Options()
         options.timeout = .seconds(120)
         change(&options)
-        let link = try RedisLink(server.address, options)
+        let link = try RedisLink(try server.address, options)
         try await Waiting.until { link.isAvailable }
         return link
     }
@@ -88,49 +88,5 @@ struct RealServerTests {
         try server.start()
         try await Waiting.until { link.isAvailable }
         #expect(try await link.call(words("GET", "a")) == .bulk(nil))
-    }
-}
-
-/// A `redis-server` that keeps nothing on the disk.
-final class RealServer: Sendable {
-    static let path = ["/usr/bin/redis-server", "/usr/bin/valkey-server", "/opt/homebrew/bin/redis-server"].first {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
-    static var isInstalled: Bool { path != nil }
-
-    private let folder: TemporaryFolder
-    private let port: Int
-    private let process = Mutex<Int32>(0)
-    let address: RedisAddress
-
-    init() throws {
-        folder = try TemporaryFolder()
-        // The number is free now. A connection to another server would fail for the password.
-        port = try FakeServer { _, _ in }.port
-        address = try RedisAddress("redis://:secret@127.0.0.1:\(port)")
-        try start()
-    }
-
-    deinit { kill() }
-
-    func start() throws {
-        let server = Process()
-        server.executableURL = URL(fileURLWithPath: Self.path ?? "")
-        server.arguments = [
-            "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder.url.path,
-            "--requirepass", "secret",
-        ]
-        server.standardOutput = FileHandle.nullDevice
-        try server.run()
-        process.withLock { $0 = server.processIdentifier }
-    }
-
-    func stop() throws { process.withLock { _ = Foundation.kill($0, SIGSTOP) } }
-    func goOn() throws { process.withLock { _ = Foundation.kill($0, SIGCONT) } }
-    func kill() {
-        process.withLock { process in
-            if process > 0 { _ = Foundation.kill(process, SIGKILL) }
-            process = 0
-        }
     }
 }

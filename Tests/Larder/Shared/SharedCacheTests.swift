@@ -74,7 +74,7 @@ struct SharedCacheTests {
         #expect(try await other.value == "second")
         let cancelled = Task {
             try await nodes[0].shared.value(forKey: "b") { _ in
-                try await Task.sleep(for: .seconds(1000))
+                try await LoadGate().waitInTask()
                 return ""
             }
         }

@@ -1,0 +1,210 @@
+internal import Foundation
+internal import Larder
+internal import LarderLocks
+
+/// The connection on which the messages of all caches of a node are awaited, by one command.
+final class RedisMessages: Sendable {
+    private struct Wait {
+        let stream: Data
+        let position: String
+        let continuation: CheckedContinuation<SharedChanges?, any Error>
+    }
+
+    private struct State {
+        var waits: [Int: Wait] = [:]
+        var lastWait = 0
+        var isRunning = false
+        /// The number of the command that waits at the server; nil if there is none.
+        var blocking: Int?
+        var lastCommand = 0
+    }
+
+    /// What the greeting has told of the connection.
+    private final class Client: Sendable {
+        let id = Atomic<Int64>(0)
+    }
+
+    let link: RedisLink
+    private let calls: RedisCalls
+    private let client: Client
+    private let state = Mutex(State())
+
+    /// The time for which a command waits at the server, and the number of messages of one reply.
+    private static let (blockTime, countLimit) = (1000, 1000)
+
+    init(_ address: RedisAddress, _ timeout: Duration, _ calls: RedisCalls) throws {
+        let client = Client()
+        var options = RedisLink.Options()
+        options.timeout = timeout
+        options.greeting = { _ in [RedisCalls.words(["CLIENT", "ID"])] }
+        options.greeted = { _, replies in
+            if case .integer(let id)? = replies.first { client.id.store(id, ordering: .relaxed) }
+        }
+        (self.calls, self.client) = (calls, client)
+        link = try RedisLink(address, options)
+    }
+
+    /// Returns the position behind all messages.
+    ///
+    /// It is that of a message, so that a loss is noticed: an empty stream gets one that says nothing.
+    func end(of stream: Data) async throws -> String {
+        try await translating { try await self.findEnd(of: stream) }
+    }
+
+    private func findEnd(of stream: Data) async throws -> String {
+        // The other connection is free, but without this one there are no messages.
+        guard link.isAvailable else { throw RedisFault.unavailable }
+        let look = RedisCalls.words(["XREVRANGE"]) + [stream] + RedisCalls.words(["+", "-", "COUNT", "1"])
+        let last = try await calls.link.call(look)
+        if case .array(let entries?) = last, let entry = entries.first, let id = Self.id(of: entry) { return id }
+        let words = ["*", "n", calls.node, "k", "h", "v", ""]
+        let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + RedisCalls.words(words))
+        guard let id = made.text else { throw Self.unexpected }
+        return id
+    }
+
+    /// Returns the messages behind a position, waits for one, and returns without one after a second; nil if some were lost.
+    func next(in stream: Data, after position: String) async throws -> SharedChanges? {
+        let number = state.withLock { state in
+            state.lastWait += 1
+            return state.lastWait
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let (begins, isCancelled) = state.withLock { state -> (Bool, Bool) in
+                    if Task.isCancelled { return (false, true) }
+                    state.waits[number] = Wait(stream: stream, position: position, continuation: continuation)
+                    defer { state.isRunning = true }
+                    return (!state.isRunning, false)
+                }
+                if isCancelled { return continuation.resume(throwing: CancellationError()) }
+                if begins { Task { await self.run() } } else { Task { try await self.unblock() } }
+            }
+        } onCancel: {
+            state.withLock { $0.waits.removeValue(forKey: number) }?.continuation.resume(throwing: CancellationError())
+        }
+    }
+
+    // MARK: One command for all
+
+    private func run() async {
+        while true {
+            let waits = state.withLock { state -> [Int: Wait] in
+                state.isRunning = !state.waits.isEmpty
+                state.lastCommand += 1
+                if state.isRunning { state.blocking = state.lastCommand }
+                return state.waits
+            }
+            if waits.isEmpty { return }
+            let result = await Result.of { try await self.read(waits) }
+            let done = state.withLock { state -> [(Wait, Result<SharedChanges?, any Error>)] in
+                state.blocking = nil
+                return waits.keys.compactMap { number in
+                    guard let answer = result.answer(number) else { return nil }
+                    return state.waits.removeValue(forKey: number).map { ($0, answer) }
+                }
+            }
+            for (wait, answer) in done { wait.continuation.resume(with: answer) }
+        }
+    }
+
+    /// Waits for messages in all streams, and looks whether the positions are still there.
+    ///
+    /// As long as the message at a position is there, none behind it was lost.
+    private func read(_ waits: [Int: Wait]) async throws -> [Int: SharedChanges?] {
+        let waits = waits.sorted { $0.key < $1.key }
+        let words = ["XREAD", "COUNT", "\(Self.countLimit)", "BLOCK", "\(Self.blockTime)", "STREAMS"]
+        var commands = [
+            RedisCalls.words(words) + waits.map { $0.value.stream } + waits.map { Data($0.value.position.utf8) }
+        ]
+        for (_, wait) in waits {
+            let position = RedisCalls.words([wait.position, wait.position])
+            commands.append(RedisCalls.words(["XRANGE"]) + [wait.stream] + position)
+        }
+        let replies = try await translating {
+            try await link.call(all: commands, patience: .milliseconds(Self.blockTime))
+        }
+        var entries: [Data: [RESPValue]] = [:]
+        if case .array(let streams?) = replies[0] {
+            for case .array(let stream?) in streams where stream.count == 2 {
+                if let name = stream[0].data, case .array(let found?) = stream[1] { entries[name] = found }
+            }
+        }
+        var changes: [Int: SharedChanges?] = [:]
+        for (index, (number, wait)) in waits.enumerated() {
+            guard case .array(let found?) = replies[index + 1], !found.isEmpty else {
+                changes.updateValue(nil, forKey: number)
+                continue
+            }
+            let new = entries[wait.stream] ?? []
+            changes[number] = SharedChanges(
+                messages: new.compactMap(message), position: try new.last.map(Self.requireID) ?? wait.position,
+                isComplete: true, isUpToDate: new.count < Self.countLimit)
+        }
+        return changes
+    }
+
+    /// Ends the wait of a command at the server, so that another one is sent.
+    private func unblock() async throws {
+        guard let command = state.withLock({ $0.blocking }) else { return }
+        while state.withLock({ $0.blocking == command }), calls.link.isAvailable {
+            let id = "\(client.id.load(ordering: .relaxed))"
+            let reply = try await calls.link.call(RedisCalls.words(["CLIENT", "UNBLOCK", id]))
+            // It may not have come to the server yet.
+            if reply != .integer(0) { return }
+        }
+    }
+
+    private func translating<R>(_ body: () async throws -> R) async throws -> R {
+        do { return try await body() } catch RedisFault.refused(let message) {
+            throw RedisTier.Failure(description: "The server says: \(message)")
+        } catch is RedisFault {
+            throw RedisTier.Failure(
+                description: "There is no connection for messages. \(link.failure ?? "It was lost.")")
+        }
+    }
+
+    // MARK: Messages
+
+    private static let unexpected = RedisTier.Failure(description: "The server has given a reply of another kind.")
+
+    private static func id(of entry: RESPValue) -> String? {
+        guard case .array(let parts?) = entry, parts.count == 2 else { return nil }
+        return parts[0].text
+    }
+
+    private static func requireID(of entry: RESPValue) throws -> String {
+        guard let id = id(of: entry) else { throw unexpected }
+        return id
+    }
+
+    /// Returns the message in an entry of a stream; nil if it is this node's or says nothing.
+    private func message(_ entry: RESPValue) -> SharedChanges.Message? {
+        guard case .array(let parts?) = entry, parts.count == 2, case .array(let words?) = parts[1], words.count == 6,
+            let node = words[1].text, let kind = words[3].text, let text = words[5].data
+        else { return .removed(.all) }
+        if node == calls.node { return nil }
+        switch kind {
+        case "k": return .removed(.key(text))
+        case "t": return .removed(.tag(String(decoding: text, as: UTF8.self)))
+        case "l": return .loaded(text)
+        case "h": return nil
+        // Of a later release.
+        default: return .removed(.all)
+        }
+    }
+}
+
+extension Result where Success == [Int: SharedChanges?], Failure == any Error {
+    fileprivate static func of(_ body: () async throws -> Success) async -> Self {
+        do { return .success(try await body()) } catch { return .failure(error) }
+    }
+
+    /// Returns what one of those that wait gets; nil if it goes on waiting.
+    fileprivate func answer(_ number: Int) -> Result<SharedChanges?, any Error>? {
+        switch self {
+        case .success(let changes): changes[number].map { .success($0) }
+        case .failure(let error): .failure(error)
+        }
+    }
+}

@@ -1,0 +1,232 @@
+public import Foundation
+public import Larder
+
+/// A shared tier on a server that speaks the protocol of Redis, such as Redis or Valkey.
+///
+/// ```swift
+/// let tier = RedisTier(url: "redis://127.0.0.1:6379", prefix: "app")
+/// let shared = try await articles.shared(through: tier)
+/// ```
+///
+/// An object is one node with two connections, whatever the number of its caches. It connects by itself, again after each loss, and
+/// no call waits for that. Everything under the prefix belongs to the nodes that use it.
+public final class RedisTier: SharedTier {
+    /// Why a call has failed.
+    public struct Failure: Error, Hashable, CustomStringConvertible {
+        /// A sentence that says what is wrong.
+        public let description: String
+    }
+
+    private let prefix: String
+    private let links: Result<(calls: RedisCalls, messages: RedisMessages), Failure>
+
+    /// The longest age that an entry has on the server, and that of one without an end.
+    private static let (longestAge, defaultAge) = (Duration.seconds(28 * 86_400), Duration.seconds(7 * 86_400))
+    /// The number of removals of one script.
+    private static let removalCount = 500
+
+    /// Creates a node, which connects in the background.
+    ///
+    /// If the address is none, the tier stays unavailable, and ``failure`` says what is wrong with it.
+    ///
+    /// - Parameters:
+    ///   - url: The address, as in `redis://user:password@host:6379/0`.
+    ///   - prefix: What the names on the server begin with.
+    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
+    ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
+    public init(
+        url: String, prefix: String = "larder", timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+    ) {
+        self.prefix = prefix
+        do {
+            let address = try RedisAddress(url)
+            let calls = try RedisCalls(address, prefix, timeout, streamLimit: streamLimit)
+            links = .success((calls, try RedisMessages(address, timeout, calls)))
+        } catch let refusal as RedisAddress.Refusal {
+            links = .failure(Failure(description: refusal.message))
+        } catch {
+            links = .failure(Failure(description: "This process has no files left for a connection."))
+        }
+    }
+
+    deinit { close() }
+
+    /// A Boolean value that indicates whether there is a connection.
+    public var isAvailable: Bool {
+        switch links {
+        case .success(let links): links.calls.link.isAvailable
+        case .failure: false
+        }
+    }
+
+    /// A Boolean value that indicates whether both connections are there.
+    package var isConnected: Bool {
+        if case .success(let links) = links {
+            links.calls.link.isAvailable && links.messages.link.isAvailable
+        } else {
+            false
+        }
+    }
+
+    /// Why there is no connection; nil if there is one, or none was tried yet.
+    public var failure: String? {
+        switch links {
+        case .success(let links): links.calls.link.failure ?? links.messages.link.failure
+        case .failure(let failure): failure.description
+        }
+    }
+
+    /// Ends the connections; none is made again.
+    public func close() {
+        guard case .success(let links) = links else { return }
+        links.calls.link.close()
+        links.messages.link.close()
+    }
+
+    // MARK: Calls
+
+    /// Returns the entry of a key, or a lease.
+    public func fetch(_ key: Data, in space: SharedSpace, lease: Duration?) async throws -> SharedFetch {
+        let token = UUID().uuidString
+        let reply = try await run(.fetch, space, [key], [token, lease.map(Self.milliseconds) ?? ""])
+        guard case .array(let values?) = reply, let kind = values.first?.text else { throw unexpected() }
+        switch kind {
+        case "missing": return .missing
+        case "lease" where values.count == 2:
+            if let stamp = values[1].text { return .lease(SharedLease(token: token, stamp: stamp)) }
+        case "entry" where values.count == 6:
+            guard case .integer(let left) = values[1], let tags = RedisTags.tags(values[2].data ?? Data()) else {
+                break
+            }
+            return .entry(
+                SharedEntry(
+                    payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
+                    extendedData: values[4].data, isAbsent: values[5].data != nil))
+        default: break
+        }
+        throw unexpected()
+    }
+
+    /// Stores an entry, and returns whether that was done.
+    public func store(
+        _ entry: SharedEntry, forKey key: Data, in space: SharedSpace, lease: SharedLease?
+    ) async throws -> Bool {
+        var fields: [Data] = []
+        if let data = entry.extendedData { fields += [Data("x".utf8), data] }
+        if entry.isAbsent { fields += [Data("n".utf8), Data("1".utf8)] }
+        let age = Self.milliseconds(min(entry.age ?? Self.defaultAge, Self.longestAge))
+        let first = [lease?.token ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
+        let rest = [key, Data(age.utf8), entry.payload, RedisTags.bytes(of: entry.tags)]
+        let reply = try await run(.store, space, [key], first + rest + fields)
+        return try isYes(reply)
+    }
+
+    /// Lets a lease begin its age again, or gives it back.
+    public func renew(_ lease: SharedLease, forKey key: Data, in space: SharedSpace, age: Duration?) async throws {
+        let words = [Data(lease.token.utf8), Data((age.map(Self.milliseconds) ?? "").utf8), key]
+        _ = try isYes(try await run(.renew, space, [key], words))
+    }
+
+    /// Removes entries for all nodes.
+    public func remove(_ removals: [SharedRemoval], in space: SharedSpace) async throws {
+        var rest = removals[...]
+        while !rest.isEmpty {
+            var (keys, words) = ([Data](), [Data]())
+            for removal in rest.prefix(Self.removalCount) {
+                switch removal {
+                case .key(let key):
+                    keys.append(key)
+                    words += [Data("k".utf8), key]
+                case .tag(let tag): words += [Data("t".utf8), Data(tag.utf8)]
+                case .all: words += [Data("a".utf8), Data()]
+                }
+            }
+            _ = try isYes(try await run(.remove, space, keys, words))
+            rest = rest.dropFirst(Self.removalCount)
+        }
+    }
+
+    /// Returns the messages of other nodes, and waits for one, for a second at most.
+    public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
+        let (messages, stream) = (try links.get().messages, name("stream", space))
+        guard let position else {
+            let end = try await messages.end(of: stream)
+            return SharedChanges(messages: [], position: end, isComplete: true, isUpToDate: true)
+        }
+        guard let found = try await messages.next(in: stream, after: position) else {
+            let end = try await messages.end(of: stream)
+            return SharedChanges(messages: [], position: end, isComplete: false, isUpToDate: true)
+        }
+        return found
+    }
+
+    // MARK: Parts
+
+    private func name(_ part: String, _ space: SharedSpace) -> Data {
+        Data("\(prefix):{\(space.name)}:\(part)".utf8)
+    }
+
+    private func run(
+        _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [String]
+    ) async throws -> RESPValue { try await run(script, space, keys, words.map { Data($0.utf8) }) }
+
+    private func run(
+        _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [Data]
+    ) async throws -> RESPValue {
+        let names = keys.flatMap { key in ["e:", "l:", "w:"].map { name($0, space) + key } }
+        return try await links.get().calls.run(
+            script, [name("meta", space), name("stream", space)], names, words)
+    }
+
+    private func isYes(_ reply: RESPValue) throws -> Bool {
+        switch reply.text {
+        case "yes": return true
+        case "no": return false
+        default: throw unexpected()
+        }
+    }
+
+    /// Another program uses the names, or the connection is out of step, so it is made again.
+    private func unexpected() -> Failure {
+        if case .success(let links) = links { links.calls.dropConnection() }
+        return Failure(description: "The server has given a reply of another kind.")
+    }
+
+    private static func milliseconds(_ time: Duration) -> String {
+        "\(max(1, Int64(min(time, longestAge) / .milliseconds(1))))"
+    }
+}
+
+extension RESPValue {
+    var data: Data? { if case .bulk(let data) = self { data } else { nil } }
+
+    var text: String? {
+        switch self {
+        case .simple(let text): text
+        case .bulk(let data?): String(decoding: data, as: UTF8.self)
+        default: nil
+        }
+    }
+}
+
+/// Tags as one text: each with its length in front, as in `3:red4:blue`.
+enum RedisTags {
+    static func bytes(of tags: Set<String>) -> Data {
+        tags.sorted().reduce(into: Data()) { $0 += Data("\($1.utf8.count):\($1)".utf8) }
+    }
+
+    /// Returns the tags; nil if the bytes are none.
+    static func tags(_ bytes: Data) -> Set<String>? {
+        var (tags, rest) = (Set<String>(), bytes)
+        while !rest.isEmpty {
+            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")),
+                let count = Int(String(decoding: rest[..<colon], as: UTF8.self)), count >= 0,
+                rest.distance(from: colon, to: rest.endIndex) > count
+            else { return nil }
+            let first = colon + 1
+            tags.insert(String(decoding: rest[first..<first + count], as: UTF8.self))
+            rest = rest[(first + count)...]
+        }
+        return tags
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import LarderLocks
+import LarderRedis
+import LarderTestSupport
+
+/// A `redis-server` that keeps nothing on the disk.
+final class RealServer: Sendable {
+    static let path = ["/usr/bin/redis-server", "/usr/bin/valkey-server", "/opt/homebrew/bin/redis-server"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+    static var isInstalled: Bool { path != nil }
+
+    private let folder: TemporaryFolder
+    private let port: Int
+    private let process = Mutex<Int32>(0)
+    let url: String
+    var address: RedisAddress { get throws { try RedisAddress(url) } }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        // The number is free now. A connection to another server would fail for the password.
+        port = try FakeServer { _, _ in }.port
+        url = "redis://:secret@127.0.0.1:\(port)"
+        try start()
+    }
+
+    deinit { kill() }
+
+    /// Returns a node that is connected.
+    func node(timeout: Duration = .seconds(120), streamLimit: Int = 10_000) async throws -> RedisTier {
+        let tier = RedisTier(url: url, prefix: "test", timeout: timeout, streamLimit: streamLimit)
+        try await Waiting.until { tier.isConnected }
+        return tier
+    }
+
+    /// Runs a command as another program would.
+    @discardableResult
+    func run(_ words: String...) async throws -> RESPValue {
+        var options = RedisLink.Options()
+        options.timeout = .seconds(120)
+        let link = try RedisLink(address, options)
+        try await Waiting.until { link.isAvailable }
+        defer { link.close() }
+        return try await link.call(words.map { Data($0.utf8) })
+    }
+
+    func start() throws {
+        let server = Process()
+        server.executableURL = URL(fileURLWithPath: Self.path ?? "")
+        server.arguments = [
+            "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder.url.path,
+            "--requirepass", "secret",
+        ]
+        server.standardOutput = FileHandle.nullDevice
+        try server.run()
+        process.withLock { $0 = server.processIdentifier }
+    }
+
+    func stop() throws { process.withLock { _ = Foundation.kill($0, SIGSTOP) } }
+    func goOn() throws { process.withLock { _ = Foundation.kill($0, SIGCONT) } }
+    func kill() {
+        process.withLock { process in
+            if process > 0 { _ = Foundation.kill(process, SIGKILL) }
+            process = 0
+        }
+    }
+}
