@@ -59,12 +59,14 @@ final class RedisMessages: Sendable {
         if case .array(let entries?) = last, let entry = entries.first, let id = Self.id(of: entry) { return id }
         let words = ["*", "n", calls.node, "k", "h", "v", ""]
         let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + RedisCalls.words(words))
-        guard let id = made.text else { throw Self.unexpected }
+        guard let id = made.text, Self.isID(id) else { throw Self.unexpected }
         return id
     }
 
     /// Returns the messages behind a position, waits for one, and returns without one after a second; nil if some were lost.
     func next(in stream: Data, after position: String) async throws -> SharedChanges? {
+        // The server would refuse it again and again.
+        if !Self.isID(position) { return nil }
         let number = state.withLock { state in
             state.lastWait += 1
             return state.lastWait
@@ -169,9 +171,11 @@ final class RedisMessages: Sendable {
     private static let unexpected = RedisTier.Failure(description: "The server has given a reply of another kind.")
 
     private static func id(of entry: RESPValue) -> String? {
-        guard case .array(let parts?) = entry, parts.count == 2 else { return nil }
-        return parts[0].text
+        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, isID(id) else { return nil }
+        return id
     }
+
+    private static func isID(_ text: String) -> Bool { text.wholeMatch(of: /\d{1,20}-\d{1,20}/) != nil }
 
     private static func requireID(of entry: RESPValue) throws -> String {
         guard let id = id(of: entry) else { throw unexpected }

@@ -31,7 +31,7 @@ enum RedisScripts: Int, CaseIterable {
         local function stands(stamp, tags, e, a)
             local epoch, number = string.match(stamp, '^(.*):(%d+)$')
             local r = tonumber(number)
-            if epoch ~= e or r < a then return false end
+            if epoch ~= e or not r or r < a then return false end
             local at = 1
             while at <= #tags do
                 local _, colon, count = string.find(tags, '^(%d+):', at)
@@ -60,11 +60,11 @@ enum RedisScripts: Int, CaseIterable {
         case .fetch:
             """
             local e, r, a = meta()
-            local v = redis.pcall('HMGET', KEYS[4], 's', 'g', 'p', 'x', 'n')
+            local v = redis.pcall('HMGET', KEYS[4], 's', 'g', 'p', 'x', 'n', 'c')
             if v.err then redis.call('DEL', KEYS[4]) end
             if not v.err and v[1] then
                 if stands(v[1], v[2] or '', e, a) then
-                    return {'entry', redis.call('PTTL', KEYS[4]), v[2], v[3], v[4], v[5]}
+                    return {'entry', redis.call('PTTL', KEYS[4]), v[2], v[3], v[4], v[5], v[6]}
                 end
                 redis.call('DEL', KEYS[4])
             end
@@ -83,6 +83,8 @@ enum RedisScripts: Int, CaseIterable {
                 if redis.call('GET', KEYS[5]) ~= ARGV[5] then return 'no' end
                 if not stands(ARGV[6], ARGV[10], e, a) then stored = 'no' end
             end
+            -- A script may write all it wants once it has written: the first one is refused if the memory is full.
+            redis.call('HSET', KEYS[1], 'r', r)
             redis.call('DEL', KEYS[5])
             local isAwaited = redis.call('DEL', KEYS[6]) == 1
             if stored == 'yes' then

@@ -94,14 +94,14 @@ public final class RedisTier: SharedTier {
         case "missing": return .missing
         case "lease" where values.count == 2:
             if let stamp = values[1].text { return .lease(SharedLease(token: token, stamp: stamp)) }
-        case "entry" where values.count == 6:
-            guard case .integer(let left) = values[1], let tags = RedisTags.tags(values[2].data ?? Data()) else {
-                break
-            }
-            return .entry(
-                SharedEntry(
-                    payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
-                    extendedData: values[4].data, isAbsent: values[5].data != nil))
+        case "entry" where values.count == 7:
+            guard case .integer(let left) = values[1] else { break }
+            // What another program has put there is no entry, and a plain write takes its place.
+            guard let tags = RedisTags.tags(values[2].data ?? Data()) else { return .entry(Self.unreadable) }
+            let entry = SharedEntry(
+                payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
+                extendedData: values[4].data, isAbsent: values[5].data != nil)
+            return .entry(values[6].text == Self.checksum(entry) ? entry : Self.unreadable)
         default: break
         }
         throw unexpected()
@@ -114,6 +114,7 @@ public final class RedisTier: SharedTier {
         var fields: [Data] = []
         if let data = entry.extendedData { fields += [Data("x".utf8), data] }
         if entry.isAbsent { fields += [Data("n".utf8), Data("1".utf8)] }
+        fields += [Data("c".utf8), Data(Self.checksum(entry).utf8)]
         let age = Self.milliseconds(min(entry.age ?? Self.defaultAge, Self.longestAge))
         let first = [lease?.token ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
         let rest = [key, Data(age.utf8), entry.payload, RedisTags.bytes(of: entry.tags)]
@@ -184,6 +185,22 @@ public final class RedisTier: SharedTier {
         case "no": return false
         default: throw unexpected()
         }
+    }
+
+    /// An entry without any time left, in place of one that is damaged: whoever gets it removes it.
+    private static let unreadable = SharedEntry(payload: Data(), age: .zero)
+
+    /// The checksum of all that is stored of an entry but its age: FNV-1a in 64 bits.
+    private static func checksum(_ entry: SharedEntry) -> String {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        func add(_ bytes: some Sequence<UInt8>) {
+            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        }
+        add(entry.payload)
+        add(RedisTags.bytes(of: entry.tags))
+        add("\(entry.isAbsent) \(entry.extendedData?.count ?? -1)".utf8)
+        add(entry.extendedData ?? Data())
+        return String(hash, radix: 16)
     }
 
     /// Another program uses the names, or the connection is out of step, so it is made again.

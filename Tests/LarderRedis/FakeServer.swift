@@ -7,14 +7,32 @@ final class FakeServer: Sendable {
     final class Connection: Sendable {
         fileprivate let socket: Int32
 
-        fileprivate init(_ socket: Int32) { self.socket = socket }
+        fileprivate init(_ socket: Int32) {
+            self.socket = socket
+            #if canImport(Darwin)
+            var yes = Int32(1)
+            setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &yes, socklen_t(MemoryLayout<Int32>.size))
+            #endif
+        }
 
-        /// Returns what has arrived; nil if the client has gone.
-        func read() -> String? {
+        /// Connects to a port of this machine; nil if nothing listens there.
+        convenience init?(to port: Int) {
+            let socket = FakeServer.socket()
+            let isConnected = FakeServer.withAddress(port) { connect(socket, $0, $1) == 0 }
+            self.init(socket)
+            if isConnected { return }
+            close()
+            return nil
+        }
+
+        /// Returns what has arrived; nil if the other side has gone.
+        func readBytes() -> [UInt8]? {
             var bytes = [UInt8](repeating: 0, count: 1 << 16)
             let count = recv(socket, &bytes, bytes.count, 0)
-            return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+            return count > 0 ? Array(bytes.prefix(count)) : nil
         }
+
+        func read() -> String? { readBytes().map { String(decoding: $0, as: UTF8.self) } }
 
         /// Reads until all of some texts have arrived.
         @discardableResult
@@ -27,14 +45,21 @@ final class FakeServer: Sendable {
             return found
         }
 
-        func write(_ text: String) {
-            var bytes = Array(text.utf8)[...]
+        func write(_ text: String) { write(Array(text.utf8)) }
+
+        func write(_ all: [UInt8]) {
+            var bytes = all[...]
             while !bytes.isEmpty {
                 let count = bytes.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Self.flags) }
                 if count <= 0 { return }
                 bytes = bytes.dropFirst(count)
             }
         }
+
+        /// Ends the connection, for a thread that reads from it.
+        func end() { shutdown(socket, Int32(SHUT_RDWR)) }
+
+        func close() { Foundation.close(socket) }
 
         /// Answers the PING of a new connection.
         func greet() {
@@ -56,20 +81,14 @@ final class FakeServer: Sendable {
 
     /// - Parameter serve: Called on a thread for each connection, with its number; the connection ends with it.
     init(_ serve: @escaping @Sendable (Connection, Int) -> Void) throws {
-        #if canImport(Glibc)
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-        listener = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_in()
-        (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7F00_0001).bigEndian)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        listener = Self.socket()
+        var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         let listener = listener
-        let isBound = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &length) == 0
+        let isBound =
+            Self.withAddress(0) { bind(listener, $0, $1) == 0 && listen(listener, 64) == 0 }
+            && withUnsafeMutablePointer(to: &address) { address in
+                address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &length) == 0 }
             }
-        }
         guard isBound else { throw POSIXError(.EADDRINUSE) }
         port = Int(UInt16(bigEndian: address.sin_port))
         let (sockets, isClosed) = (sockets, isClosed)
@@ -89,6 +108,26 @@ final class FakeServer: Sendable {
                 }
             }
             close(listener)
+        }
+    }
+
+    private static func socket() -> Int32 {
+        #if canImport(Glibc)
+        Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        Foundation.socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+    }
+
+    /// Lends the address of a port of this machine.
+    private static func withAddress(_ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
+        var address = sockaddr_in()
+        (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7F00_0001).bigEndian)
+        address.sin_port = UInt16(port).bigEndian
+        return withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
     }
 

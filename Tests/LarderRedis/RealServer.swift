@@ -11,7 +11,7 @@ final class RealServer: Sendable {
     static var isInstalled: Bool { path != nil }
 
     private let folder: TemporaryFolder
-    private let port: Int
+    let port: Int
     private let process = Mutex<Int32>(0)
     let url: String
     var address: RedisAddress { get throws { try RedisAddress(url) } }

@@ -1,0 +1,46 @@
+import Foundation
+import Larder
+import LarderRedis
+import LarderTestSupport
+import LarderTesting
+
+/// A node on a real server: a store, a cache in it, and the cache shared.
+final class RedisNode: Sendable {
+    let store: TemporaryStore
+    let tier: RedisTier
+    let manager: CacheManager
+    let cache: Cache<String, String>
+    let shared: SharedCache<String, String>
+
+    /// Nothing here is to fail because the machine is slow.
+    static let options = SharedOptions(lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120))
+
+    init(
+        _ url: String, on store: TemporaryStore? = nil, timeout: Duration = .seconds(120), streamLimit: Int = 10_000,
+        options: SharedOptions = RedisNode.options
+    ) async throws {
+        self.store = try store ?? TemporaryStore()
+        tier = RedisTier(url: url, prefix: "test", timeout: timeout, streamLimit: streamLimit)
+        manager = try self.store.manager()
+        cache = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
+        shared = try await cache.shared(through: tier, options: options)
+    }
+
+    func get(_ key: String) async throws -> String? { try await shared.value(forKey: key) }
+
+    /// The name that a part of the cache has on the server.
+    static func name(_ part: String) -> String { "test:{texts/1/cbor}:\(part)" }
+
+    /// Waits until the tier is there and was told everything.
+    func settle() async throws {
+        try await Waiting.until { self.shared.statistics.isCurrent && self.shared.statistics.pendingRemovals == 0 }
+    }
+}
+
+extension RealServer {
+    /// The value that the server has for a key.
+    func value(_ key: String) async throws -> String? {
+        guard case .bulk(let payload?) = try await run("HGET", RedisNode.name("e:t\(key)"), "p") else { return nil }
+        return try CBORDecoder().decode(String.self, from: payload)
+    }
+}

@@ -1,0 +1,263 @@
+import Foundation
+import Larder
+import LarderLocks
+import LarderRedis
+import LarderTestSupport
+import LarderTesting
+import Testing
+
+/// Nodes on a real server that is killed, stands still, loses its data or says no.
+@Suite(.enabled(if: RealServer.isInstalled, "redis-server is not installed"))
+struct RedisTierTests {
+    private let server: RealServer
+
+    init() throws { server = try RealServer() }
+
+    private func nodes(_ count: Int, timeout: Duration = .seconds(120)) async throws -> [RedisNode] {
+        var nodes: [RedisNode] = []
+        for _ in 0..<count { nodes.append(try await RedisNode(server.url, timeout: timeout)) }
+        return nodes
+    }
+
+    @Test func `three nodes load once, and a removal on one is one on all`() async throws {
+        let nodes = try await nodes(3)
+        let loads = Counter()
+        let values = try await withThrowingTaskGroup(of: String.self) { group in
+            for number in 0..<300 {
+                group.addTask {
+                    try await nodes[number % 3].shared.value(forKey: "a") { _ in
+                        loads.increment()
+                        try await Waiting.until { nodes.reduce(0) { $0 + $1.cache.waitingCallers } == 300 }
+                        return "once"
+                    }
+                }
+            }
+            return try await group.reduce(into: Set()) { $0.insert($1) }
+        }
+        #expect(loads.value == 1 && values == ["once"])
+        try await nodes[0].shared.setValue(
+            "new", forKey: "a", maxAge: .hours(1), extendedData: Data([1]), tags: ["red"])
+        try await Waiting.until { nodes[1].cache["a"] == nil && nodes[2].cache["a"] == nil }
+        for node in nodes { #expect(try await node.get("a") == "new") }
+        let copy = try await nodes[2].cache.entry(forKey: "a")
+        #expect(copy?.extendedData == Data([1]) && copy?.metadata.tags == ["red"])
+        #expect(copy?.metadata.expiresAt.map { $0 < nodes[2].store.clock.now + 3601 } == true)
+        try await nodes[1].shared.removeAll(tagged: "red")
+        for node in nodes { try await Waiting.until { node.cache["a"] == nil } }
+        for node in nodes { #expect(try await node.get("a") == nil) }
+    }
+
+    @Test func `a server that is killed and comes back empty is told what was removed`() async throws {
+        let nodes = try await nodes(2)
+        for key in ["a", "b", "c"] {
+            #expect(try await nodes[0].shared.value(forKey: key) { _ in "old" } == "old")
+            #expect(try await nodes[1].get(key) == "old")
+        }
+        server.kill()
+        try await Waiting.until { nodes.allSatisfy { !$0.tier.isAvailable && !$0.shared.statistics.isCurrent } }
+        #expect(nodes[0].tier.failure != nil)
+        try await nodes[0].shared.removeValue(forKey: "a")
+        try await nodes[0].shared.setValue("here", forKey: "b")
+        #expect(try await nodes[0].get("b") == "here")
+        #expect(try await nodes[1].get("c") == "old")
+        #expect(try await nodes[1].shared.value(forKey: "d") { _ in "loaded" } == "loaded")
+        #expect(nodes[0].shared.statistics.pendingRemovals == 2)
+        try server.start()
+        for node in nodes { try await node.settle() }
+        for node in nodes { for key in ["a", "b", "c"] { #expect(try await node.get(key) == nil) } }
+        try await nodes[0].shared.setValue("new", forKey: "a")
+        #expect(try await nodes[1].get("a") == "new")
+    }
+
+    @Test func `a server that stands still costs the calls that wait, and then none`() async throws {
+        let nodes = try await nodes(2, timeout: .milliseconds(200))
+        try await Waiting.until { nodes.allSatisfy { $0.tier.isConnected } }
+        try server.stop()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<100 {
+                group.addTask {
+                    let value = try await nodes[0].shared.value(forKey: "\(number)") { "own \($0)" }
+                    #expect(value == "own \(number)")
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await nodes[0].shared.removeValue(forKey: "1")
+        try await nodes[0].shared.setValue("set", forKey: "2")
+        #expect(try await nodes[0].get("2") == "set")
+        try server.goOn()
+        for node in nodes { try await node.settle() }
+        for node in nodes { for key in ["1", "2"] { #expect(try await node.get(key) == nil) } }
+    }
+
+    /// The number of scripts that the server has run.
+    private func scriptCount() async throws -> Int {
+        guard case .bulk(let text?) = try await server.run("INFO", "commandstats") else { return 0 }
+        let calls = String(decoding: text, as: UTF8.self).firstMatch(of: /cmdstat_evalsha:calls=(\d+)/)
+        return calls.flatMap { Int($0.1) } ?? 0
+    }
+
+    @Test func `a command of a dead connection that comes late changes nothing`() async throws {
+        let held = Mutex<[(connection: Int, bytes: [UInt8])]>([])
+        let isHolding = Atomic(false)
+        let late = Atomic(-1)
+        let proxy = try Proxy(to: server.port)
+        let (a, b) = (try await RedisNode(proxy.url, timeout: .milliseconds(300)), try await RedisNode(server.url))
+        func set(_ text: String) async throws {
+            // On a slow machine a call can be late that nothing holds up.
+            while try await server.value("a") != text {
+                try await a.settle()
+                try await a.shared.setValue(text, forKey: "a")
+            }
+        }
+        try await set("one")
+        let isReleased = Atomic(false)
+        proxy.change { bytes, toServer, connection in
+            let isWrite = String(decoding: bytes, as: UTF8.self).contains("EVALSHA")
+            if toServer, isWrite, late.load(ordering: .relaxed) < 0, isHolding.load(ordering: .relaxed) {
+                late.store(connection, ordering: .relaxed)
+                held.withLock { $0.append((connection, bytes)) }
+                do { try Waiting.until { isReleased.load(ordering: .relaxed) } } catch {}
+            }
+            return bytes
+        }
+        isHolding.store(true, ordering: .relaxed)
+        try await a.shared.setValue("two", forKey: "a")
+        #expect(held.withLock { $0.count } == 1)
+        try await a.settle()
+        try await set("three")
+        let count = try await scriptCount()
+        isReleased.store(true, ordering: .relaxed)
+        while try await scriptCount() == count { await Task.yield() }
+        #expect(try await server.value("a") == "three")
+        #expect(try await b.get("a") == "three")
+        #expect(try await a.get("a") == "three")
+    }
+
+    @Test func `lost data, lost messages and lost scripts are noticed`() async throws {
+        let nodes = try await nodes(2)
+        try await nodes[0].shared.setValue("old", forKey: "a")
+        #expect(try await nodes[1].get("a") == "old")
+        try await server.run("FLUSHALL")
+        try await Waiting.until { nodes.allSatisfy { $0.cache["a"] == nil } }
+        try await nodes[0].shared.setValue("new", forKey: "a")
+        for node in nodes { try await node.settle() }
+        try await nodes[0].shared.setValue("new", forKey: "a")
+        #expect(try await nodes[1].get("a") == "new")
+        try await server.run("SCRIPT", "FLUSH")
+        try await nodes[0].shared.setValue("newer", forKey: "a")
+        for node in nodes { try await node.settle() }
+        try await nodes[0].shared.setValue("newest", forKey: "a")
+        for node in nodes { #expect(try await node.get("a") == "newest") }
+        // A node that was away for longer than the messages are kept.
+        await nodes[1].shared.close()
+        try await nodes[0].shared.removeValue(forKey: "a")
+        try await server.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0")
+        let events = nodes[1].manager.events
+        let again = try await nodes[1].cache.shared(through: nodes[1].tier, options: RedisNode.options)
+        #expect(nodes[1].cache["a"] == nil)
+        #expect(await events.first { $0.kind == .sharedMessagesLost } != nil)
+        await again.close()
+    }
+
+    @Test func `what another program has put under the names is removed or reported, and never served`() async throws {
+        let nodes = try await nodes(2)
+        for part in ["e:ta", "l:tb", "meta", "stream"] {
+            try await server.run("DEL", RedisNode.name(part))
+            try await server.run("SET", RedisNode.name(part), "nonsense")
+        }
+        try await server.run("HSET", RedisNode.name("e:tc"), "s", "nonsense", "p", "nonsense")
+        for key in ["a", "b", "c"] {
+            for node in nodes { #expect(try await node.shared.value(forKey: key) { "own \($0)" } == "own \(key)") }
+        }
+        try await nodes[0].shared.removeAll()
+        for node in nodes { try await node.settle() }
+        try await Waiting.until { nodes.allSatisfy { $0.cache["a"] == nil } }
+        try await nodes[0].shared.setValue("new", forKey: "a")
+        #expect(try await nodes[1].get("a") == "new")
+        // A stamp of this epoch, and a payload and tags that are none.
+        for (tags, payload) in [("", "nonsense"), ("9:red", ""), ("x", "")] {
+            try await server.run("HSET", RedisNode.name("e:ta"), "p", payload, "g", tags)
+            try await server.run("XADD", RedisNode.name("stream"), "*", "n", "x", "k", "later", "v", "")
+            try await Waiting.until { nodes.allSatisfy { $0.cache["a"] == nil } }
+            for node in nodes {
+                try await Waiting.until { node.tier.isConnected }
+                #expect(try await node.shared.value(forKey: "a") { _ in "own" } == "own")
+            }
+        }
+    }
+
+    @Test func `a server that refuses writes costs no call`() async throws {
+        let nodes = try await nodes(2)
+        try await nodes[0].shared.setValue("old", forKey: "a")
+        #expect(try await nodes[1].get("a") == "old")
+        try await server.run("CONFIG", "SET", "maxmemory", "1")
+        try await nodes[0].shared.setValue("new", forKey: "a")
+        #expect(nodes[0].shared.statistics.failures == 1)
+        // To remove takes no memory, and to get a lease does.
+        for node in nodes { try await node.settle() }
+        #expect(try await nodes[0].shared.value(forKey: "b") { _ in "own" } == "own")
+        #expect(nodes[0].shared.statistics.failures == 2)
+        try await Waiting.until { nodes.allSatisfy { $0.cache["a"] == nil } }
+        #expect(try await server.value("a") == nil)
+        try await server.run("CONFIG", "SET", "maxmemory", "0")
+        try await server.run("REPLICAOF", "127.0.0.1", "1")
+        try await nodes[0].shared.setValue("newer", forKey: "a")
+        #expect(try await nodes[0].shared.value(forKey: "c") { _ in "own" } == "own")
+        try await server.run("REPLICAOF", "NO", "ONE")
+        for node in nodes { try await node.settle() }
+        try await nodes[0].shared.setValue("newest", forKey: "a")
+        #expect(try await nodes[1].get("a") == "newest")
+    }
+
+    @Test func `an address that is none, and a wrong password, are said and cost no call`() async throws {
+        for (url, message) in [
+            ("http://127.0.0.1", "begins with"), ("redis://:wrong@127.0.0.1:\(server.port)", "WRONGPASS"),
+        ] {
+            var options = RedisNode.options
+            options.catchUp = .zero
+            let node = try await RedisNode(url, options: options)
+            try await Waiting.until { node.tier.failure?.contains(message) == true }
+            try await node.shared.setValue("own", forKey: "a")
+            #expect(try await node.get("a") == "own")
+            #expect(!node.tier.isAvailable && !node.shared.statistics.isCurrent)
+        }
+    }
+
+    @Test(arguments: 0..<3)
+    func `bytes that are cut, repeated and garbled on their way end in a miss at the worst`(seed: UInt64) async throws {
+        let random = Mutex(Seeded(seed))
+        let isBad = Atomic(true)
+        let proxy = try Proxy(to: server.port) { bytes, toServer, _ in
+            if toServer || !isBad.load(ordering: .relaxed) { return bytes }
+            return random.withLock { random in
+                switch Int.random(in: 0..<12, using: &random) {
+                case 0: return nil
+                case 1: return Array(bytes.prefix(.random(in: 0...bytes.count, using: &random)))
+                case 2: return bytes + bytes
+                case 3:
+                    var bytes = bytes
+                    bytes[.random(in: bytes.indices, using: &random)] = .random(in: 0...255, using: &random)
+                    return bytes
+                default: return bytes
+                }
+            }
+        }
+        var options = RedisNode.options
+        (options.catchUp, options.lease, options.loadWait) = (.zero, .milliseconds(200), .seconds(1))
+        let node = try await RedisNode(proxy.url, timeout: .milliseconds(100), options: options)
+        for number in 0..<60 {
+            let key = "\(number % 4)"
+            switch number % 3 {
+            case 0: try await node.shared.setValue("v\(key)", forKey: key)
+            case 1: try await node.shared.removeValue(forKey: key)
+            default: #expect(try await node.shared.value(forKey: key) { "v\($0)" } == "v\(key)")
+            }
+        }
+        isBad.store(false, ordering: .relaxed)
+        proxy.cut()
+        try await node.settle()
+        try await node.shared.setValue("end", forKey: "end")
+        #expect(try await node.get("end") == "end")
+    }
+}
