@@ -55,6 +55,10 @@ let package = Package(
             path: "Tests/Programs/RowsProgram"),
         // What another process does with a store, as it is told.
         .executableTarget(name: "larder-test-peer", dependencies: ["Larder"], path: "Tests/Programs/PeerProgram"),
+        // A node of a shared tier, which works at random.
+        .executableTarget(
+            name: "larder-test-node", dependencies: ["Larder", "LarderRedis", "LarderTestSupport"],
+            path: "Tests/Programs/NodeProgram"),
         // What one call costs. Its C functions stand in for those of the system, so no test target depends on it.
         .target(name: "LarderCostCounter", path: "Tests/Programs/CostCounter"),
         .executableTarget(
@@ -85,7 +89,8 @@ let package = Package(
         .testTarget(
             name: "LarderTestingTests", dependencies: ["Larder", "LarderTesting"], path: "Tests/LarderTesting"),
         .testTarget(
-            name: "LarderRedisTests", dependencies: ["Larder", "LarderRedis", "LarderTesting", "LarderTestSupport"],
+            name: "LarderRedisTests",
+            dependencies: ["Larder", "LarderRedis", "LarderTesting", "LarderTestSupport", "larder-test-node"],
             path: "Tests/LarderRedis"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],

@@ -38,9 +38,12 @@ final class RedisNode: Sendable {
 }
 
 extension RealServer {
-    /// The value that the server has for a key.
+    /// The value that a node gets from the server.
     func value(_ key: String) async throws -> String? {
-        guard case .bulk(let payload?) = try await run("HGET", RedisNode.name("e:t\(key)"), "p") else { return nil }
-        return try CBORDecoder().decode(String.self, from: payload)
+        let (tier, space) = (try await node(), SharedSpace("texts/1/cbor"))
+        guard case .entry(let entry) = try await tier.fetch(Data("t\(key)".utf8), in: space, lease: nil) else {
+            return nil
+        }
+        return try CBORDecoder().decode(String.self, from: entry.payload)
     }
 }

@@ -1,0 +1,100 @@
+import Foundation
+import Larder
+import LarderRedis
+import LarderTestSupport
+import Testing
+
+/// Three processes on a server, all of which are stopped, killed and started again, while the server loses what it has.
+@Suite(.enabled(if: RealServer.isInstalled, "redis-server is not installed"))
+struct ChaosTests {
+    private static let keys = (0..<9).map { "\($0)" }
+
+    @Test func `after all faults each copy is none or the true value`() async throws {
+        var random = Seeded()
+        print("chaos: SEED=\(random.seed)")
+        let (folder, server) = (try TemporaryFolder(), try RealServer())
+        let truth = folder("truth")
+        try FileManager.default.createDirectory(at: truth, withIntermediateDirectories: true)
+        func start(_ index: Int) throws -> ChildProcess {
+            try ChildProcess(
+                "larder-test-node",
+                [folder("\(index).sqlite").path, server.url, "\(index)", truth.path, "\(random.next())"])
+        }
+        let seconds = ProcessInfo.processInfo.environment["LARDER_CHAOS"].flatMap { Int($0) }
+        let end = ContinuousClock.now + .seconds(seconds ?? (LongTests.areEnabled ? 600 : 0))
+        var (rounds, faults) = (0, [String: Int]())
+        while rounds < 3 || ContinuousClock.now < end {
+            rounds += 1
+            var nodes = try (0..<3).map { try start($0) }
+            func work(_ count: Int, without stopped: Int? = nil) throws {
+                for _ in 0..<count {
+                    for index in nodes.indices where index != stopped {
+                        #expect(nodes[index].line() == "working", "seed \(random.seed)")
+                    }
+                }
+            }
+            for _ in 0..<12 {
+                let index = Int.random(in: 0..<3, using: &random)
+                try work(.random(in: 1...3, using: &random))
+                let fault = Int.random(in: 0..<6, using: &random)
+                faults["\(fault)", default: 0] += 1
+                switch fault {
+                case 0:
+                    kill(nodes[index].identifier, SIGSTOP)
+                    try work(2, without: index)
+                    kill(nodes[index].identifier, SIGCONT)
+                case 1:
+                    nodes[index].kill()
+                    try work(1, without: index)
+                    nodes[index] = try start(index)
+                case 2:
+                    try server.stop()
+                    // Until calls are late.
+                    try work(40)
+                    try server.goOn()
+                case 3:
+                    server.kill()
+                    try work(10)
+                    try server.start()
+                case 4: try await server.run("FLUSHALL")
+                default: try await server.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0")
+                }
+            }
+            for node in nodes { try node.goOn() }
+            for node in nodes {
+                var line = node.line()
+                while line == "working" { line = node.line() }
+                #expect(line == "settled", "seed \(random.seed)")
+            }
+            try await check(nodes, server, truth, random.seed)
+            for node in nodes { node.kill() }
+        }
+        print("chaos: \(rounds) rounds, faults \(faults.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
+    }
+
+    /// Waits until messages that are on their way have come, and then nothing is wrong.
+    private func check(_ nodes: [ChildProcess], _ server: RealServer, _ truth: URL, _ seed: UInt64) async throws {
+        let end = ContinuousClock.now + Waiting.limit
+        var wrong: [String] = []
+        repeat {
+            wrong = []
+            for key in Self.keys {
+                let file = truth.appendingPathComponent(key)
+                let value =
+                    FileManager.default.fileExists(atPath: file.path)
+                    ? try String(contentsOf: file, encoding: .utf8) : "none"
+                let found = try await server.value(key)
+                if let found, found != value { wrong.append("\(key) is \(found) in the tier, and should be \(value)") }
+                for (index, node) in nodes.enumerated() {
+                    let copies = try node.ask("").split(separator: " ").map { $0.split(separator: "=") }
+                    for copy in copies where copy[0] == key {
+                        for text in copy[1...] where text != "nil" && text != value {
+                            wrong.append("\(key) is \(text) on node \(index), and should be \(value)")
+                        }
+                    }
+                }
+            }
+        } while !wrong.isEmpty && ContinuousClock.now < end
+        #expect(wrong.isEmpty, "seed \(seed): \(wrong)")
+    }
+}
