@@ -47,7 +47,10 @@ final class RedisCalls: Sendable {
             link.drop(connection)
             throw RedisTier.Failure(description: "The server has forgotten the connection.")
         } catch RedisFault.refused(let message) {
-            if message.hasPrefix("NOSCRIPT") || message.hasPrefix("NOAUTH") { link.drop(connection) }
+            // Another server may have taken the place of this one.
+            if ["NOSCRIPT", "NOAUTH", "READONLY", "MASTERDOWN"].contains(where: message.hasPrefix) {
+                link.drop(connection)
+            }
             throw RedisTier.Failure(description: "The server says: \(message)")
         } catch RedisFault.lost {
             throw RedisTier.Failure(description: "The connection was lost, or the reply has not come in time.")

@@ -11,7 +11,6 @@ extension RedisLinkCore {
             do {
                 let (socket, connection) = try connect(&input)
                 ready.store(connection, ordering: .relaxed)
-                options.availabilityChanged(true)
                 let failure = serve(socket, &input, &isOfUse)
                 let calls = state.withLock { state -> ArraySlice<Call> in
                     ready.store(0, ordering: .relaxed)
@@ -22,7 +21,6 @@ extension RedisLinkCore {
                     return state.calls
                 }
                 _ = Foundation.close(socket)
-                options.availabilityChanged(false)
                 for call in calls { call.finish(.failure(RedisFault.lost)) }
             } catch {
                 state.withLock { $0.failure = error.message }
@@ -141,7 +139,11 @@ extension RedisLinkCore {
             guard let first = state.calls.indices.first else { return (false, nil) }
             state.calls[first].replies.append(reply)
             if state.calls[first].replies.count < state.calls[first].count { return (true, nil) }
-            let done = state.calls.removeFirst()
+            let done = state.calls[first]
+            // A slice keeps what was removed from it.
+            state.calls[first].replies = []
+            state.calls.removeFirst()
+            if state.calls.isEmpty { state.calls = [] }
             state.beginWaiting()
             return (true, done)
         }

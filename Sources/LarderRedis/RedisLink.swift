@@ -25,8 +25,6 @@ package final class RedisLink: Sendable {
         package var greeting: @Sendable (_ connection: Int) -> [[Data]] = { _ in [] }
         /// Gets the replies of a greeting before its connection is used.
         package var greeted: @Sendable (_ connection: Int, [RESPValue]) -> Void = { _, _ in }
-        /// Called on the thread of the link when a connection is ready, and when it is lost.
-        package var availabilityChanged: @Sendable (Bool) -> Void = { _ in }
 
         package init() {}
     }
@@ -63,10 +61,12 @@ package final class RedisLink: Sendable {
     ///
     /// - Throws: ``RedisFault``.
     package func call(_ words: [Data], on connection: Int? = nil) async throws -> RESPValue {
-        try await call(all: [words], on: connection)[0]
+        let reply = try await call(all: [words], on: connection)[0]
+        if case .error(let message) = reply { throw RedisFault.refused(message) }
+        return reply
     }
 
-    /// Sends commands as one piece, and returns their replies.
+    /// Sends commands as one piece, and returns their replies, errors too.
     ///
     /// A task that is cancelled waits all the same: the time of a reply is bounded.
     ///
@@ -80,11 +80,9 @@ package final class RedisLink: Sendable {
     ) async throws -> [RESPValue] {
         var bytes: [UInt8] = []
         for words in commands { RESPCommand.append(words, to: &bytes) }
-        let replies = try await withCheckedThrowingContinuation { continuation in
+        return try await withCheckedThrowingContinuation { continuation in
             core.send(bytes, commands.count, on: connection, patience) { continuation.resume(with: $0) }
         }
-        for case .error(let message) in replies { throw RedisFault.refused(message) }
-        return replies
     }
 
     /// Ends the connection: it is not made again, and all calls fail.

@@ -7,6 +7,8 @@ final class RedisMessages: Sendable {
     private struct Wait {
         let stream: Data
         let position: String
+        /// The moment at which it is answered without a message.
+        let end = ContinuousClock.now + .milliseconds(blockTime)
         let continuation: CheckedContinuation<SharedChanges?, any Error>
     }
 
@@ -17,6 +19,21 @@ final class RedisMessages: Sendable {
         /// The number of the command that waits at the server; nil if there is none.
         var blocking: Int?
         var lastCommand = 0
+        /// The last messages when this node asked for the ends of streams: its own up to there are given to it too.
+        var ends: [Data: ID] = [:]
+    }
+
+    /// The number of a message: the milliseconds of its server, and its place among those of the same one.
+    private struct ID: Comparable, Sendable {
+        let milliseconds, place: UInt64
+
+        init?(_ text: String) {
+            let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+            guard parts.count == 2, let first = UInt64(parts[0]), let second = UInt64(parts[1]) else { return nil }
+            (milliseconds, place) = (first, second)
+        }
+
+        static func < (a: ID, b: ID) -> Bool { (a.milliseconds, a.place) < (b.milliseconds, b.place) }
     }
 
     /// What the greeting has told of the connection.
@@ -48,7 +65,9 @@ final class RedisMessages: Sendable {
     ///
     /// It is that of a message, so that a loss is noticed: an empty stream gets one that says nothing.
     func end(of stream: Data) async throws -> String {
-        try await translating { try await self.findEnd(of: stream) }
+        let end = try await translating { try await self.findEnd(of: stream) }
+        state.withLock { $0.ends[stream] = ID(end) }
+        return end
     }
 
     private func findEnd(of stream: Data) async throws -> String {
@@ -57,16 +76,20 @@ final class RedisMessages: Sendable {
         let look = RedisCalls.words(["XREVRANGE"]) + [stream] + RedisCalls.words(["+", "-", "COUNT", "1"])
         let last = try await calls.link.call(look)
         if case .array(let entries?) = last, let entry = entries.first, let id = Self.id(of: entry) { return id }
-        let words = ["*", "n", calls.node, "k", "h", "v", ""]
-        let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + RedisCalls.words(words))
-        guard let id = made.text, Self.isID(id) else { throw Self.unexpected }
+        let words = RedisCalls.words(["*", "n", calls.node, "k", "h", "v", ""])
+        let made = try await calls.link.call(all: [
+            RedisCalls.words(["XADD"]) + [stream] + words,
+            RedisCalls.words(["PEXPIRE"]) + [stream] + RedisCalls.words(["\(28 * 86_400_000)"]),
+        ])
+        if case .error(let message) = made[0] { throw RedisFault.refused(message) }
+        guard let id = made[0].text, ID(id) != nil else { throw Self.unexpected }
         return id
     }
 
     /// Returns the messages behind a position, waits for one, and returns without one after a second; nil if some were lost.
     func next(in stream: Data, after position: String) async throws -> SharedChanges? {
         // The server would refuse it again and again.
-        if !Self.isID(position) { return nil }
+        if ID(position) == nil { return nil }
         let number = state.withLock { state in
             state.lastWait += 1
             return state.lastWait
@@ -98,22 +121,22 @@ final class RedisMessages: Sendable {
                 return state.waits
             }
             if waits.isEmpty { return }
-            let result = await Result.of { try await self.read(waits) }
-            let done = state.withLock { state -> [(Wait, Result<SharedChanges?, any Error>)] in
+            var answers: [Int: Result<SharedChanges?, any Error>] = [:]
+            do { answers = try await read(waits) } catch { answers = waits.mapValues { _ in .failure(error) } }
+            let done = state.withLock { state in
                 state.blocking = nil
-                return waits.keys.compactMap { number in
-                    guard let answer = result.answer(number) else { return nil }
-                    return state.waits.removeValue(forKey: number).map { ($0, answer) }
+                return answers.compactMap { number, answer in
+                    state.waits.removeValue(forKey: number).map { ($0.continuation, answer) }
                 }
             }
-            for (wait, answer) in done { wait.continuation.resume(with: answer) }
+            for (continuation, answer) in done { continuation.resume(with: answer) }
         }
     }
 
     /// Waits for messages in all streams, and looks whether the positions are still there.
     ///
-    /// As long as the message at a position is there, none behind it was lost.
-    private func read(_ waits: [Int: Wait]) async throws -> [Int: SharedChanges?] {
+    /// As long as the message at a position is there, none behind it was lost. Where nothing has happened, the wait goes on.
+    private func read(_ waits: [Int: Wait]) async throws -> [Int: Result<SharedChanges?, any Error>] {
         let waits = waits.sorted { $0.key < $1.key }
         let words = ["XREAD", "COUNT", "\(Self.countLimit)", "BLOCK", "\(Self.blockTime)", "STREAMS"]
         var commands = [
@@ -132,18 +155,28 @@ final class RedisMessages: Sendable {
                 if let name = stream[0].data, case .array(let found?) = stream[1] { entries[name] = found }
             }
         }
-        var changes: [Int: SharedChanges?] = [:]
+        var answers: [Int: Result<SharedChanges?, any Error>] = [:]
+        let now = ContinuousClock.now
         for (index, (number, wait)) in waits.enumerated() {
-            guard case .array(let found?) = replies[index + 1], !found.isEmpty else {
-                changes.updateValue(nil, forKey: number)
-                continue
+            switch replies[index + 1] {
+            // A stream of another type is the fault of its cache alone.
+            case .error(let message): answers[number] = .failure(Self.refusal(message))
+            case .array(let found?) where !found.isEmpty:
+                let new = entries[wait.stream] ?? []
+                if !new.isEmpty || wait.end <= now { answers[number] = Result { try changes(new, for: wait) } }
+            default: answers[number] = .success(nil)
             }
-            let new = entries[wait.stream] ?? []
-            changes[number] = SharedChanges(
-                messages: new.compactMap(message), position: try new.last.map(Self.requireID) ?? wait.position,
-                isComplete: true, isUpToDate: new.count < Self.countLimit)
         }
-        return changes
+        if answers.isEmpty, case .error(let message) = replies[0] { throw Self.refusal(message) }
+        return answers
+    }
+
+    private func changes(_ entries: [RESPValue], for wait: Wait) throws -> SharedChanges {
+        let end = state.withLock { $0.ends[wait.stream] }
+        return SharedChanges(
+            messages: entries.compactMap { message($0, after: end) },
+            position: try entries.last.map(Self.requireID) ?? wait.position, isComplete: true,
+            isUpToDate: entries.count < Self.countLimit)
     }
 
     /// Ends the wait of a command at the server, so that another one is sent.
@@ -152,14 +185,15 @@ final class RedisMessages: Sendable {
         while state.withLock({ $0.blocking == command }), calls.link.isAvailable {
             let id = "\(client.id.load(ordering: .relaxed))"
             let reply = try await calls.link.call(RedisCalls.words(["CLIENT", "UNBLOCK", id]))
-            // It may not have come to the server yet.
             if reply != .integer(0) { return }
+            // It has not come to the server yet.
+            try await Task.sleep(for: .milliseconds(1))
         }
     }
 
     private func translating<R>(_ body: () async throws -> R) async throws -> R {
         do { return try await body() } catch RedisFault.refused(let message) {
-            throw RedisTier.Failure(description: "The server says: \(message)")
+            throw Self.refusal(message)
         } catch is RedisFault {
             throw RedisTier.Failure(
                 description: "There is no connection for messages. \(link.failure ?? "It was lost.")")
@@ -168,26 +202,30 @@ final class RedisMessages: Sendable {
 
     // MARK: Messages
 
+    private static func refusal(_ message: String) -> RedisTier.Failure {
+        RedisTier.Failure(description: "The server says: \(message)")
+    }
+
     private static let unexpected = RedisTier.Failure(description: "The server has given a reply of another kind.")
 
     private static func id(of entry: RESPValue) -> String? {
-        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, isID(id) else { return nil }
+        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, ID(id) != nil else {
+            return nil
+        }
         return id
     }
-
-    private static func isID(_ text: String) -> Bool { text.wholeMatch(of: /\d{1,20}-\d{1,20}/) != nil }
 
     private static func requireID(of entry: RESPValue) throws -> String {
         guard let id = id(of: entry) else { throw unexpected }
         return id
     }
 
-    /// Returns the message in an entry of a stream; nil if it is this node's or says nothing.
-    private func message(_ entry: RESPValue) -> SharedChanges.Message? {
+    /// Returns the message in an entry of a stream; nil if it says nothing, or is this node's and behind an end.
+    private func message(_ entry: RESPValue, after end: ID?) -> SharedChanges.Message? {
         guard case .array(let parts?) = entry, parts.count == 2, case .array(let words?) = parts[1], words.count == 6,
             let node = words[1].text, let kind = words[3].text, let text = words[5].data
         else { return .removed(.all) }
-        if node == calls.node { return nil }
+        if node == calls.node, let end, let id = parts[0].text.flatMap({ ID($0) }), end < id { return nil }
         switch kind {
         case "k": return .removed(.key(text))
         case "t": return .removed(.tag(String(decoding: text, as: UTF8.self)))
@@ -195,20 +233,6 @@ final class RedisMessages: Sendable {
         case "h": return nil
         // Of a later release.
         default: return .removed(.all)
-        }
-    }
-}
-
-extension Result where Success == [Int: SharedChanges?], Failure == any Error {
-    fileprivate static func of(_ body: () async throws -> Success) async -> Self {
-        do { return .success(try await body()) } catch { return .failure(error) }
-    }
-
-    /// Returns what one of those that wait gets; nil if it goes on waiting.
-    fileprivate func answer(_ number: Int) -> Result<SharedChanges?, any Error>? {
-        switch self {
-        case .success(let changes): changes[number].map { .success($0) }
-        case .failure(let error): .failure(error)
         }
     }
 }

@@ -9,7 +9,7 @@
 /// - `session` is the number of the last connection of the node: what another one has sent is refused.
 /// - `stream` has the messages: who sends, the kind (`k` key, `t` tag, `a` all, `l` loaded, `h` hello) and the key or tag.
 enum RedisScripts: Int, CaseIterable {
-    case fetch, store, renew, remove
+    case fetch, store, renew, remove, discard
 
     var text: String { Self.common + "\n" + body }
 
@@ -106,6 +106,12 @@ enum RedisScripts: Int, CaseIterable {
                 redis.call('DEL', KEYS[5])
                 if redis.call('DEL', KEYS[6]) == 1 then tell('l', ARGV[7]) end
             end
+            return 'yes'
+            """
+        // 5: the checksum of the entry.
+        case .discard:
+            """
+            if (redis.call('HGET', KEYS[4], 'c') or '') == ARGV[5] then redis.call('DEL', KEYS[4]) end
             return 'yes'
             """
         // From 5 on: the kind and the text of each removal. The keys from 4 on are the entry, lease and wait of each key.

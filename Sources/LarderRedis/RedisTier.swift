@@ -87,6 +87,12 @@ public final class RedisTier: SharedTier {
 
     /// Returns the entry of a key, or a lease.
     public func fetch(_ key: Data, in space: SharedSpace, lease: Duration?) async throws -> SharedFetch {
+        try await fetch(key, space, lease, isAgain: false)
+    }
+
+    private func fetch(
+        _ key: Data, _ space: SharedSpace, _ lease: Duration?, isAgain: Bool
+    ) async throws -> SharedFetch {
         let token = UUID().uuidString
         let reply = try await run(.fetch, space, [key], [token, lease.map(Self.milliseconds) ?? ""])
         guard case .array(let values?) = reply, let kind = values.first?.text else { throw unexpected() }
@@ -95,16 +101,26 @@ public final class RedisTier: SharedTier {
         case "lease" where values.count == 2:
             if let stamp = values[1].text { return .lease(SharedLease(token: token, stamp: stamp)) }
         case "entry" where values.count == 7:
-            guard case .integer(let left) = values[1] else { break }
-            // What another program has put there is no entry, and a plain write takes its place.
-            guard let tags = RedisTags.tags(values[2].data ?? Data()) else { return .entry(Self.unreadable) }
-            let entry = SharedEntry(
-                payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
-                extendedData: values[4].data, isAbsent: values[5].data != nil)
-            return .entry(values[6].text == Self.checksum(entry) ? entry : Self.unreadable)
+            if let entry = Self.entry(values) { return .entry(entry) }
+            if lease == nil { return .missing }
+            // It is damaged, or another program has put it there.
+            if isAgain { break }
+            _ = try isYes(try await run(.discard, space, [key], [values[6].data ?? Data()]))
+            return try await fetch(key, space, lease, isAgain: true)
         default: break
         }
         throw unexpected()
+    }
+
+    /// Returns the entry in a reply; nil if it is damaged.
+    private static func entry(_ values: [RESPValue]) -> SharedEntry? {
+        guard case .integer(let left) = values[1], let tags = RedisTags.tags(values[2].data ?? Data()) else {
+            return nil
+        }
+        let entry = SharedEntry(
+            payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
+            extendedData: values[4].data, isAbsent: values[5].data != nil)
+        return values[6].text == checksum(entry) ? entry : nil
     }
 
     /// Stores an entry, and returns whether that was done.
@@ -126,6 +142,11 @@ public final class RedisTier: SharedTier {
     public func renew(_ lease: SharedLease, forKey key: Data, in space: SharedSpace, age: Duration?) async throws {
         let words = [Data(lease.token.utf8), Data((age.map(Self.milliseconds) ?? "").utf8), key]
         _ = try isYes(try await run(.renew, space, [key], words))
+    }
+
+    /// Removes an entry that cannot be used, unless another one has taken its place.
+    public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
+        _ = try isYes(try await run(.discard, space, [key], [Self.checksum(entry)]))
     }
 
     /// Removes entries for all nodes.
@@ -186,9 +207,6 @@ public final class RedisTier: SharedTier {
         default: throw unexpected()
         }
     }
-
-    /// An entry without any time left, in place of one that is damaged: whoever gets it removes it.
-    private static let unreadable = SharedEntry(payload: Data(), age: .zero)
 
     /// The checksum of all that is stored of an entry but its age: FNV-1a in 64 bits.
     private static func checksum(_ entry: SharedEntry) -> String {

@@ -10,6 +10,11 @@ struct ChaosTests {
     private static let keys = (0..<9).map { "\($0)" }
 
     @Test func `after all faults each copy is none or the true value`() async throws {
+        // It waits for lines of the processes.
+        try await onThread { try Self.run() }
+    }
+
+    private static func run() throws {
         var random = Seeded()
         print("chaos: SEED=\(random.seed)")
         let (folder, server) = (try TemporaryFolder(), try RealServer())
@@ -56,8 +61,8 @@ struct ChaosTests {
                     server.kill()
                     try work(10)
                     try server.start()
-                case 4: try await server.run("FLUSHALL")
-                default: try await server.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0")
+                case 4: _ = try waiting { try await server.run("FLUSHALL") }
+                default: _ = try waiting { try await server.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0") }
                 }
             }
             for node in nodes { try node.goOn() }
@@ -66,24 +71,24 @@ struct ChaosTests {
                 while line == "working" { line = node.line() }
                 #expect(line == "settled", "seed \(random.seed)")
             }
-            try await check(nodes, server, truth, random.seed)
+            try check(nodes, server, truth, random.seed)
             for node in nodes { node.kill() }
         }
         print("chaos: \(rounds) rounds, faults \(faults.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
     }
 
     /// Waits until messages that are on their way have come, and then nothing is wrong.
-    private func check(_ nodes: [ChildProcess], _ server: RealServer, _ truth: URL, _ seed: UInt64) async throws {
+    private static func check(_ nodes: [ChildProcess], _ server: RealServer, _ truth: URL, _ seed: UInt64) throws {
         let end = ContinuousClock.now + Waiting.limit
         var wrong: [String] = []
         repeat {
             wrong = []
-            for key in Self.keys {
+            for key in keys {
                 let file = truth.appendingPathComponent(key)
                 let value =
                     FileManager.default.fileExists(atPath: file.path)
                     ? try String(contentsOf: file, encoding: .utf8) : "none"
-                let found = try await server.value(key)
+                let found = try waiting { try await server.value(key) }
                 if let found, found != value { wrong.append("\(key) is \(found) in the tier, and should be \(value)") }
                 for (index, node) in nodes.enumerated() {
                     let copies = try node.ask("").split(separator: " ").map { $0.split(separator: "=") }

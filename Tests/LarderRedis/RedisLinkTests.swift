@@ -70,15 +70,15 @@ struct RedisLinkTests {
     @Test(arguments: ["$5\r\nab", "", "nonsense\r\n", "+one\r\n+two\r\n+three\r\n"])
     func `a reply that is cut, missing or none ends the connection, and the next one works`(reply: String) async throws
     {
-        let changes = Mutex<[Bool]>([])
         let server = try FakeServer { connection, number in
             connection.greet()
             if number > 0 { return Self.echo(connection) }
             connection.read(until: "ONE\r\n", "TWO\r\n")
             connection.write(reply)
         }
-        let link = try link(server) { $0.availabilityChanged = { isReady in changes.withLock { $0.append(isReady) } } }
+        let link = try link(server)
         try await Waiting.until { link.isAvailable }
+        let first = link.connection
         let calls = ["ONE", "TWO"].map { word in Task { await Result.of { try await link.call(words(word)) } } }
         let isAnswered = reply.hasPrefix("+one")
         for call in calls {
@@ -87,7 +87,7 @@ struct RedisLinkTests {
             case .failure(let error): #expect([.lost, .unavailable].contains(error as? RedisFault))
             }
         }
-        try await Waiting.until { changes.withLock { $0 } == [true, false, true] }
+        try await Waiting.until { link.connection.map { $0 != first } ?? false }
         #expect(try await link.call(words("ECHO", "again")) == .bulk(Data("again".utf8)))
     }
 
@@ -244,18 +244,17 @@ struct RedisLinkTests {
             connection.greet()
             Self.echo(connection)
         }
-        let count = Atomic(0)
-        let link = try link(server) { $0.availabilityChanged = { if $0 { count.add(1, ordering: .relaxed) } } }
+        let link = try link(server)
         try await Waiting.until { link.isAvailable }
         let first = try #require(link.connection)
         link.drop(first)
-        try await Waiting.until { count.load(ordering: .relaxed) == 2 }
+        try await Waiting.until { link.connection == first + 1 }
         // One that is late does not concern the next connection.
         link.drop(first)
         await #expect(throws: RedisFault.unavailable) { try await link.call(words("ECHO", "b"), on: first) }
         #expect(try await link.call(words("ECHO", "b"), on: first + 1) == .bulk(Data("b".utf8)))
         server.cut()
-        try await Waiting.until { count.load(ordering: .relaxed) == 3 }
+        try await Waiting.until { link.connection == first + 2 }
         #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8)))
     }
 }

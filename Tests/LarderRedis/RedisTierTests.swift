@@ -42,7 +42,8 @@ struct RedisTierTests {
         let copy = try await nodes[2].cache.entry(forKey: "a")
         #expect(copy?.extendedData == Data([1]) && copy?.metadata.tags == ["red"])
         #expect(copy?.metadata.expiresAt.map { $0 < nodes[2].store.clock.now + 3601 } == true)
-        try await nodes[1].shared.removeAll(tagged: "red")
+        try await nodes[0].shared.setValue("newer", forKey: "a", tags: ["cafe\u{301}"])
+        try await nodes[1].shared.removeAll(tagged: "caf\u{e9}")
         for node in nodes { try await Waiting.until { node.cache["a"] == nil } }
         for node in nodes { #expect(try await node.get("a") == nil) }
     }

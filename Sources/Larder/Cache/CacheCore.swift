@@ -16,8 +16,6 @@ struct CacheSettings: Sendable {
 final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyCacheCore, PressureResponder {
     @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let keyCodec = KeyCodec<Key>()
-    /// A Boolean value that indicates whether the cache is open with a shared tier.
-    let isShared = Atomic(false)
     private let rows: CacheRows
     private let reporter: Reporter
 

@@ -4,14 +4,15 @@ extension Loads {
     ///
     /// - Parameters:
     ///   - needsValue: A Boolean value that indicates whether keys for which the loads of others give nothing are loaded again.
+    ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
     ///   - lead: Runs a load, and finishes it.
     func load(
-        _ keys: [Item], needsValue: Bool, _ lead: @escaping @Sendable (Ticket) async -> Void
+        _ keys: [Item], needsValue: Bool, isLook: Bool = false, _ lead: @escaping @Sendable (Ticket) async -> Void
     ) async throws -> [ID: Output] {
         var (outputs, rest) = ([ID: Output](), keys)
         while !rest.isEmpty {
             try Task.checkCancellation()
-            let (own, others) = try join(rest, isSynchronous: false)
+            let (own, others) = try join(rest, isSynchronous: false, isLook: isLook)
             defer { for ticket in others { leave(ticket) } }
             if let own {
                 run(own) { await lead(own) }

@@ -22,6 +22,8 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     private struct Load {
         let keys: [ID]
         let isSynchronous: Bool
+        /// A Boolean value that indicates whether it only looks for values, so that no other caller may rely on it.
+        let isLook: Bool
         /// The callers that have neither taken the result nor left.
         var callers: Set<Int>
         var wakers: [Int: @Sendable () -> Void] = [:]
@@ -80,17 +82,25 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     ///
     /// A synchronous caller joins synchronous loads, and none from inside a load, which might wait for this thread.
     ///
+    /// A look joins no load.
+    ///
     /// - Throws: `.recursiveGeneration` if this code is a part of a load of one of the keys.
-    func join(_ keys: [Item], isSynchronous: Bool) throws(CacheError) -> (own: Ticket?, others: [Ticket]) {
+    func join(
+        _ keys: [Item], isSynchronous: Bool, isLook: Bool = false
+    ) throws(CacheError) -> (own: Ticket?, others: [Ticket]) {
         let (chain, caller, id) = (LoadChain.current, LoadChain.newNumber(), LoadChain.newNumber())
         var (own, others, recursion) = ([Item](), [Int: [Item]](), ID?.none)
         change { state in
             let outer = chain.compactMap { state.loads[$0] }.filter { $0.result == nil }
-            recursion = keys.map { $0.stored }.first { key in outer.contains { $0.keys.contains(key) } }
+            recursion = isLook ? nil : keys.map { $0.stored }.first { key in outer.contains { $0.keys.contains(key) } }
             if recursion != nil { return }
             for item in keys {
                 let load = state.standing[item.stored]?.first { load in
-                    !isSynchronous || chain.isEmpty && state.loads[load]?.isSynchronous == true
+                    // A load from before the removal of a tag may have loaded what was removed.
+                    guard !isLook, let load = state.loads[load], !load.isLook, load.removedTags.isEmpty else {
+                        return false
+                    }
+                    return !isSynchronous || chain.isEmpty && load.isSynchronous
                 }
                 if let load {
                     others[load, default: []].append(item)
@@ -101,7 +111,8 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
                 }
             }
             if own.isEmpty { return }
-            state.loads[id] = Load(keys: own.map { $0.stored }, isSynchronous: isSynchronous, callers: [caller])
+            state.loads[id] = Load(
+                keys: own.map { $0.stored }, isSynchronous: isSynchronous, isLook: isLook, callers: [caller])
         }
         if let recursion {
             throw CacheError(
@@ -272,19 +283,4 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
 
     /// A Boolean value that indicates whether no load runs.
     var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil } } }
-}
-
-/// The loads that the running code is a part of.
-enum LoadChain {
-    /// The numbers of the loads, the outermost first; in synchronous code outside tasks the value belongs to the thread.
-    @TaskLocal static var current: [Int] = []
-
-    private static let lastNumber = Atomic(0)
-
-    /// A number for a load or a caller that no other one in the process has.
-    static func newNumber() -> Int { lastNumber.add(1, ordering: .relaxed).newValue }
-
-    static func entering<R>(_ load: Int, _ body: () throws -> R) rethrows -> R {
-        try $current.withValue(current + [load], operation: body)
-    }
 }

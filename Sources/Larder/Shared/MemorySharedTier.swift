@@ -14,6 +14,8 @@ public final class MemorySharedTier: SharedTier {
     private let memory: SharedMemory
     private let node: Int
     private let isCut = Atomic(false)
+    /// The numbers of the last messages when this node asked for the end: its own up to there are given to it too.
+    private let ends = Mutex<[SharedSpace: Int]>([:])
 
     /// Creates the first node of a tier without entries.
     ///
@@ -80,6 +82,12 @@ public final class MemorySharedTier: SharedTier {
         memory.change(space) { [node] space, _ in for removal in removals { space.remove(removal, by: node) } }
     }
 
+    /// Removes an entry that cannot be used, unless another one has taken its place.
+    public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
+        try requireTier()
+        memory.change(space) { space, _ in space.discard(entry, key) }
+    }
+
     /// Returns the messages of other nodes, and waits for one.
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
         while true {
@@ -87,7 +95,11 @@ public final class MemorySharedTier: SharedTier {
             let seen = memory.changeCount
             try requireTier()
             try Task.checkCancellation()
-            let changes = memory.change(space) { [node] space, _ in space.changes(after: position, for: node) }
+            let end = ends.withLock { $0[space] ?? .max }
+            let (changes, last) = memory.change(space) { [node] space, _ in
+                (space.changes(after: position, for: node, from: end), space.lastMessage)
+            }
+            if position == nil { ends.withLock { $0[space] = last } }
             // The messages of this node move the position too.
             if changes.position != position || !changes.isComplete { return changes }
             await memory.nextChange(after: seen)

@@ -149,12 +149,21 @@ struct MemorySpace: Sendable {
     /// Removes all entries, and with them what is known of their tags.
     private mutating func forgetAll() { (lastRemovalOfAll, lastRemovals, entries) = (removalCount, [:], [:]) }
 
-    func changes(after position: String?, for node: Int) -> SharedChanges {
+    mutating func discard(_ entry: SharedEntry, _ key: Data) {
+        var stored = entries[key]?.entry
+        stored?.age = entry.age
+        if stored == entry { entries[key] = nil }
+    }
+
+    /// - Parameter end: The number of the last message of which the node gets its own ones too.
+    func changes(after position: String?, for node: Int, from end: Int) -> SharedChanges {
         let last = position.map { number(of: $0) ?? -1 } ?? lastMessage
         let isKnown = (droppedCount...lastMessage).contains(last)
         let rest = isKnown ? messages.dropFirst(last - droppedCount) : []
+        let own = max(0, end - (lastMessage - rest.count))
         return SharedChanges(
-            messages: rest.filter { $0.node != node }.map(\.message), position: "\(name) \(lastMessage)",
+            messages: (rest.prefix(own) + rest.dropFirst(own).filter { $0.node != node }).map(\.message),
+            position: "\(name) \(lastMessage)",
             isComplete: isKnown,
             isUpToDate: true)
     }

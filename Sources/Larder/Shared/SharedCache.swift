@@ -23,9 +23,16 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// The cache of this node: a read sees its copies alone, and a write reaches no other node.
     public let local: Cache<Key, Value>
 
-    init(_ node: SharedNode<Key, Value>) { (self.node, local) = (node, node.cache) }
+    private let place: SharedPlace
 
-    deinit { end() }
+    init(_ node: SharedNode<Key, Value>, _ place: SharedPlace) {
+        (self.node, local, self.place) = (node, node.cache, place)
+    }
+
+    deinit {
+        node.stop()
+        place.leave()
+    }
 
     /// The name under which the cache was opened.
     public var name: String { local.name }
@@ -41,12 +48,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// the next opening.
     public func close() async {
         await node.close()
-        end()
-    }
-
-    private func end() {
-        node.stop()
-        local.shared.isShared.store(false, ordering: .relaxed)
+        place.leave()
     }
 
     // MARK: Reading
@@ -131,7 +133,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
         let load = generator(policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
-        return ValueGenerator { [local] in try await local.one($0, load($0)) }
+        return ValueGenerator { try await self.local.one($0, load($0)) }
     }
 
     /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
@@ -158,7 +160,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
             return results[key] ?? .none(for: .milliseconds(0))
         }
         return ValueGenerator { key in
-            try node.requireOpen()
+            // The handle stays open as long as the generator is there.
+            try self.node.requireOpen()
             if policy.refreshAhead != nil {
                 throw CacheError(
                     .invalidConfiguration,
@@ -224,16 +227,18 @@ extension Cache {
                 "Cache \"\(name)\" cannot be shared with an age since the last access, of which other nodes do not know. Use an age"
                     + " since the write.")
         }
-        if shared.isShared.exchange(true, ordering: .relaxed) {
+        guard let place = SharedPlace(shared, tier, SharedForm.space(rows.declaration)) else {
             throw CacheError(
-                .invalidConfiguration, "Cache \"\(name)\" is shared already. Use that handle, or close it before.")
+                .invalidConfiguration,
+                "Cache \"\(name)\" is shared already, or another manager shares it through the same object. Use that handle, close"
+                    + " it before, or create a tier for each manager.")
         }
         do throws(CacheError) {
             let node = try await SharedNode(self, tier, options)
             await node.start()
-            return SharedCache(node)
+            return SharedCache(node, place)
         } catch {
-            shared.isShared.store(false, ordering: .relaxed)
+            place.leave()
             throw error
         }
     }

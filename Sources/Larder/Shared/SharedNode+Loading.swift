@@ -14,7 +14,7 @@ extension SharedNode {
 
     /// Returns the values of keys.
     ///
-    /// What is loaded without a lease is not stored in the tier, and on this node only while the tier is gone.
+    /// What is loaded without a lease is not stored in the tier, and on this node only if the tier has not answered.
     ///
     /// - Parameters:
     ///   - acceptsAbsence: A Boolean value that indicates whether it is an answer that there is no value.
@@ -36,7 +36,7 @@ extension SharedNode {
                     if let result = result(of: entry, item, acceptsAbsence) {
                         results[item.key] = result
                     } else {
-                        if await discard(item) { isChanged = true }
+                        if make != nil, await discard(entry, item) { isChanged = true }
                         missing.append(item)
                     }
                 case .lease(let lease):
@@ -75,7 +75,7 @@ extension SharedNode {
         let start = SharedClock.now
         let found = await calling { try await tier.fetch(SharedForm.bytes(of: item.stored), in: space, lease: lease) }
         guard case .entry(var entry) = found else { return found }
-        entry.age = entry.age.map { $0 - (SharedClock.now - start) }
+        entry.age = entry.age.map { max(.zero, $0 - (SharedClock.now - start)) }
         return .entry(entry)
     }
 
@@ -91,7 +91,6 @@ extension SharedNode {
 
     /// Returns the result that an entry is; nil if it is of no use.
     private func result(of entry: SharedEntry, _ item: Item, _ acceptsAbsence: Bool) -> Generated<Value>? {
-        if let age = entry.age, age < .milliseconds(1) { return nil }
         if entry.isAbsent {
             return acceptsAbsence ? Generated.none(for: local(entry.age.map { .duration($0) })) : nil
         }
@@ -100,6 +99,8 @@ extension SharedNode {
             var attributes = EntryAttributes(
                 maxAge: local(entry.age.map { .duration($0) }), extendedData: entry.extendedData, tags: entry.tags)
             attributes.payload = entry.payload
+            // It ends now.
+            if let age = entry.age, age < .milliseconds(1) { return Generated(outcome: .unstored(value, attributes)) }
             return Generated(outcome: .value(value, attributes))
         } catch {
             report(.undecodable, "What the tier has does not decode: \(error.message)", key: item.stored.name)
@@ -108,9 +109,8 @@ extension SharedNode {
     }
 
     /// Removes an entry of no use from the tier, so that this node can get a lease.
-    private func discard(_ item: Item) async -> Bool {
-        let key = SharedRemoval.key(SharedForm.bytes(of: item.stored))
-        return await calling { try await tier.remove([key], in: space) } != nil
+    private func discard(_ entry: SharedEntry, _ item: Item) async -> Bool {
+        await calling { try await tier.discard(entry, forKey: SharedForm.bytes(of: item.stored), in: space) } != nil
     }
 
     // MARK: Loading
@@ -118,32 +118,48 @@ extension SharedNode {
     private func load(
         _ keys: [Item], _ leases: [StoredKey: SharedLease], _ make: Make
     ) async throws -> Results {
-        let renewal = Task { await self.renew(leases) }
-        defer { renewal.cancel() }
-        var made: Results
+        let renewal = leases.isEmpty ? nil : Task { await self.renew(leases) }
+        defer { renewal?.cancel() }
+        var (made, entries) = (Results(), [(item: Item, lease: SharedLease, entry: SharedEntry)]())
         do {
             made = try await make(keys)
+            for item in keys {
+                guard let result = made[item.key].map({ encoded($0, item) }) else { continue }
+                made[item.key] = local(result)
+                if let lease = leases[item.stored], let entry = try entry(of: result) {
+                    entries.append((item, lease, entry))
+                }
+            }
         } catch {
             await renew(leases, age: nil)
             throw error
         }
         var left = leases
-        for item in keys {
-            guard let result = made[item.key].map({ encoded($0, item) }) else { continue }
-            made[item.key] = local(result)
-            guard let lease = leases[item.stored], let entry = try entry(of: result) else { continue }
-            do {
-                let isStored = try await tier.store(
-                    entry, forKey: SharedForm.bytes(of: item.stored), in: space, lease: lease)
-                left[item.stored] = nil
-                if isStored { count { $0.stores += 1 } } else { made.merge(unstored([item.key: result])) { $1 } }
-            } catch {
-                // The tier may have it, and what others remove will be known.
-                count { $0.failures += 1 }
-            }
+        for (item, isStored) in await store(entries) {
+            left[item.stored] = nil
+            if let result = made[item.key], !isStored { made.merge(unstored([item.key: result])) { $1 } }
         }
         await renew(left, age: nil)
         return made
+    }
+
+    /// Stores entries in the tier, all at once, and returns for which it has answered, and whether it has stored them.
+    ///
+    /// One without an answer may be stored there, and what others remove will be known.
+    private func store(_ entries: [(item: Item, lease: SharedLease, entry: SharedEntry)]) async -> [(Item, Bool)] {
+        await withTaskGroup(of: (Item, Bool?).self) { group in
+            for (item, lease, entry) in entries {
+                group.addTask {
+                    let key = SharedForm.bytes(of: item.stored)
+                    let isStored = await self.calling {
+                        try await self.tier.store(entry, forKey: key, in: self.space, lease: lease)
+                    }
+                    if isStored == true { self.count { $0.stores += 1 } }
+                    return (item, isStored)
+                }
+            }
+            return await group.reduce(into: []) { if let isStored = $1.1 { $0.append(($1.0, isStored)) } }
+        }
     }
 
     /// Returns a result with its encoded value, which is encoded once for the tier and for this node.
@@ -181,9 +197,14 @@ extension SharedNode {
 
     private func renew(_ leases: [StoredKey: SharedLease], age: Duration?) async {
         // One that is gone is not renewed, and what was loaded for it is not stored.
-        for (key, lease) in leases {
-            _ = await calling {
-                try await tier.renew(lease, forKey: SharedForm.bytes(of: key), in: space, age: age)
+        await withTaskGroup(of: Void.self) { group in
+            for (key, lease) in leases {
+                group.addTask {
+                    _ = await self.calling {
+                        try await self.tier.renew(
+                            lease, forKey: SharedForm.bytes(of: key), in: self.space, age: age)
+                    }
+                }
             }
         }
     }
@@ -204,7 +225,8 @@ extension SharedNode {
     /// Returns an entry for the tier.
     func entry(_ payload: Data, _ attributes: EntryAttributes) throws(CacheError) -> SharedEntry {
         SharedEntry(
-            payload: payload, age: try left(of: attributes.maxAge), tags: attributes.tags,
+            payload: payload, age: try left(of: attributes.maxAge),
+            tags: Set(attributes.tags.map { CBORText.normalized($0) }),
             extendedData: attributes.extendedData)
     }
 
@@ -219,7 +241,7 @@ extension SharedNode {
         }
         let now = cache.rows.now()
         let end = rule.end(writtenAt: now, accessedAt: now)
-        return end == .max ? nil : .milliseconds(end - now)
+        return end == .max ? nil : .milliseconds(end.subtractingSaturated(now))
     }
 
     /// Returns the age of a copy on this node.

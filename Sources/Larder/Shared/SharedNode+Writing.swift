@@ -33,9 +33,9 @@ extension SharedNode {
         _ removals: [SharedRemoval], _ keys: [Data]?, inTier tell: @escaping @Sendable () async throws -> Void,
         locally: @escaping @Sendable (_ operation: Int) async throws -> Void
     ) async throws {
+        let operation = try begin(keys)
         // In a task that is not cancelled: what the tier has done is done here too.
         try await Task {
-            let operation = state.withLock { $0.begin(keys) }
             do {
                 let isTold = tier.isAvailable ? await calling(tell) != nil : false
                 if !isTold { try await pend(removals) }
@@ -48,11 +48,24 @@ extension SharedNode {
         }.value
     }
 
+    private func begin(_ keys: [Data]?) throws(CacheError) -> Int {
+        let operation = state.withLock { $0.isClosed ? nil : $0.begin(keys) }
+        if let operation { return operation }
+        try requireOpen()
+        return 0
+    }
+
     /// Writes a copy; removes it instead if the tier may have another value.
     private func put(_ write: Cache<Key, Value>.Write, _ operation: Int) async throws {
         let (copies, copy) = (cache.copies, write.copy)
         let request: (RowOperation, CacheRows.Apply) = (
-            .put([write.entry], if: { !self.state.withLock { $0.isSpoiled(operation) } }),
+            .put(
+                [write.entry],
+                if: {
+                    // A load that is stored in the same transaction comes behind.
+                    copies.loads.overtake([write.entry.key])
+                    return !self.state.withLock { $0.isSpoiled(operation) }
+                }),
             { copies.wrote(CollectionOfOne(copy), $0, &$1) }
         )
         let isWritten = try await !cache.run(request, "set the value", write.entry.key).rows.isEmpty
@@ -66,7 +79,7 @@ extension SharedNode {
         _ keys: [Item], needsValue: Bool, acceptsAbsence: Bool,
         _ generate: (@Sendable ([Item], Cache<Key, Value>.LoadedRows) async throws -> Results)?
     ) async throws -> [StoredKey: CacheEntry<Key, Value>] {
-        try await cache.loads.load(keys, needsValue: needsValue) { ticket in
+        try await cache.loads.load(keys, needsValue: needsValue, isLook: generate == nil) { ticket in
             await self.cache.lead(ticket, isDue: { _ in self.isSilent.load(ordering: .relaxed) }) { look in
                 guard let generate else {
                     return try await self.values(look.missing, acceptsAbsence: acceptsAbsence, nil)

@@ -36,14 +36,17 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         while !isReadable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
     }
 
-    /// Ends what runs, and saves the position.
+    /// Refuses further calls, waits for those that run, and saves the position.
     func close() async {
         stop()
+        // An own step that is done later could undo one of the next handle.
+        while state.withLock({ $0.isBusy }) { await SharedClock.pause(.milliseconds(1)) }
         if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save([0: Array(position.utf8)]) }
     }
 
     func stop() {
         state.withLock { $0.isClosed = true }
+        isSilent.store(true, ordering: .relaxed)
         follower.withLock { $0?.cancel() }
     }
 
@@ -118,7 +121,10 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             state.move(to: changes.position)
             state.statistics.messages += changes.messages.count
             let isBack = changes.isUpToDate && state.isLossReported
-            if changes.isUpToDate { (state.isCurrent, state.isLossReported) = (true, false) }
+            if changes.isUpToDate {
+                (state.isCurrent, state.isLossReported) = (true, false)
+                if !state.isClosed { isSilent.store(false, ordering: .relaxed) }
+            }
             state.statistics.isCurrent = state.isCurrent
             return (state.positionToSave(), isBack)
         }
@@ -126,10 +132,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         if let saved { await save([0: Array(saved.utf8)]) }
     }
 
-    private func noteHeard() {
-        state.withLock { $0.heardAt = SharedClock.now }
-        isSilent.store(false, ordering: .relaxed)
-    }
+    private func noteHeard() { state.withLock { $0.heardAt = SharedClock.now } }
 
     private func noteLost(_ error: any Error) {
         let (isNew, silence) = state.withLock { state -> (Bool, Duration) in
@@ -201,7 +204,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Sends what is pending and removes what is owed, in a task of its own, until nothing is left.
     private func settle() {
         let begins = state.withLock { state in
-            if state.isSettling || state.pending.isEmpty && state.debts.isEmpty { return false }
+            if state.isSettling || state.isSettled || state.isClosed { return false }
             state.isSettling = true
             return true
         }
@@ -209,31 +212,40 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     }
 
     private func settleAll() async {
-        while true {
-            let (sent, debts) = state.withLock { state -> ([(SharedRemoval, Int64)], [Int: [SharedRemoval]]) in
-                let sent = state.pending.sorted { $0.value < $1.value }.prefix(Self.batchCount)
-                state.isSettling = !state.isClosed && !(sent.isEmpty && state.debts.isEmpty)
-                return (state.isSettling ? sent.map { ($0.key, $0.value) } : [], state.debts)
-            }
-            if sent.isEmpty && debts.isEmpty { return }
+        while state.withLock({ state in
+            state.isSettling = !state.isClosed && !state.isSettled
+            return state.isSettling
+        }) {
             do {
-                for (operation, removals) in debts {
+                if tier.isAvailable { try await send() }
+                for (operation, removals) in state.withLock({ $0.debts }) {
                     try await apply(removals)
                     state.withLock { $0.end(operation) }
                 }
-                if !sent.isEmpty { try await send(sent) }
+                if state.withLock({ $0.isSettled }) { continue }
             } catch {
                 if Self.isEnd(error) { stop() }
-                await SharedClock.pause(Self.pause)
             }
+            await SharedClock.pause(Self.pause)
         }
     }
 
-    private func send(_ removals: [(SharedRemoval, Int64)]) async throws {
-        try await tier.remove(removals.map { $0.0 }, in: space)
-        // What was set here in the meantime is in no other node.
-        try await apply(removals.map { $0.0 })
-        await save(state.withLock { $0.forget(removals) })
+    /// Tells the tier what is pending, and then removes the copies here: what was set in the meantime is on no other node.
+    private func send() async throws {
+        while true {
+            let (batch, told) = state.withLock { state in
+                (
+                    state.pending.sorted { $0.value < $1.value }.prefix(Self.batchCount).map { ($0.key, $0.value) },
+                    state.told
+                )
+            }
+            if batch.isEmpty { return }
+            let news = batch.filter { !told.contains($0.1) }
+            if !news.isEmpty { try await tier.remove(news.map { $0.0 }, in: space) }
+            state.withLock { $0.told.formUnion(news.map { $0.1 }) }
+            try await apply(batch.map { $0.0 })
+            await save(state.withLock { $0.forget(batch) })
+        }
     }
 
     /// Saves notes; what is not saved is done again after a restart.

@@ -11,6 +11,8 @@ struct SharedState {
         var isSpoiled = false
         /// The position at its beginning.
         let position: String?
+        /// The removals that have failed here, and are tried again.
+        var debt: [SharedRemoval]?
     }
 
     /// The position behind the messages that were applied.
@@ -33,8 +35,8 @@ struct SharedState {
     /// The removals that the tier was not told, by number.
     private(set) var pending: [SharedRemoval: Int64] = [:]
     private var lastPending: Int64 = 0
-    /// The removals that failed here, by the numbers of their operations.
-    private(set) var debts: [Int: [SharedRemoval]] = [:]
+    /// The numbers of those that the tier was told, and whose copies here are not removed yet.
+    var told: Set<Int64> = []
     var isSettling = false
 
     var waiters: [Data: [ObjectIdentifier: SharedWaiter]] = [:]
@@ -48,6 +50,7 @@ struct SharedState {
             pending[SharedForm.removal(bytes)] = number
             lastPending = max(lastPending, number)
         }
+        statistics.pendingRemovals = pending.count
     }
 
     // MARK: Writes and removals
@@ -61,8 +64,7 @@ struct SharedState {
         operations[number] = Operation(keys: keys, position: position)
         let others = keys.map { $0.reduce(wideOperations) { $0.union(operationsByKey[$1] ?? []) } }
         for other in others ?? Set(operations.keys.filter { $0 != number }) {
-            operations[other]?.isSpoiled = true
-            operations[number]?.isSpoiled = true
+            for number in [other, number] { operations[number]?.isSpoiled = true }
         }
         if let keys {
             for key in keys { operationsByKey[key, default: []].insert(number) }
@@ -87,11 +89,18 @@ struct SharedState {
             if operationsByKey[key]?.isEmpty == true { operationsByKey[key] = nil }
         }
         wideOperations.remove(operation)
-        debts[operation] = nil
     }
 
     /// Leaves an operation open whose step on this node has failed: its removal is tried again.
-    mutating func owe(_ removals: [SharedRemoval], _ operation: Int) { debts[operation] = removals }
+    mutating func owe(_ removals: [SharedRemoval], _ operation: Int) { operations[operation]?.debt = removals }
+
+    var debts: [Int: [SharedRemoval]] { operations.compactMapValues(\.debt) }
+
+    /// A Boolean value that indicates whether a call or a task of this node is at work.
+    var isBusy: Bool { isSettling || operations.values.contains { $0.debt == nil } }
+
+    /// A Boolean value that indicates whether there is anything to tell the tier or to remove here.
+    var isSettled: Bool { pending.isEmpty && !operations.values.contains { $0.debt != nil } }
 
     // MARK: Pending removals
 
@@ -121,6 +130,7 @@ struct SharedState {
     /// Forgets removals that were sent, unless they were added again, and returns the notes to delete.
     mutating func forget(_ sent: [(SharedRemoval, Int64)]) -> [Int64: [UInt8]?] {
         for (removal, number) in sent where pending[removal] == number { pending[removal] = nil }
+        told.subtract(sent.map { $1 })
         statistics.pendingRemovals = pending.count
         return [Int64: [UInt8]?](uniqueKeysWithValues: sent.map { ($1, nil) })
     }

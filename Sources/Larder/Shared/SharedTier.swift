@@ -9,6 +9,7 @@ public import Foundation
 ///   lease is over.
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
+/// - A call that has thrown must not take effect after a later call has returned.
 public protocol SharedTier: Sendable {
     /// Returns the entry of a key; if there is none, gives this node the lease to make one.
     ///
@@ -49,9 +50,19 @@ public protocol SharedTier: Sendable {
     /// - Throws: If the tier cannot be reached, or does not answer. The entries may be removed all the same.
     func remove(_ removals: [SharedRemoval], in space: SharedSpace) async throws
 
+    /// Removes an entry that cannot be used, unless another one has taken its place, and sends no message.
+    ///
+    /// - Parameters:
+    ///   - entry: The entry, as ``fetch(_:in:lease:)`` has returned it.
+    ///   - key: The key.
+    ///   - space: The cache.
+    /// - Throws: If the tier cannot be reached, or does not answer.
+    func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws
+
     /// Returns the messages of other nodes behind a position, and waits for one if there is none.
     ///
-    /// It may also return without a message, so that the caller knows that the tier is there.
+    /// Those of this node are left out if they were sent after the last call without a position: what was sent before can be of an
+    /// earlier start. It may also return without a message, so that the caller knows that the tier is there.
     ///
     /// - Parameters:
     ///   - space: The cache.
@@ -61,6 +72,13 @@ public protocol SharedTier: Sendable {
 
     /// A Boolean value that indicates whether a call is worth its while; false if it would fail at once.
     var isAvailable: Bool { get }
+}
+
+extension SharedTier {
+    /// Removes the entry of a key for all nodes.
+    public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
+        try await remove([.key(key)], in: space)
+    }
 }
 
 /// The entries of one cache in a tier: another version or codec has other entries.

@@ -128,7 +128,11 @@ struct SharedCacheTests {
         #expect(loads.value == 2)
         // A call that needs a value loads one.
         #expect(try await nodes[0].shared.value(forKey: "a") { _ in "new" } == "new")
+        // The other node knows for a minute that there is none.
+        #expect(try await nodes[1].shared.value(forKey: "a", generate: load) == nil)
+        clock.advance(by: .seconds(61))
         #expect(try await nodes[1].shared.value(forKey: "a", generate: load) == "new")
+        #expect(loads.value == 2)
     }
 
     @Test func `an old value that is still good is given to the others`() async throws {
@@ -295,12 +299,28 @@ struct SharedCacheTests {
         await expectError(.invalidConfiguration, "negative") {
             _ = try await plain.shared(through: node.tier, options: SharedOptions(lease: .zero))
         }
+        try await node.shared.setValue("1", forKey: "a", maxAge: .until(Date(timeIntervalSince1970: -1e300)))
+        try await node.shared.setValue("1", forKey: "a")
+        let other: Cache<String, String> = try await node.store.manager().cache(
+            named: "texts", version: "1", maxAge: .days(1))
+        await expectError(.invalidConfiguration, "a tier for each manager") {
+            _ = try await other.shared(through: node.tier)
+        }
         await node.shared.close()
         await expectError(.closed, "shared(through:) again") { try await node.shared.removeAll() }
         await expectError(.closed, "shared(through:) again") { _ = try await node.get("a") }
         let again = try await node.cache.shared(through: node.tier)
         try await again.setValue("1", forKey: "a")
         #expect(try await again.value(forKey: "a") == "1")
+        // A handle leaves its place once.
+        await node.shared.close()
+        await expectError(.invalidConfiguration, "shared already") {
+            _ = try await node.cache.shared(through: node.tier)
+        }
+        await again.close()
+        // A generator keeps its handle.
+        let load = try await node.cache.shared(through: node.tier).generator { "loaded \($0)" }
+        #expect(try await load("b") == "loaded b")
     }
 
     private func expectError(

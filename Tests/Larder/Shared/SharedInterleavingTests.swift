@@ -278,10 +278,12 @@ struct SharedInterleavingTests {
     {
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
         try await a.shared.setValue("old", forKey: "a")
+        try await a.catchUp()
         let hold = Hold()
         let call: GatedTier.Call = isWrite ? .store : .remove
         if step == .beforeTier { a.tier.before(call) { try await hold.step() } }
         if step == .behindTier { a.tier.after(call) { try await hold.step() } }
+        let saved = try a.notes()[0]
         let operation = Task {
             if isWrite {
                 try await a.shared.setValue("new", forKey: "a")
@@ -290,17 +292,128 @@ struct SharedInterleavingTests {
             }
         }
         if step == .done { try await operation.value } else { try await Waiting.until { hold.hasCome.isOpen } }
-        // The messages of others and its own are taken in, and the place is saved.
-        try await b.shared.removeValue(forKey: "other")
-        try await a.catchUp()
-        await a.shared.close()
+        // Messages of others and its own are taken in until the place is saved again.
+        repeat {
+            try await b.shared.removeValue(forKey: "other")
+            try await a.catchUp()
+        } while try a.notes()[0] == saved
         try a.kill()
-        let next = try await TestNode(MemorySharedTier(joining: tiers[0]), on: a.store)
-        try await expectAgreement("a", next, b)
-        if step == .beforeTier { #expect(next.cache["a"] == "old") }
+        // The next process, or the next manager of this one.
+        for tier in [MemorySharedTier(joining: tiers[0]), tiers[0]] {
+            let next = try await TestNode(tier, on: a.store)
+            if step == .beforeTier { #expect(next.cache["a"] == "old") }
+            try await expectAgreement("a", next, b)
+            try next.kill()
+            if step == .beforeTier { break }
+        }
         hold.goesOn.open()
         _ = await operation.result
-        try await expectAgreement("a", next, b)
+        try await expectAgreement("a", try await TestNode(MemorySharedTier(joining: tiers[0]), on: a.store), b)
+    }
+
+    @Test func `a manager that opens again with the same tier gets what the one before it has sent`() async throws {
+        let a = try await TestNode(tiers[0])
+        try await a.shared.setValue("old", forKey: "a")
+        try await a.catchUp()
+        let hold = Hold()
+        a.tier.after(.store) { try await hold.step() }
+        let write = Task { try await a.shared.setValue("new", forKey: "a") }
+        try await Waiting.until { hold.hasCome.isOpen }
+        try a.kill()
+        let next = try await TestNode(tiers[0], on: a.store)
+        #expect(next.cache["a"] == nil)
+        #expect(try await next.get("a") == "new")
+        hold.goesOn.open()
+        _ = await write.result
+    }
+
+    @Test func `a handle that is closed waits for its writes, and lets none begin`() async throws {
+        let a = try await TestNode(tiers[0])
+        try await a.shared.setValue("old", forKey: "a")
+        let hold = Hold()
+        a.tier.after(.store) { try await hold.step() }
+        let write = Task { try await a.shared.setValue("new", forKey: "a") }
+        try await Waiting.until { hold.hasCome.isOpen }
+        let isClosed = LoadGate()
+        let closing = Task {
+            await a.shared.close()
+            isClosed.open()
+        }
+        while true {
+            do { _ = try await a.get("a") } catch let error as CacheError {
+                #expect(error.code == .closed)
+                break
+            }
+        }
+        await #expect(throws: CacheError.self) { try await a.shared.setValue("newer", forKey: "a") }
+        #expect(!isClosed.isOpen)
+        hold.goesOn.open()
+        await closing.value
+        try await write.value
+        #expect(a.cache["a"] == "new")
+    }
+
+    @Test func `a write and a load that come into one transaction leave what was written`() async throws {
+        let a = try await TestNode(tiers[0])
+        let hold = Hold()
+        let load = Task {
+            try await a.shared.value(forKey: "a") { _ in
+                try await hold.step()
+                return "loaded"
+            }
+        }
+        try await Waiting.until { hold.hasCome.isOpen }
+        // The lease was lost unnoticed, so that the load is to be stored here.
+        a.tier.after(.store) { throw GatedTier.Fault() }
+        let (holdsWriter, writerGoesOn, probe) = (LoadGate(), LoadGate(), StoreProbe(a.manager))
+        let transaction = SideThread {
+            try a.manager.transaction { _ in
+                holdsWriter.open()
+                try writerGoesOn.wait()
+            }
+        }
+        try await Waiting.until { holdsWriter.isOpen }
+        a.tier.after(.store, nil)
+        let write = Task { try await a.shared.setValue("written", forKey: "a") }
+        try await Waiting.until { try probe.waitingCount == 1 }
+        a.tier.after(.store) { throw GatedTier.Fault() }
+        hold.goesOn.open()
+        try await Waiting.until { try probe.waitingCount == 2 }
+        writerGoesOn.open()
+        try await onThread { try transaction.value() }
+        try await write.value
+        #expect(try await load.value == "loaded")
+        #expect(a.cache["a"] == "written")
+    }
+
+    @Test func `an absence that a node cannot use does not take the write of another one with it`() async throws {
+        let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
+        #expect(try await b.shared.value(forKey: "a") { _, _ in .none(for: .hours(1)) } == nil)
+        let hold = Hold()
+        a.tier.after(.fetch) { try await hold.step() }
+        let load = Task { try await a.shared.value(forKey: "a") { _ in "loaded" } }
+        try await Waiting.until { hold.hasCome.isOpen }
+        a.tier.after(.fetch, nil)
+        try await b.shared.setValue("written", forKey: "a")
+        hold.goesOn.open()
+        #expect(try await load.value == "written")
+        #expect(try await b.inTier("a") == "written")
+        // A look alone changes nothing.
+        #expect(try await b.shared.value(forKey: "b") { _, _ in .none(for: .hours(1)) } == nil)
+        #expect(try await a.get("b") == nil)
+        #expect(a.tier.count(of: .discard) == 1)
+    }
+
+    @Test func `a look does not answer for a load`() async throws {
+        let a = try await TestNode(tiers[0])
+        let hold = Hold()
+        a.tier.before(.fetch) { try await hold.step() }
+        let look = Task { try await a.get("a") }
+        try await Waiting.until { hold.hasCome.isOpen }
+        a.tier.before(.fetch, nil)
+        #expect(try await a.shared.values(forKeys: ["a"]) { _ in ["a": "loaded"] } == ["a": "loaded"])
+        hold.goesOn.open()
+        #expect(try await look.value == "loaded")
     }
 
     @Test func `a node whose own copy cannot be changed removes it later`() async throws {

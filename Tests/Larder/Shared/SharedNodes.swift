@@ -71,7 +71,7 @@ extension MemorySharedTier {
 /// A tier whose calls a test holds up, repeats or lets fail.
 final class GatedTier: SharedTier {
     enum Call: Hashable {
-        case fetch, store, renew, remove, changes
+        case fetch, store, renew, remove, discard, changes
     }
 
     struct Fault: Error {}
@@ -118,6 +118,10 @@ final class GatedTier: SharedTier {
 
     func remove(_ removals: [SharedRemoval], in space: SharedSpace) async throws {
         try await run(.remove) { try await inner.remove(removals, in: space) }
+    }
+
+    func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
+        try await run(.discard) { try await inner.discard(entry, forKey: key, in: space) }
     }
 
     func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {

@@ -78,7 +78,7 @@ struct SharedOutageTests {
     @Test func `pending removals and the place among messages outlive the process`() async throws {
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
         for key in ["a", "b", "c"] {
-            try await b.shared.setValue("old", forKey: key)
+            #expect(try await b.shared.value(forKey: key) { _ in "old" } == "old")
             #expect(try await a.get(key) == "old")
         }
         await a.shared.close()
@@ -91,9 +91,14 @@ struct SharedOutageTests {
         // What was removed while the process was gone is caught up with before the opening returns.
         try await b.shared.removeValue(forKey: "b")
         let restarted = MemorySharedTier(joining: tiers[0])
-        let next = try await TestNode(restarted, on: a.store)
+        restarted.isAvailable = false
+        var options = TestNode.options
+        options.catchUp = .zero
+        let next = try await TestNode(restarted, on: a.store, options: options)
+        #expect(next.shared.statistics.pendingRemovals == 1)
+        restarted.isAvailable = true
+        try await Waiting.until { next.shared.statistics.isCurrent && next.shared.statistics.pendingRemovals == 0 }
         #expect(next.cache["b"] == nil && next.cache["c"] == "old")
-        #expect(next.shared.statistics.pendingRemovals == 0)
         try await Waiting.until { b.cache["a"] == nil }
         #expect(try await b.get("a") == nil)
     }
@@ -121,6 +126,21 @@ struct SharedOutageTests {
         var kinds: Set<CacheEvent.Kind> = []
         while kinds.count < 3, let kind = await next(&events) { kinds.insert(kind) }
         #expect(kinds == [.sharedTierLost, .sharedRemovalsOverflowed, .sharedTierFound])
+    }
+
+    @Test func `what the tier was told is not told again while this node cannot follow`() async throws {
+        let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
+        try await a.shared.setValue("old", forKey: "a")
+        #expect(try await b.get("a") == "old")
+        tiers[0].isAvailable = false
+        try await a.shared.removeValue(forKey: "a")
+        try await a.manager.suspend()
+        tiers[0].isAvailable = true
+        try await Waiting.until { b.cache["a"] == nil && a.tier.count(of: .remove) == 1 }
+        #expect(a.shared.statistics.pendingRemovals == 1)
+        a.manager.resume()
+        try await Waiting.until { a.shared.statistics.pendingRemovals == 0 }
+        #expect(a.tier.count(of: .remove) == 1)
     }
 
     @Test func `lost messages clear the copies, and an event says so`() async throws {
