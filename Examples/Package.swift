@@ -10,6 +10,8 @@ let package = Package(
     dependencies: [.package(name: "Larder", path: "..")],
     targets: [
         .target(name: "ModelLayer", dependencies: [larder]),
+        .executableTarget(
+            name: "SharedTier", dependencies: [larder, .product(name: "LarderRedis", package: "Larder")]),
         .testTarget(
             name: "ModelLayerTests",
             dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),

@@ -9,6 +9,9 @@ public import LarderStore
 /// for (id, article) in articles { … }
 /// ```
 ///
+/// It stays on this machine: with `shared(through:)` several machines have one cache, and writes through this handle reach none of the
+/// others.
+///
 /// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well. The handles
 /// on one cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
 /// `undecodable`, `onFullDisk` and `fileName`.

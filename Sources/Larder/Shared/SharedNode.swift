@@ -34,6 +34,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         follower.withLock { $0 = Task { await self.follow() } }
         let end = SharedClock.now + options.catchUp
         while !isReadable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
+        state.withLock { $0.hasBegun = true }
     }
 
     /// Refuses further calls, waits for those that run, and saves the position.
@@ -122,7 +123,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             state.statistics.messages += changes.messages.count
             let isBack = changes.isUpToDate && state.isLossReported
             if changes.isUpToDate {
-                (state.isCurrent, state.isLossReported) = (true, false)
+                (state.isCurrent, state.isLossReported, state.hasBegun) = (true, false, true)
                 if !state.isClosed { isSilent.store(false, ordering: .relaxed) }
             }
             state.statistics.isCurrent = state.isCurrent
@@ -136,14 +137,16 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     private func noteLost(_ error: any Error) {
         let (isNew, silence) = state.withLock { state -> (Bool, Duration) in
-            defer { (state.isCurrent, state.isLossReported, state.statistics.isCurrent) = (false, true, false) }
-            return (!state.isLossReported, SharedClock.now - state.heardAt)
+            (state.isCurrent, state.statistics.isCurrent) = (false, false)
+            let isNew = state.hasBegun && !state.isLossReported
+            if isNew { state.isLossReported = true }
+            return (isNew, SharedClock.now - state.heardAt)
         }
         if let limit = options.maxSilence, silence > limit { isSilent.store(true, ordering: .relaxed) }
         if isNew {
             report(
                 .sharedTierLost,
-                "The tier cannot be reached: \(error). Until it is there, values are loaded on this node alone.")
+                "The tier cannot be reached (\(error)). Until it can, values are loaded on this node alone.")
         }
     }
 

@@ -23,7 +23,9 @@ struct SharedState {
     var heardAt = SharedClock.now
     /// A Boolean value that indicates whether the node knows what others have removed.
     var isCurrent = false
-    /// A Boolean value that indicates whether it was reported that the tier is gone.
+    /// A Boolean value that indicates whether the tier has had its time to answer for the first time.
+    var hasBegun = false
+    /// A Boolean value that indicates whether it was reported that the tier cannot be reached.
     var isLossReported = false
     var isClosed = false
 
