@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -33,7 +33,7 @@ quick: setup
 	@.ci/quick "$(SUITE)"
 
 ## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
-check: setup
+check: setup redis
 	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop page bench-quick
 
 ## Work on it: make format            formats every source
@@ -71,11 +71,13 @@ sanitize-address: setup
 
 ## Work on it: make torture           kills processes, cuts the power, damages pages, fills disks, ROUNDS times. SEED= repeats a run
 ROUNDS ?= 20
-torture: setup strace
+# The chaos of a shared tier takes half a minute for each round.
+torture: setup strace redis
 	@for round in $$(seq $(ROUNDS)); do \
 		echo "round $$round of $(ROUNDS)"; \
 		LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter DurabilityTests; \
 	done
+	LARDER_CHAOS=$$(($(ROUNDS) * 30)) LARDER_PATIENCE=600 LARDER_TEST_MINUTES=40 .ci/tests -- --filter ChaosTests
 
 ## Measure it: make bench             the benchmarks with their yardsticks. OPTIONS="--quick --only NAME --json FILE"
 bench: setup
@@ -113,6 +115,10 @@ fuzz: setup
 COUNT ?= 3000
 interop: setup
 	COUNT=$(COUNT) Tests/Interop/run.sh
+
+# The tests of the tier on a real server are skipped without one, and named at the end.
+redis:
+	@command -v redis-server >/dev/null || .ci/setup redis-server || echo "redis-server is missing, and could not be installed."
 
 # What is installed is Debian's Chromium.
 chromium:

@@ -10,6 +10,10 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CAllocations"),
         .executableTarget(
-            name: "bench", dependencies: ["CAllocations", "CSQLite", .product(name: "Larder", package: "Larder")]),
+            name: "bench",
+            dependencies: [
+                "CAllocations", "CSQLite", .product(name: "Larder", package: "Larder"),
+                .product(name: "LarderRedis", package: "Larder"),
+            ]),
     ],
     swiftLanguageModes: [.v6])

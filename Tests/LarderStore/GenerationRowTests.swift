@@ -106,11 +106,10 @@ struct IncarnationRowTests {
             "id", "age_rule", "age", "count_limit", "size_limit", "keeps_expired", "state", "opened_at", "checksum",
             "name", "version", "codec",
         ],
-        "store": ["size_limit", "free_space_floor"],
+        "store": ["size_limit", "free_space_floor", "opened_at", "program"],
         "used": ["id", "accessed_at"],
         "tag": ["cache", "entry", "revision", "tag"],
         "activity": ["day", "counter", "value", "cache"],
-        "opener": ["opened_at", "program"],
     ]
 
     private static func statement(_ random: inout Seeded) -> String {

@@ -3,13 +3,13 @@ internal import LarderStore
 
 /// The writes and removals, which reach all nodes.
 ///
-/// A call returns once the tier and this node have done it. If the tier cannot be reached, the removal is noted in the store of this
-/// node, and told the tier later. If a task is cancelled meanwhile, the call goes on.
+/// A call returns when the tier and this node have done it. If the tier cannot be reached, a removal is noted in the store of this node
+/// and sent later. A call does not end before that if its task is cancelled.
 extension SharedCache {
     /// Writes the value of a key on all nodes; nil removes it.
     ///
-    /// While the tier cannot be reached, the value stays on this node until the tier is there again, and then goes: another node may
-    /// have written since.
+    /// If the tier cannot be reached, this node alone has the value. When the tier is available again, the value is deleted, because
+    /// another node may have written a later one.
     ///
     /// - Parameters:
     ///   - value: The value, or nil.

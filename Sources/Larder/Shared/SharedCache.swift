@@ -1,8 +1,7 @@
 public import LarderLocks
 internal import LarderStore
 
-/// A cache of this node that is one with those of other nodes: through a tier, such as a server, they have what one has loaded,
-/// and lose what one removes.
+/// A cache that this node shares with other nodes through a tier, such as a server.
 ///
 /// ```swift
 /// let shared = try await articles.shared(through: tier)
@@ -10,11 +9,11 @@ internal import LarderStore
 /// try await shared.setValue(article, forKey: 7, tags: ["author:3"])
 /// ```
 ///
-/// A value is looked for in memory, on the disk and in the tier; else one node of all loads it, while the others wait. A write or
-/// removal that has returned is done in the tier and on this node. The other nodes have it as soon as they get the message.
+/// A read looks in memory, on the disk and in the tier. If none has a value, one node loads it while the others wait. A write or
+/// removal that has returned is done in the tier and on this node, and the other nodes delete their copies when they get the message.
 ///
-/// If the tier is gone, no call fails: each node goes on with its copies and loads for itself, and what it writes and removes is
-/// told to the tier later. See the guide <doc:SharingBetweenMachines> for what is promised and what is not.
+/// If the tier cannot be reached, no call fails: each node uses its copies and loads for itself, and sends its removals later. See
+/// <doc:SharingBetweenMachines> for what is promised and what is not.
 ///
 /// - Important: Writes and removals through ``local`` stay on this node.
 public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
@@ -44,8 +43,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Ends the connection of the cache with its tier; later calls throw ``CacheError/Code/closed``.
     ///
-    /// The cache of this node stays open. Call it before its manager is closed. Removals that the tier was not told are kept for
-    /// the next opening.
+    /// It waits for calls that run. The cache of this node stays open. Call it before you close the manager. Removals that could not
+    /// be sent are kept for the next opening.
     public func close() async {
         await node.close()
         place.leave()
@@ -204,11 +203,11 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 extension Cache {
     /// Opens the cache together with those of other nodes.
     ///
-    /// The nodes open their caches under the same name, version and codec. If this node was never connected with the tier, or can
-    /// not tell what others have removed, its copies are removed.
+    /// Open the caches under the same name, version and codec on all nodes. The first time, and if messages of other nodes were lost,
+    /// the copies on this node are deleted.
     ///
-    /// The result is another handle: writes and removals through this one stay on this node. Use one manager on the file: another
-    /// one, or another process, does not know what is being loaded and written here.
+    /// The result is another handle: writes and removals through this one stay on this node. Use one manager for the file: another
+    /// manager or process does not know what this one loads and writes.
     ///
     /// - Parameters:
     ///   - tier: What connects the nodes.

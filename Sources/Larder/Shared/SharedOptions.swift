@@ -14,10 +14,9 @@ public struct SharedOptions: Hashable, Sendable {
     /// The time for which opening waits until the node knows what it has missed.
     public var catchUp: Duration
 
-    /// The time without a word from the tier after which copies on this node are not served; nil serves them for as long as
-    /// their ages allow.
+    /// The time without a reply of the tier after which copies on this node are not served; nil serves them until they expire.
     ///
-    /// It is noticed once the tier cannot be reached, which may take a second more.
+    /// It begins with the last reply, and is noticed when the tier cannot be reached, up to a second later.
     public var maxSilence: Duration?
 
     /// A bound for the ages of copies on this node; nil for none.

@@ -99,7 +99,7 @@ extension SQL {
     static let countOfCache = SQL("SELECT count(*) FROM entry WHERE cache = ?1")
     static let countOfRows = SQL("SELECT count(*) FROM entry")
     static let countOfFiles = SQL("SELECT count(*) FROM entry WHERE file IS NOT NULL")
-    static let opener = SQL("SELECT program, library, opened_at FROM opener")
+    static let opener = SQL("SELECT program, library, opened_at FROM store WHERE program IS NOT NULL")
     static let activityOfCache = SQL(
         "SELECT counter, sum(min(max(value, 0), 1 << 40)) FROM activity WHERE cache = ?1 AND day > ?2 GROUP BY counter")
     static let daysOfCache = SQL(
@@ -178,9 +178,8 @@ extension SQL {
     /// The latest opening: its moment at the most once a minute, and its program at once.
     static let noteOpener = SQL(
         """
-        INSERT INTO opener (id, program, library, opened_at) VALUES (1, ?1, ?2, ?3)
-        ON CONFLICT (id) DO UPDATE SET program = ?1, library = ?2, opened_at = ?3
-        WHERE program <> ?1 OR library <> ?2 OR opened_at NOT BETWEEN ?3 - 60000 AND ?3
+        UPDATE store SET program = ?1, library = ?2, opened_at = ?3
+        WHERE program IS NOT ?1 OR library IS NOT ?2 OR opened_at NOT BETWEEN ?3 - 60000 AND ?3
         """)
 
     /// The order of use, in which an access comes behind the writes of its millisecond, as ``Access/order(at:)`` says.

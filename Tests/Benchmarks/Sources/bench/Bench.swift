@@ -25,6 +25,7 @@ var scenarios: [Scenario] {
         iterationScenarios,
         sharingScenarios,
         processScenarios,
+        sharedTierScenarios,
         thousandScenarios,
         allocationScenarios,
         amplificationScenarios,
