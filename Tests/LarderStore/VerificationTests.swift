@@ -251,6 +251,8 @@ struct VerificationTests {
         #expect(try read(way, rows).map(\.header.key) == [.integer(1), .integer(3)])
         #expect(events.damagedKeys == [.integer(2)] && events.all.count == 1)
         try rows.finishRemovals()
+        // Memory hears of a removal after the writer has let the next request in.
+        try Waiting.until { memory.removed.count == 2 }
         #expect(memory.removed.map(\.key) == [.integer(2), .integer(-1)])
         #expect(memory.removed.map(\.cause) == [.damaged, .undecodable])
         #expect(try rows.totals() == Totals(count: 2, size: 2) && rows.keys().rows == [.integer(1), .integer(3)])
