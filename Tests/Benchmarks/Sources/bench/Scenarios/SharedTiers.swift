@@ -106,15 +106,15 @@ var sharedTierScenarios: [Scenario] {
 private final class Nodes: Sendable {
     let shared: [SharedCache<Int, Record>]
 
-    init(_ count: Int, _ tier: @escaping @Sendable () -> any SharedTier) {
-        let paths = (0..<count).map { _ in Workplace.path() }
+    init(_ count: Int, _ tier: () -> any SharedTier) {
+        let places = (0..<count).map { _ in (path: Workplace.path(), tier: tier()) }
         shared = waitedFor {
             var shared: [SharedCache<Int, Record>] = []
-            for path in paths {
+            for (path, tier) in places {
                 let manager = try await CacheManager.open(url: path, configuration: .init(log: { _ in }))
                 let cache: Cache<Int, Record> = try await manager.cache(
                     named: "records", version: "1", maxAge: .days(7))
-                shared.append(try await cache.shared(through: tier()))
+                shared.append(try await cache.shared(through: tier))
             }
             return shared
         }
@@ -176,8 +176,7 @@ private func waited(_ body: @escaping @Sendable () async throws -> Void) -> Doub
 
 @discardableResult
 private func waitedFor<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) -> R {
-    let (done, result) = (DispatchSemaphore(value: 0), Mutex<R?>(nil))
-    let box = Box(result)
+    let (done, box) = (DispatchSemaphore(value: 0), Box(Mutex<R?>(nil)))
     Task {
         do {
             let value = try await body()
