@@ -146,7 +146,7 @@ struct TierContractTests {
         try await pair.b.remove([removal], in: pair.space)
         #expect(try await !pair.store(pair.a, "old", pair.key, lease, tags: ["red", "blue"]))
         #expect(try await pair.payload(pair.b, pair.key) == nil)
-        // The lease is over.
+        // The lease has ended.
         _ = try await pair.lease(pair.b, pair.key)
     }
 

@@ -53,11 +53,11 @@ extension SharedNode {
             guard let make else { return results }
             if !toMake.isEmpty { results.merge(try await load(toMake, leases, make)) { $1 } }
             rest = missing
-            if rest.isEmpty || isChanged { continue }
+            if rest.isEmpty { break }
             if SharedClock.now >= end {
                 return results.merging(unstored(try await make(rest))) { $1 }
             }
-            await waiter.wait(Self.lookAgain)
+            if !isChanged { await waiter.wait(Self.lookAgain) }
         }
         return results
     }

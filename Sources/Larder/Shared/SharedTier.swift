@@ -6,7 +6,7 @@ public import Foundation
 ///
 /// - A *lease* is given to one node at a time for a key that has no entry, and ends by itself after its age. What is stored with
 ///   a lease is refused if the lease is gone, or if all entries or one of the tags of the new one were removed since, and then the
-///   lease is over.
+///   lease has ended.
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
 /// - A call that has thrown must not take effect after a later call has returned.

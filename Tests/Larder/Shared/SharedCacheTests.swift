@@ -138,6 +138,7 @@ struct SharedCacheTests {
     @Test func `an old value that is still good is given to the others`() async throws {
         let nodes = try await nodes(2)
         try await nodes[0].shared.setValue("old", forKey: "a", extendedData: Data([7]), tags: ["red"])
+        try await nodes[1].catchUp()
         clock.advance(by: .seconds(86_401))
         let entry = try await nodes[0].shared.entry(forKey: "a") { _, old in
             #expect(old?.value == "old" && old?.extendedData == Data([7]))
@@ -177,6 +178,7 @@ struct SharedCacheTests {
         let nodes = try await nodes(2)
         try await nodes[0].shared.setValue("one", forKey: "a", tags: ["red"])
         #expect(try await nodes[1].get("a") == "one")
+        try await nodes[1].catchUp()
         try await nodes[1].shared.setValue("two", forKey: "a", tags: ["red"])
         #expect(nodes[1].cache["a"] == "two")
         try await Waiting.until { nodes[0].cache["a"] == nil }
@@ -237,6 +239,8 @@ struct SharedCacheTests {
         options.localMaxAge = .seconds(5)
         let short = try await TestNode(tiers[2], on: TemporaryStore(clock: clock), options: options)
         try await a.shared.setValue("one", forKey: "a", maxAge: .seconds(60))
+        // A message that comes behind a copy removes it.
+        for node in [b, short] { try await node.catchUp() }
         clock.advance(by: .seconds(50))
         #expect(try await b.get("a") == "one")
         #expect(try await short.get("a") == "one")
@@ -252,7 +256,7 @@ struct SharedCacheTests {
             #expect(short.cache[key] == nil)
             #expect(try await a.get(key) == "own")
         }
-        // An age of zero is for nobody.
+        // An entry with an age of zero has expired on each node.
         try await a.shared.setValue("over", forKey: "c", maxAge: .seconds(0))
         #expect(try await short.get("c") == nil)
     }
