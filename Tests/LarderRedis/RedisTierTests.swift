@@ -48,6 +48,24 @@ struct RedisTierTests {
         for node in nodes { #expect(try await node.get("a") == nil) }
     }
 
+    @Test func `a node that is killed while it loads gives way to another one that waits`() async throws {
+        let node = try await RedisNode(server.url)
+        let other = try TemporaryStore()
+        // It waits for lines of a process.
+        try await onThread {
+            let loading = try ChildProcess("larder-test-node", [other.url.path, server.url])
+            #expect(loading.line() == "loading")
+            let load = Task { try await node.shared.value(forKey: "a") { _ in "loaded" } }
+            try Waiting.until {
+                let reply = try waiting { try await server.run("EXISTS", RedisNode.name("w:ta")) }
+                return reply == .integer(1)
+            }
+            loading.kill()
+            #expect(try waiting { try await load.value } == "loaded")
+        }
+        #expect(try await server.value("a") == "loaded")
+    }
+
     @Test func `a server that is killed and comes back empty is told what was removed`() async throws {
         let nodes = try await nodes(2)
         for key in ["a", "b", "c"] {
@@ -211,9 +229,12 @@ struct RedisTierTests {
         #expect(try await nodes[1].get("a") == "newest")
     }
 
-    @Test func `an address that is none, and a wrong password, are said and cost no call`() async throws {
+    @Test func `an address that is none, and a password that is wrong or missing, are said and cost no call`()
+        async throws
+    {
         for (url, message) in [
             ("http://127.0.0.1", "begins with"), ("redis://:wrong@127.0.0.1:\(server.port)", "WRONGPASS"),
+            ("redis://127.0.0.1:\(server.port)", "NOAUTH"),
         ] {
             var options = RedisNode.options
             options.catchUp = .zero

@@ -31,6 +31,19 @@ struct SharedInterleavingTests {
         }
     }
 
+    /// Begins a load that stands in its closure until the test lets it go on.
+    private func beginLoad(_ node: TestNode, _ value: String) async throws -> (Hold, Task<String, any Error>) {
+        let hold = Hold()
+        let load = Task {
+            try await node.shared.value(forKey: "a") { _ in
+                try await hold.step()
+                return value
+            }
+        }
+        try await Waiting.until { hold.hasCome.isOpen }
+        return (hold, load)
+    }
+
     private func expectAgreement(_ key: String, _ nodes: TestNode...) async throws {
         for node in nodes {
             try await node.catchUp()
@@ -96,18 +109,40 @@ struct SharedInterleavingTests {
         try await expectAgreement("a", a, b)
     }
 
+    @Test func `a node that catches up while it is read goes from the old value to the new one, and not back`()
+        async throws
+    {
+        let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
+        try await a.shared.setValue("old", forKey: "a")
+        try await b.catchUp()
+        #expect(try await b.get("a") == "old")
+        let hold = Hold()
+        b.tier.after(.changes) { try await hold.step() }
+        try await a.shared.setValue("new", forKey: "a")
+        try await Waiting.until { hold.hasCome.isOpen }
+        let hasEnded = LoadGate()
+        let readers = (0..<8).map { _ in
+            Task {
+                var seen: [String?] = []
+                repeat {
+                    let value = try await b.get("a")
+                    if seen.last != value { seen.append(value) }
+                } while !hasEnded.isOpen || seen.last != "new"
+                return seen
+            }
+        }
+        b.tier.after(.changes, nil)
+        hold.goesOn.open()
+        try await b.catchUp()
+        hasEnded.open()
+        for reader in readers { #expect(try await ["old", "new"].suffix(reader.value.count) == reader.value) }
+    }
+
     @Test func `a load whose lease has ended stores nowhere`() async throws {
         let clock = ManualClock()
         let tiers = MemorySharedTier.nodes(2, clock)
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
-        let hold = Hold()
-        let first = Task {
-            try await a.shared.value(forKey: "a") { _ in
-                try await hold.step()
-                return "first"
-            }
-        }
-        try await Waiting.until { hold.hasCome.isOpen }
+        let (hold, first) = try await beginLoad(a, "first")
         clock.advance(by: .seconds(61))
         #expect(try await b.shared.value(forKey: "a") { _ in "second" } == "second")
         hold.goesOn.open()
@@ -118,14 +153,7 @@ struct SharedInterleavingTests {
 
     @Test func `a load that runs does not store over a write of its node`() async throws {
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
-        let hold = Hold()
-        let load = Task {
-            try await a.shared.value(forKey: "a") { _ in
-                try await hold.step()
-                return "loaded"
-            }
-        }
-        try await Waiting.until { hold.hasCome.isOpen }
+        let (hold, load) = try await beginLoad(a, "loaded")
         try await a.shared.setValue("set", forKey: "a")
         hold.goesOn.open()
         #expect(try await load.value == "loaded")
@@ -135,14 +163,8 @@ struct SharedInterleavingTests {
 
     @Test func `one that waits and is told before it listens gets the value`() async throws {
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
-        let (loading, waiting) = (Hold(), Hold())
-        let load = Task {
-            try await a.shared.value(forKey: "a") { _ in
-                try await loading.step()
-                return "once"
-            }
-        }
-        try await Waiting.until { loading.hasCome.isOpen }
+        let (loading, load) = try await beginLoad(a, "once")
+        let waiting = Hold()
         b.tier.after(.fetch) { try await waiting.step() }
         let wait = Task { try await b.shared.value(forKey: "a") { _ in "twice" } }
         try await Waiting.until { waiting.hasCome.isOpen }
@@ -157,14 +179,7 @@ struct SharedInterleavingTests {
         var options = TestNode.options
         options.loadWait = .zero
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1], options: options))
-        let hold = Hold()
-        let load = Task {
-            try await a.shared.value(forKey: "a") { _ in
-                try await hold.step()
-                return "of a"
-            }
-        }
-        try await Waiting.until { hold.hasCome.isOpen }
+        let (hold, load) = try await beginLoad(a, "of a")
         #expect(try await b.shared.value(forKey: "a") { _ in "of b" } == "of b")
         #expect(b.cache["a"] == nil)
         #expect(try await b.inTier("a") == nil)
@@ -355,14 +370,7 @@ struct SharedInterleavingTests {
 
     @Test func `a write and a load that come into one transaction leave what was written`() async throws {
         let a = try await TestNode(tiers[0])
-        let hold = Hold()
-        let load = Task {
-            try await a.shared.value(forKey: "a") { _ in
-                try await hold.step()
-                return "loaded"
-            }
-        }
-        try await Waiting.until { hold.hasCome.isOpen }
+        let (hold, load) = try await beginLoad(a, "loaded")
         // The lease was lost unnoticed, so that the load is to be stored here.
         a.tier.after(.store) { throw GatedTier.Fault() }
         let (holdsWriter, writerGoesOn, probe) = (LoadGate(), LoadGate(), StoreProbe(a.manager))

@@ -8,6 +8,8 @@ import LarderTestSupport
 /// Usage: `larder-test-node STORE URL INDEX FOLDER SEED`. The folder has the true value of each key in a file, which the node writes
 /// before it tells the cache; a key is written by one node alone. It says a line after each hundred calls. At the first line of its input it
 /// stops, and says `settled` once it knows everything; at each later one it says its copies.
+///
+/// With a store and a URL alone it begins a load that has no end, and says `loading`.
 @main
 struct NodeProgram {
     static let keyCount = 9
@@ -18,14 +20,21 @@ struct NodeProgram {
         alarm(3600)
         let arguments = CommandLine.arguments
         let url = URL(fileURLWithPath: arguments[1])
-        let truth = Truth(folder: URL(fileURLWithPath: arguments[4]))
-        let index = Int(arguments[3]) ?? 0
-        var random = Seeded(UInt64(arguments[5]) ?? 0)
         let manager = try CacheManager(url: url, configuration: .init(log: { _ in }))
         let cache: Cache<String, String> = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
         let tier = RedisTier(url: arguments[2], prefix: "test")
         let shared = try await cache.shared(
             through: tier, options: SharedOptions(lease: .milliseconds(500), loadWait: .seconds(2), pendingLimit: 20))
+        if arguments.count == 3 {
+            _ = try await shared.value(forKey: "a") { _ in
+                say("loading")
+                try await Waiting.until { false }
+                return ""
+            }
+        }
+        let truth = Truth(folder: URL(fileURLWithPath: arguments[4]))
+        let index = Int(arguments[3]) ?? 0
+        var random = Seeded(UInt64(arguments[5]) ?? 0)
         // What was not acknowledged when the process was killed.
         let own = (0..<keyCount).filter { $0 % nodeCount == index }.map { "\($0)" }
         for key in own { try await shared.setValue(try truth.value(key), forKey: key, tags: ["tag"]) }
