@@ -98,6 +98,9 @@ extension RedisLinkCore {
             }
             replies += try input.receive(socket).replies
             for case .error(let message) in replies { throw Failure(message: "The server says: \(message)") }
+            // A socket can be connected with itself if nothing listens, and then gets back what it sends.
+            let isServer = replies.prefix(first.count).allSatisfy { if case .simple = $0 { true } else { false } }
+            if !isServer { throw Failure(message: "It does not answer as a server of Redis does.") }
         }
         if replies.count > first.count + own.count { throw Failure(message: "There were more replies than commands.") }
         options.greeted(connection, Array(replies.dropFirst(first.count)))

@@ -44,7 +44,20 @@ final class RealServer: Sendable {
         return try await link.call(words.map { Data($0.utf8) })
     }
 
+    /// Starts it, and waits until it listens.
     func start() throws {
+        var server = try launch()
+        try Waiting.until {
+            // A connection that is tried while nothing listens can get this very port for itself.
+            if !server.isRunning { server = try launch() }
+            guard let connection = FakeServer.Connection(to: port) else { return false }
+            connection.close()
+            return server.isRunning
+        }
+        process.withLock { $0 = server.processIdentifier }
+    }
+
+    private func launch() throws -> Process {
         let server = Process()
         server.executableURL = URL(fileURLWithPath: Self.path ?? "")
         server.arguments = [
@@ -53,7 +66,7 @@ final class RealServer: Sendable {
         ]
         server.standardOutput = FileHandle.nullDevice
         try server.run()
-        process.withLock { $0 = server.processIdentifier }
+        return server
     }
 
     func stop() throws { process.withLock { _ = Foundation.kill($0, SIGSTOP) } }

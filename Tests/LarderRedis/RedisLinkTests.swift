@@ -178,6 +178,15 @@ struct RedisLinkTests {
         try await Waiting.until { unknown.failure?.contains("no address") == true }
     }
 
+    @Test func `a connection with something that sends back each byte is none`() async throws {
+        let server = try FakeServer { connection, _ in
+            while let bytes = connection.readBytes() { connection.write(bytes) }
+        }
+        let link = try link(server)
+        try await Waiting.until { link.failure?.contains("does not answer as a server of Redis") == true }
+        #expect(!link.isAvailable)
+    }
+
     @Test func `more bytes than the socket will ever take are refused`() async throws {
         let server = try FakeServer { connection, _ in
             connection.greet()
