@@ -79,18 +79,23 @@ final class FakeServer: Sendable {
     private let sockets = Shared(Mutex<Set<Int32>>([]))
     private let isClosed = Shared(Atomic(false))
 
-    /// - Parameter serve: Called on a thread for each connection, with its number; the connection ends with it.
-    init(_ serve: @escaping @Sendable (Connection, Int) -> Void) throws {
+    /// - Parameters:
+    ///   - port: The port; 0 for any.
+    ///   - serve: Called on a thread for each connection, with its number; the connection ends with it.
+    init(on port: Int = 0, _ serve: @escaping @Sendable (Connection, Int) -> Void) throws {
         listener = Self.socket()
         var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
         let listener = listener
         let isBound =
-            Self.withAddress(0) { bind(listener, $0, $1) == 0 && listen(listener, 64) == 0 }
+            Self.withAddress(port) { bind(listener, $0, $1) == 0 && listen(listener, 64) == 0 }
             && withUnsafeMutablePointer(to: &address) { address in
                 address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &length) == 0 }
             }
-        guard isBound else { throw POSIXError(.EADDRINUSE) }
-        port = Int(UInt16(bigEndian: address.sin_port))
+        if !isBound {
+            close(listener)
+            throw POSIXError(.EADDRINUSE)
+        }
+        self.port = Int(UInt16(bigEndian: address.sin_port))
         let (sockets, isClosed) = (sockets, isClosed)
         Thread.detachNewThread {
             var number = 0

@@ -18,8 +18,7 @@ final class RealServer: Sendable {
 
     init() throws {
         folder = try TemporaryFolder()
-        // The number is free now. A connection to another server would fail for the password.
-        port = try FakeServer { _, _ in }.port
+        port = try Self.freePort()
         url = "redis://:secret@127.0.0.1:\(port)"
         try start()
     }
@@ -46,15 +45,30 @@ final class RealServer: Sendable {
 
     /// Starts it, and waits until it listens.
     func start() throws {
+        // One that was killed may have its port for a moment.
+        try Waiting.until { !isListening }
         var server = try launch()
         try Waiting.until {
-            // A connection that is tried while nothing listens can get this very port for itself.
             if !server.isRunning { server = try launch() }
-            guard let connection = FakeServer.Connection(to: port) else { return false }
-            connection.close()
-            return server.isRunning
+            return isListening
         }
         process.withLock { $0 = server.processIdentifier }
+    }
+
+    private var isListening: Bool {
+        guard let connection = FakeServer.Connection(to: port) else { return false }
+        connection.close()
+        return true
+    }
+
+    /// Returns a port that is free, and that the system gives to no connection.
+    ///
+    /// A connection to a port where nothing listens can get this very port for itself. The server could not start again.
+    private static func freePort() throws -> Int {
+        while true {
+            let port = Int.random(in: 15_000..<32_000)
+            do { return try FakeServer(on: port) { _, _ in }.port } catch is POSIXError {}
+        }
     }
 
     private func launch() throws -> Process {
