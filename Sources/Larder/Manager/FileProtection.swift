@@ -1,5 +1,6 @@
 #if canImport(Darwin)
 internal import Foundation
+internal import LarderStore
 
 /// The protection of a store's files while the device is locked.
 enum FileProtection {
@@ -8,7 +9,7 @@ enum FileProtection {
     /// The folder of the value files passes its protection on to new ones.
     static func protect(_ path: String, _ protection: FileProtectionType) throws(CacheError) {
         let manager = FileManager.default
-        let files = (path.hasSuffix(".sqlite") ? String(path.dropLast(7)) : path) + ".files"
+        let files = ValueFiles.folder(of: path)
         do {
             try manager.createDirectory(
                 atPath: files, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
