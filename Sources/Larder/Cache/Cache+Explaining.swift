@@ -9,7 +9,7 @@ extension Cache {
     /// the disk, so it is meant for finding faults.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func explain(_ key: Key) throws(CacheError) -> Presence {
         let stored = try stored(key)
         let name = "key \"\(stored.name)\" in the cache \"\(name)\""
@@ -69,7 +69,10 @@ extension Cache {
             : presence(.onDisk, "The value of \(name) is on disk. The next read puts it into memory.", header)
     }
 
-    /// Returns why a read of a key gives what it gives, without a wait on the thread of the task, for a task.
+    /// Returns why a read of a key gives what it gives, without a wait on the thread of the task.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
     public func explain(_ key: Key) async throws(CacheError) -> Presence {
         try await reading { () throws(CacheError) in try self.explain(key) }
     }

@@ -14,8 +14,8 @@ extension Cache where Value == Data {
     ///   - maxAge: The maximum age of this entry, in place of the cache's.
     ///   - extendedData: Bytes to store with the value.
     ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
-    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied; and what `setValue`
-    ///   throws.
+    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied. Else a
+    ///   write error, see ``CacheError``.
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) throws(CacheError) {
@@ -41,7 +41,16 @@ extension Cache where Value == Data {
         try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
     }
 
-    /// Writes the bytes of a file as the value of a key, for a task.
+    /// Writes the bytes of a file as the value of a key.
+    ///
+    /// - Parameters:
+    ///   - file: A regular file, which nothing changes in the meantime.
+    ///   - key: The key.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied. Else a
+    ///   write error, see ``CacheError``.
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) async throws(CacheError) {

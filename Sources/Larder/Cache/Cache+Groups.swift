@@ -10,8 +10,7 @@ extension Cache {
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(tagged tag: String) throws(CacheError) -> Int {
         try throwing("remove entries") { () throws(StoreError) in
@@ -25,7 +24,7 @@ extension Cache {
     /// it.
     ///
     /// - Parameter tag: The tag.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func entries(tagged tag: String) throws(CacheError) -> [CacheEntry<Key, Value>] {
         let tagged = try throwing("list the entries") { () throws(StoreError) in
             try rows.rows(tagged: CBORText.normalized(tag))
@@ -45,7 +44,7 @@ extension Cache {
     ///
     /// No value is read, and nothing counts as accessed.
     ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func keys(tagged tag: String) throws(CacheError) -> [Key] {
         let found = try throwing("list the entries") { () throws(StoreError) in
             try rows.headers(tagged: CBORText.normalized(tag))
@@ -56,7 +55,7 @@ extension Cache {
 
     /// Returns the number of entries that have a tag and have not expired.
     ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func count(tagged tag: String) throws(CacheError) -> Int {
         try throwing("count the entries") { () throws(StoreError) in
             try rows.count(tagged: CBORText.normalized(tag), at: rows.now)
@@ -66,7 +65,7 @@ extension Cache {
     /// Returns each tag with the number of entries that have it and have not expired.
     ///
     /// - Complexity: O(n) in the number of tags of all entries of the store.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func tags() throws(CacheError) -> [String: Int] {
         try throwing("list the tags") { () throws(StoreError) in try rows.tags(at: rows.now) }
     }
@@ -78,8 +77,7 @@ extension Cache {
     /// ``entries(orderedBy:descending:prefix:limit:)``.
     ///
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(prefix: String) throws(CacheError) -> Int {
         try throwing("remove entries") { () throws(StoreError) in
@@ -90,33 +88,49 @@ extension Cache {
 
 /// The same for tasks.
 extension Cache {
-    /// Removes all entries of the cache that have a tag, in one step, whether they have expired or not, for a task.
+    /// Removes all entries of the cache that have a tag, in one step, whether they have expired or not.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Returns: The number of removed entries.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
     }
 
-    /// Returns the entries that have a tag and have not expired, in no particular order, for a task.
+    /// Returns the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Throws: A read error, see ``CacheError``.
     public func entries(tagged tag: String) async throws(CacheError) -> [CacheEntry<Key, Value>] {
         try await reading { () throws(CacheError) in try self.entries(tagged: tag) }
     }
 
-    /// Returns the keys of the entries that have a tag and have not expired, in no particular order, for a task.
+    /// Returns the keys of the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
     public func keys(tagged tag: String) async throws(CacheError) -> [Key] {
         try await reading { () throws(CacheError) in try self.keys(tagged: tag) }
     }
 
-    /// Returns the number of entries that have a tag and have not expired, for a task.
+    /// Returns the number of entries that have a tag and have not expired.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
     public func count(tagged tag: String) async throws(CacheError) -> Int {
         try await reading { () throws(CacheError) in try self.count(tagged: tag) }
     }
 
-    /// Returns each tag with the number of entries that have it and have not expired, for a task.
+    /// Returns each tag with the number of entries that have it and have not expired.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
     public func tags() async throws(CacheError) -> [String: Int] {
         try await reading { () throws(CacheError) in try self.tags() }
     }
 
-    /// Removes all entries whose keys are strings that begin so, in one step, for a task.
+    /// Removes all entries whose keys are strings that begin so, in one step.
+    ///
+    /// - Returns: The number of removed entries.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(prefix: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(prefix: prefix) }

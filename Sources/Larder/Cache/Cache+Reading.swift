@@ -11,8 +11,7 @@ extension Cache {
     /// - Parameters:
     ///   - key: The key.
     ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`,
-    ///   `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -55,7 +54,7 @@ extension Cache {
     /// The read doesn't count as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func metadata(forKey key: Key) throws(CacheError) -> EntryMetadata? {
         let stored = try stored(key)
         guard var header = try headerWithAccess(stored), header.end >= rows.store.time.now() else { return nil }
@@ -71,7 +70,7 @@ extension Cache {
     /// The read doesn't count as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func extendedData(forKey key: Key) throws(CacheError) -> Data? {
         try liveHeader(key)?.meta.extendedData
     }
@@ -81,7 +80,7 @@ extension Cache {
     /// The look-up doesn't count as access. A value that does not decode counts until its row is deleted.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try liveHeader(key) != nil }
 
     /// Returns the values of the given keys that have one, at one moment.
@@ -90,7 +89,7 @@ extension Cache {
     /// it.
     ///
     /// - Parameter keys: The keys.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
     /// Returns the entries of the given keys that have one, at one moment.
@@ -98,7 +97,7 @@ extension Cache {
     /// Each entry that is returned counts as accessed. One that does not decode is left out, and an event reports it.
     ///
     /// - Parameter keys: The keys.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func entries(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: CacheEntry<Key, Value>] {
         let (wanted, order) = try wanted(keys)
         let found = try throwing("read entries") { () throws(StoreError) in try rows.rows(order) }
@@ -122,7 +121,7 @@ extension Cache {
     /// The read doesn't count as access.
     ///
     /// - Parameter keys: The keys.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func metadata(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: EntryMetadata] {
         let (wanted, order) = try wanted(keys)
         let found = try throwing("read metadata") { () throws(StoreError) in try rows.headers(order) }
@@ -198,7 +197,7 @@ extension Cache {
     /// it open then goes on reading the old bytes. The file is read-only, and only the store may change or delete it.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func fileURL(forKey key: Key) throws(CacheError) -> URL? {
         let stored = try stored(key)
         let now = rows.store.time.now()
@@ -210,7 +209,10 @@ extension Cache {
     }
 
     /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
-    /// served, for a task.
+    /// served.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
         try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }

@@ -1,6 +1,31 @@
 internal import LarderStore
 
 extension Cache {
+    /// Removes all entries in one step.
+    ///
+    /// The handles of the cache stay valid. The rows are deleted in the background.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func removeAll() throws(CacheError) -> Int {
+        Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
+    }
+
+    /// Removes all entries in one step.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func removeAll() async throws -> Int {
+        Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
+    }
+
+    private func clearing() -> (RowOperation, CacheRows.Apply) {
+        let copies = shared.copies
+        return (.clear, { copies.cleared(&$1) })
+    }
+
     /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
     ///
     /// Expired entries are left out. The reads don't count as access.
@@ -8,7 +33,7 @@ extension Cache {
     /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
     ///   has chosen until then are removed.
     /// - Returns: The number of removed entries.
-    /// - Throws: The error of the predicate, or a ``CacheError``.
+    /// - Throws: The error of the predicate, or a write error, see ``CacheError``.
     @discardableResult
     public func removeAll(where shouldRemove: (CacheEntry<Key, Value>) throws -> Bool) throws -> Int {
         try removeEntries(.removed, where: shouldRemove)
@@ -37,7 +62,7 @@ extension Cache {
     /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
     ///   has chosen until then are removed.
     /// - Returns: The number of removed entries.
-    /// - Throws: The error of the predicate, or a ``CacheError``.
+    /// - Throws: The error of the predicate, or a write error, see ``CacheError``.
     @discardableResult
     public func removeAll(whereMetadata shouldRemove: (Key, EntryMetadata) throws -> Bool) throws -> Int {
         try removeEntries(.removed, whereMetadata: shouldRemove)
@@ -92,8 +117,7 @@ extension Cache {
     /// Removes all expired entries, including those that ``CacheOptions/keepsExpired`` keeps.
     ///
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeExpired() throws(CacheError) -> Int {
         try checkCurrent("remove expired entries")
@@ -114,8 +138,7 @@ extension Cache {
     ///
     /// - Parameter count: The number of entries; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int {
         try trim(to: Limits(count: Int64(Swift.max(0, count))))
@@ -127,8 +150,7 @@ extension Cache {
     ///
     /// - Parameter size: The number of bytes, as ``sizeOnDisk`` counts them; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try trim(to: Limits(size: Swift.max(0, size))) }
 
@@ -146,8 +168,7 @@ extension Cache {
     /// until the busy timeout has passed, the call throws `.busy`.
     ///
     /// - Parameter progress: Called at the start, after each batch of deleted rows, and at the end, while no lock is held.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
         let copies = shared.copies
         try throwing("clear the cache") { () throws(StoreError) in

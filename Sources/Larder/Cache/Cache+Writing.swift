@@ -21,8 +21,7 @@ extension Cache {
     ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
     ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
     ///     of an older entry.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     @inlinable
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
@@ -34,7 +33,19 @@ extension Cache {
         try run(write(value, forKey: key, attributes))
     }
 
-    /// Writes the value of a key; nil removes it, for a task.
+    /// Writes the value of a key; nil removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value, or nil.
+    ///   - key: The key.
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload. It
+    ///     is stored with the entry, so a value that is read from the disk later costs the same.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
+    ///     of an older entry.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -50,8 +61,7 @@ extension Cache {
     /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
     ///
     /// - Parameter values: The keys with their values.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     @inlinable
     public func setValues(_ values: some Sequence<(Key, Value)>) throws(CacheError) {
         let writes = try writes(values)
@@ -63,20 +73,25 @@ extension Cache {
     /// Each entry loses its own age, cost, extended data and tags, and keeps its pin.
     ///
     /// - Parameter values: The values by key.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     @inlinable
     public func setValues(_ values: [Key: Value]) throws(CacheError) {
         try setValues(values.lazy.map { ($0.key, $0.value) })
     }
 
-    /// Writes values in one step: every reader sees all of them or none, for a task.
+    /// Writes values in one step: every reader sees all of them or none.
+    ///
+    /// - Parameter values: The keys with their values.
+    /// - Throws: A write error, see ``CacheError``.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws {
         let writes = try writes(values)
         if !writes.isEmpty { try await run(writes, "set values") }
     }
 
-    /// Writes all values of a dictionary in one step: every reader sees all of them or none, for a task.
+    /// Writes all values of a dictionary in one step: every reader sees all of them or none.
+    ///
+    /// - Parameter values: The keys with their values.
+    /// - Throws: A write error, see ``CacheError``.
     public func setValues(_ values: [Key: Value]) async throws {
         try await setValues(values.lazy.map { ($0.key, $0.value) })
     }
@@ -97,13 +112,17 @@ extension Cache {
     /// - Parameters:
     ///   - data: The bytes, or nil.
     ///   - key: The key.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.tooLarge`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     public func setExtendedData(_ data: Data?, forKey key: Key) throws(CacheError) {
         _ = try change(key, .extendedData(data), "set the extended data")
     }
 
-    /// Replaces the bytes that are stored with the value of a key; nil removes them, for a task.
+    /// Replaces the bytes that are stored with the value of a key; nil removes them.
+    ///
+    /// - Parameters:
+    ///   - data: The bytes, or nil.
+    ///   - key: The key.
+    /// - Throws: A write error, see ``CacheError``.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
         _ = try await change(key, .extendedData(data), "set the extended data")
     }
@@ -116,14 +135,19 @@ extension Cache {
     ///   - key: The key.
     ///   - maxAge: A new maximum age for this entry; nil leaves the age that it has.
     /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.encodingFailed`, `.invalidConfiguration` for a maximum age from not-a-number.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) throws(CacheError) -> Bool {
         try change(key, touching(maxAge), "touch the entry")
     }
 
-    /// Restarts the age of an entry, as if it were written now, without reading or writing its value, for a task.
+    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - maxAge: A new maximum age for this entry; nil leaves the age that it has.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
         try await change(key, touching(maxAge), "touch the entry")
@@ -135,14 +159,19 @@ extension Cache {
     ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
     ///   - key: The key.
     /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) throws(CacheError) -> Bool {
         try change(key, .pin(isPinned), "pin the entry")
     }
 
-    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk, for a task.
+    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
+    ///
+    /// - Parameters:
+    ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
+    ///   - key: The key.
+    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
         try await change(key, .pin(isPinned), "pin the entry")
@@ -171,15 +200,18 @@ extension Cache {
     ///
     /// - Parameter key: The key.
     /// - Returns: The value that the key had.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
         let stored = try stored(key)
         return value(of: try run(taking(key, stored), "remove the value", stored).taken)
     }
 
-    /// Removes a key, and returns the value that it had; nil if there was none that could be served, for a task.
+    /// Removes a key, and returns the value that it had; nil if there was none that could be served.
+    ///
+    /// - Parameter key: The key.
+    /// - Returns: The value that the key had.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
         let stored = try stored(key)
@@ -203,14 +235,16 @@ extension Cache {
     /// Removes a key without reading its value.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     public func remove(_ key: Key) throws(CacheError) {
         let stored = try stored(key)
         _ = try run(removing([(key, stored)]), "remove the value", stored)
     }
 
-    /// Removes a key without reading its value, for a task.
+    /// Removes a key without reading its value.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A write error, see ``CacheError``.
     public func remove(_ key: Key) async throws {
         let stored = try stored(key)
         _ = try await run(removing([(key, stored)]), "remove the value", stored)
@@ -220,8 +254,7 @@ extension Cache {
     ///
     /// - Parameter keys: The keys.
     /// - Returns: The number of entries that there were, expired ones included.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
         let keys = try pairs(keys)
@@ -230,7 +263,11 @@ extension Cache {
         return keys.isEmpty ? 0 : try run(removing(keys), "remove values").rows.count
     }
 
-    /// Removes keys in one step; absent keys are skipped, for a task.
+    /// Removes keys in one step; absent keys are skipped.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Returns: The number of entries that there were, expired ones included.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValues(forKeys keys: some Sequence<Key>) async throws -> Int {
         let keys = try pairs(keys)
@@ -243,28 +280,5 @@ extension Cache {
         var pairs: [(Key, StoredKey)] = []
         for key in keys { pairs.append((key, try stored(key))) }
         return pairs
-    }
-
-    /// Removes all entries in one step.
-    ///
-    /// The handles of the cache stay valid. The rows are deleted in the background.
-    ///
-    /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
-    @discardableResult
-    public func removeAll() throws(CacheError) -> Int {
-        Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
-    }
-
-    /// Removes all entries in one step, for a task.
-    @discardableResult
-    public func removeAll() async throws -> Int {
-        Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
-    }
-
-    private func clearing() -> (RowOperation, CacheRows.Apply) {
-        let copies = shared.copies
-        return (.clear, { copies.cleared(&$1) })
     }
 }

@@ -78,7 +78,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// A value in memory costs no system call.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     @inlinable
     public func value(forKey key: Key) throws(CacheError) -> Value? {
         if let value = hit(key) { return value }

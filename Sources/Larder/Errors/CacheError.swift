@@ -2,6 +2,17 @@
 ///
 /// Every throwing call of a manager, a cache or a snapshot throws this type. An error of the caller's closure is
 /// rethrown unchanged, and a cancelled wait throws `CancellationError`.
+///
+/// Doc comments name these sets of codes:
+///
+/// - A *read error* is `.closed`, `.suspended`, `.busy`, `.corrupt`, `.storageUnavailable`, `.newerSchema`, or
+///   `.encodingFailed` for the key. In a store in memory, a read inside the body of a transaction also throws `.reentrant`.
+/// - A *write error* is a read error, or `.readOnly`, `.superseded`, `.storageFull`, `.tooLarge`, or `.encodingFailed` for the
+///   value. Inside the body of `update` or `transaction`, it is `.reentrant`.
+/// - A *load error* is the error of the closure, `CancellationError`, `.recursiveGeneration`, a read error, or, for a cache that
+///   cannot be written to, a write error.
+/// - An *opening error* is `.invalidName`, `.invalidConfiguration`, `.foreignFile`, `.newerSchema`, `.readOnly`, `.storageFull`,
+///   `.storageUnavailable`, `.busy` or `.corrupt`.
 public struct CacheError: Error, Sendable {
     /// The kind of the failure, for decisions in code.
     public let code: Code

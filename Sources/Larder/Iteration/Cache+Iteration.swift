@@ -28,7 +28,7 @@ extension Cache: Sequence {
 
     /// Returns the values of all entries that may be served, by key, at one moment.
     ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func snapshot() throws(CacheError) -> [Key: Value] {
         let rows = try throwing("read all entries") { () throws(StoreError) in try self.rows.allRows() }
         let now = self.rows.store.time.now()
@@ -39,7 +39,9 @@ extension Cache: Sequence {
         return values
     }
 
-    /// Returns the values of all entries that may be served, by key, at one moment, for a task.
+    /// Returns the values of all entries that may be served, by key, at one moment.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
     public func snapshot() async throws(CacheError) -> [Key: Value] {
         try await offload { () throws(CacheError) in try self.snapshot() }
     }

@@ -18,7 +18,7 @@ extension Cache {
     /// load: it runs its own closure then, and what is stored first stays. Inside a body of a transaction it loads nothing, and
     /// throws `.reentrant` if there is no value.
     ///
-    /// - Throws: What `generate` throws, or a ``CacheError`` if the value cannot be read or the cache cannot be written to.
+    /// - Throws: A load error, see ``CacheError``.
     @_disfavoredOverload
     @inlinable
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
@@ -30,7 +30,7 @@ extension Cache {
     ///
     /// A caller that is cancelled throws `CancellationError` at once. The task is cancelled when the last caller has left.
     ///
-    /// - Throws: What `generate` throws, `CancellationError`, or a ``CacheError`` as the synchronous form.
+    /// - Throws: A load error, see ``CacheError``.
     @inlinable
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
@@ -43,7 +43,7 @@ extension Cache {
     ///
     /// Keys that `generate` returns nothing for stay without a value.
     ///
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Sequence<Key>, generate: ([Key]) throws -> [Key: Value]
@@ -59,7 +59,7 @@ extension Cache {
     ///
     /// Keys that `generate` returns nothing for stay without a value.
     ///
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
@@ -75,7 +75,8 @@ extension Cache {
     /// - Parameters:
     ///   - key: The key.
     ///   - generate: Gets the key and its expired entry; nil if nothing is left of it, or it does not decode.
-    /// - Throws: As `value(forKey:generate:)`; `.invalidConfiguration` if `generate` returns ``Generated/none(for:)``.
+    /// - Throws: A load error, see ``CacheError``. `.invalidConfiguration` if `generate` returns
+    ///   ``Generated/none(for:)``.
     @_disfavoredOverload
     public func entry(
         forKey key: Key, generate: (Key, CacheEntry<Key, Value>?) throws -> Generated<Value>
@@ -88,7 +89,8 @@ extension Cache {
     /// This serves conditional requests: keep an ETag as extended data, send it, and return ``Generated/notModified`` if the
     /// server has nothing newer.
     ///
-    /// - Throws: As `value(forKey:generate:)`; `.invalidConfiguration` if `generate` returns ``Generated/none(for:)``.
+    /// - Throws: A load error, see ``CacheError``. `.invalidConfiguration` if `generate` returns
+    ///   ``Generated/none(for:)``.
     public func entry(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -99,7 +101,7 @@ extension Cache {
     /// It runs on this thread.
     ///
     /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)``, or has done so before and that holds.
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     @_disfavoredOverload
     public func value(
         forKey key: Key, generate: (Key, CacheEntry<Key, Value>?) throws -> Generated<Value>
@@ -111,7 +113,7 @@ extension Cache {
     /// Returns the value of a key; if there is none, `generate` gets the expired entry and returns a new value.
     ///
     /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)``, or has done so before and that holds.
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     public func value(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>

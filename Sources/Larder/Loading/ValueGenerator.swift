@@ -12,7 +12,7 @@ public struct ValueGenerator<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
     /// Returns the value of a key: the stored one, a stale one as the policy allows, or one that is loaded now.
     ///
-    /// - Throws: What the closure throws, `CancellationError`, or a ``CacheError`` as `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     public func callAsFunction(_ key: Key) async throws -> Value { try await load(key) }
 }
 

@@ -17,11 +17,10 @@ extension CacheManager {
     ///   - options: The options of the cache.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in
-    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``, and for migrations that loop,
-    ///   are ambiguous, lead nowhere or name another codec than the stored one; `.invalidName`,
-    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
+    ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
+    ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
@@ -47,11 +46,10 @@ extension CacheManager {
     ///   - codec: The codec of the values.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types;
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in
-    ///   ``CacheOptions/keepsExpired``, ``CacheOptions/accessGrain`` and ``CacheOptions/disk``, and for migrations that loop,
-    ///   are ambiguous, lead nowhere or name another codec than the stored one; `.invalidName`,
-    ///   `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
+    ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
+    ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
@@ -71,7 +69,19 @@ extension CacheManager {
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
 
-    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else, for a task.
+    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    ///
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    ///   - migrations: The steps that carry over what older versions have stored.
+    ///   - progress: Called after each part of a migration with the numbers of entries.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
+    ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
+    ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
@@ -81,7 +91,20 @@ extension CacheManager {
             progress: progress)
     }
 
-    /// Opens a cache with a codec, for a task.
+    /// Opens a cache with a codec.
+    ///
+    /// - Parameters:
+    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
+    ///   - version: The version of the entries.
+    ///   - maxAge: The maximum age of entries without one of their own.
+    ///   - options: The options of the cache.
+    ///   - codec: The codec of the values.
+    ///   - migrations: The steps that carry over what older versions have stored.
+    ///   - progress: Called after each part of a migration with the numbers of entries.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
+    ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
+    ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
@@ -135,7 +158,7 @@ extension CacheManager {
 
     /// Returns what the store says of each cache, sorted by name: its entries, its limits and how it was used.
     ///
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     /// - Complexity: O(n) in the number of entries of all caches.
     public func cacheInfo() throws(CacheError) -> [CacheInfo] {
         try throwing("list the caches") { () throws(StoreError) in try store.caches() }.map { cache in
@@ -153,7 +176,7 @@ extension CacheManager {
     /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
     ///
     /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     public func removeCache(named name: String) throws(CacheError) {
         let openingCount = try throwing("remove the cache \"\(name)\"") { () throws(StoreError) in
             try store.removeCache(named: name)
@@ -165,7 +188,7 @@ extension CacheManager {
     ///
     /// The handles stay valid. The rows are deleted in the background.
     ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     public func removeAll() throws(CacheError) {
         try throwing("remove everything") { () throws(StoreError) in try store.removeAll() }
         for cache in allOpenCaches { cache.wasCleared() }

@@ -51,7 +51,7 @@ extension CacheManager {
     ///
     /// When something is due, it is also deleted automatically; see ``CacheManager/Configuration/maintenanceInterval``.
     ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func maintain() throws(CacheError) -> MaintenanceReport {
         let report = try throwing("be maintained") { () throws(StoreError) in try store.maintain() }
@@ -61,7 +61,9 @@ extension CacheManager {
     }
 
     /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file,
-    /// for a task.
+    ///.
+    ///
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func maintain() async throws(CacheError) -> MaintenanceReport {
         try await offload { () throws(CacheError) in try self.maintain() }
@@ -76,7 +78,7 @@ extension CacheManager {
     ///     entry that can be read is copied to a new file, which takes its place, and the damaged file is renamed.
     ///     Damaged entries are deleted.
     ///   - progress: Called with the number of entries that were checked.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) throws(CacheError) -> VerificationReport {
@@ -92,7 +94,14 @@ extension CacheManager {
         }
     }
 
-    /// Checks every page, row and value file of the store, and reports the problems, for a task.
+    /// Checks every page, row and value file of the store, and reports the problems.
+    ///
+    /// - Parameters:
+    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every
+    ///     entry that can be read is copied to a new file, which takes its place, and the damaged file is renamed.
+    ///     Damaged entries are deleted.
+    ///   - progress: Called with the number of entries that were checked.
+    /// - Throws: A write error, see ``CacheError``.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) async throws(CacheError) -> VerificationReport {
@@ -117,18 +126,27 @@ extension CacheManager {
     /// If there is no store, nothing happens.
     ///
     /// - Parameter name: The name of the store.
-    /// - Throws: As `deleteStore(at:)`.
+    /// - Throws: `.busy` while any manager of any process has the store open, `.foreignFile` if the file is no store,
+    ///   `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`.
     public static func deleteStore(named name: String) throws(CacheError) {
         try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
     }
 
     /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies,
-    /// for a task.
+    ///.
+    ///
+    /// - Parameter url: The file of the store.
+    /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,
+    ///   `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`.
     public static func deleteStore(at url: URL) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(at: url) }
     }
 
-    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it, for a task.
+    /// Deletes the store `<caches directory>/<name>.sqlite` with all that belongs to it.
+    ///
+    /// - Parameter name: The name of the store.
+    /// - Throws: `.busy` while any manager of any process has the store open, `.foreignFile` if the file is no store,
+    ///   `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`.
     public static func deleteStore(named name: String) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(named: name) }
     }
@@ -137,7 +155,7 @@ extension CacheManager {
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(tagged tag: String) throws(CacheError) -> Int {
         try throwing("remove entries") { () throws(StoreError) in

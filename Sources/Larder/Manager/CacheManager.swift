@@ -31,8 +31,7 @@ public final class CacheManager: Sendable {
     /// - Parameters:
     ///   - name: The name of the store, without a slash or NUL.
     ///   - configuration: The options of the store.
-    /// - Throws: `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`, `.storageFull`, `.busy`, `.corrupt`,
-    ///   `.foreignFile`, `.newerSchema`, `.readOnly`.
+    /// - Throws: An opening error, see ``CacheError``.
     public convenience init(name: String, configuration: Configuration = .init()) throws(CacheError) {
         try self.init(url: URL(fileURLWithPath: StorePath.path(named: name)), configuration: configuration)
     }
@@ -42,7 +41,7 @@ public final class CacheManager: Sendable {
     /// - Parameters:
     ///   - url: The file.
     ///   - configuration: The options of the store.
-    /// - Throws: As ``init(name:configuration:)``.
+    /// - Throws: An opening error, see ``CacheError``.
     public convenience init(url: URL, configuration: Configuration = .init()) throws(CacheError) {
         let path = try StorePath.path(of: url)
         try self.init(URL(fileURLWithPath: path), configuration) { options throws(StoreError) in

@@ -14,8 +14,8 @@ public struct CacheTransaction: ~Copyable {
     /// - Parameters:
     ///   - key: The key.
     ///   - cache: A cache of the transaction's manager.
-    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.undecodable`, `.encodingFailed`, `.corrupt`,
-    ///   `.storageUnavailable`.
+    /// - Throws: A read error, see ``CacheError``. `.invalidConfiguration` for a cache of another manager.
+    ///   `.undecodable` if the value is of another type.
     public func value<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) -> Value? {
         try scope.check(cache)
         guard let (value, header) = try scope.current(cache.stored(key), in: cache) else { return nil }
@@ -40,8 +40,8 @@ public struct CacheTransaction: ~Copyable {
     ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
     ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
     ///     of an older entry.
-    /// - Throws: `.invalidConfiguration` for a cache of another manager or a maximum age from not-a-number,
-    ///   `.readOnly`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.corrupt`, `.tooLarge`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a cache of another manager or a
+    ///   maximum age from not-a-number.
     public func setValue<Key, Value>(
         _ value: Value?, forKey key: Key, in cache: Cache<Key, Value>, cost: Int? = nil, maxAge: MaxAge? = nil,
         extendedData: Data? = nil, tags: Set<String> = [], pinned: Bool? = nil
@@ -58,8 +58,7 @@ public struct CacheTransaction: ~Copyable {
     /// - Parameters:
     ///   - key: The key.
     ///   - cache: A cache of the transaction's manager.
-    /// - Throws: `.invalidConfiguration` for a cache of another manager, `.readOnly`, `.superseded`, `.storageFull`,
-    ///   `.storageUnavailable`, `.corrupt`, `.encodingFailed`.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a cache of another manager.
     public func removeValue<Key, Value>(forKey key: Key, in cache: Cache<Key, Value>) throws(CacheError) {
         try scope.check(cache)
         try scope.remove(key, cache.stored(key), in: cache)
@@ -80,14 +79,17 @@ extension CacheManager {
     ///
     /// - Parameter body: The reads and writes.
     /// - Returns: The result of the body.
-    /// - Throws: The error of the body, or a ``CacheError``.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func transaction<R>(_ body: (borrowing CacheTransaction) throws -> R) throws -> R {
         try transacting("do the transaction") { try body(CacheTransaction($0)) }
     }
 
-    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes, for a
-    /// task.
+    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
+    ///
+    /// - Parameter body: The reads and writes.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func transaction<R: Sendable>(
         _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
@@ -110,13 +112,19 @@ extension Cache {
     ///   - key: The key.
     ///   - body: The change.
     /// - Returns: The result of the body.
-    /// - Throws: The error of the body, or a ``CacheError``.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
         try manager.transacting("update the value") { try update(key, in: $0, body) }
     }
 
-    /// Changes the value of a key in one step, for a task.
+    /// Changes the value of a key in one step.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - body: The change.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func update<R: Sendable>(
         _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R

@@ -18,7 +18,7 @@ extension SharedCache {
     ///   - maxAge: The maximum age of this entry, in place of the cache's; not one since the last access.
     ///   - extendedData: Bytes to store with the value.
     ///   - tags: The tags by which `removeAll(tagged:)` finds the entry.
-    /// - Throws: A ``CacheError`` as `setValue(_:forKey:)` of the cache.
+    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = []
@@ -36,12 +36,12 @@ extension SharedCache {
 
     /// Removes a key on all nodes.
     ///
-    /// - Throws: A ``CacheError`` as `remove(_:)` of the cache.
+    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
     public func removeValue(forKey key: Key) async throws { try await removeValues(forKeys: CollectionOfOne(key)) }
 
     /// Removes keys on all nodes; absent keys are skipped.
     ///
-    /// - Throws: A ``CacheError`` as `removeValues(forKeys:)` of the cache.
+    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
     public func removeValues(forKeys keys: some Sequence<Key>) async throws {
         try node.requireOpen()
         let keys = try local.pairs(keys).map { SharedForm.bytes(of: $0.stored) }
@@ -50,7 +50,7 @@ extension SharedCache {
 
     /// Removes the entries that have a tag on all nodes.
     ///
-    /// - Throws: A ``CacheError`` as `removeAll(tagged:)` of the cache.
+    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
     public func removeAll(tagged tag: String) async throws {
         try node.requireOpen()
         try await node.remove([.tag(CBORText.normalized(tag))], nil)
@@ -58,7 +58,7 @@ extension SharedCache {
 
     /// Removes all entries on all nodes.
     ///
-    /// - Throws: A ``CacheError`` as `removeAll()` of the cache.
+    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
     public func removeAll() async throws {
         try node.requireOpen()
         try await node.remove([.all], nil)

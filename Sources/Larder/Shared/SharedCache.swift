@@ -55,7 +55,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Returns the value of a key from memory, the disk or the tier; nil if there is none.
     ///
     /// - Parameter key: The key.
-    /// - Throws: A ``CacheError`` as `value(forKey:)` of the cache, `.readOnly`, `.superseded`, `CancellationError`.
+    /// - Throws: A read error, see ``CacheError``, or `CancellationError`. A failure of the tier is none.
     @inlinable
     public func value(forKey key: Key) async throws -> Value? {
         if let value = hit(key) { return value }
@@ -68,7 +68,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///   - key: The key.
     ///   - generate: Loads the value in a task of its own. If a key is removed meanwhile, its callers get the value all the same,
     ///     and no node stores it.
-    /// - Throws: What `generate` throws, `CancellationError`, or a ``CacheError`` as `value(forKey:generate:)` of the cache.
+    /// - Throws: A load error, see ``CacheError``.
     @inlinable
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
@@ -80,7 +80,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Returns the value of a key; if there is none, `generate` gets the expired entry of this node and returns a new value.
     ///
     /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)`` on any node, as long as that holds.
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     @inlinable
     public func value(
         forKey key: Key,
@@ -92,7 +92,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Returns the entry of a key; if there is none, `generate` gets the expired entry of this node and returns a new one.
     ///
-    /// - Throws: As `value(forKey:generate:)`; `.invalidConfiguration` if `generate` returns ``Generated/none(for:)``.
+    /// - Throws: A load error, see ``CacheError``. `.invalidConfiguration` if `generate` returns
+    ///   ``Generated/none(for:)``.
     public func entry(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -105,7 +106,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Keys that `generate` returns nothing for stay without a value. If other nodes load some of the keys and fail, `generate` is
     /// called again for these.
     ///
-    /// - Throws: As `value(forKey:generate:)`.
+    /// - Throws: A load error, see ``CacheError``.
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
@@ -213,8 +214,8 @@ extension Cache {
     ///   - tier: What connects the nodes.
     ///   - options: The options.
     /// - Returns: The shared cache, once this node knows what others have removed, or after ``SharedOptions/catchUp``.
-    /// - Throws: `.invalidConfiguration` for nonsense in the options, for ages since the last access, and if the cache is shared
-    ///   already; `.readOnly`, `.closed`, `.superseded`, `.busy`, `.corrupt`, `.storageUnavailable`.
+    /// - Throws: `.invalidConfiguration` for numbers in the options that make no sense, for an age since the last
+    ///   access, and if the cache is shared already. Else a write error, see ``CacheError``.
     public func shared(
         through tier: any SharedTier, options: SharedOptions = .init()
     ) async throws(CacheError) -> SharedCache<Key, Value> {

@@ -2,14 +2,13 @@ extension DiskTier {
     /// Returns whether a key has a value that may be served, without decoding the value.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.suspended`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`.
+    /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) async throws(CacheError) -> Bool { try await cache.contains(key) }
 
     /// Sets the limits of the disk tier, and evicts at once the entries that exceed them.
     ///
     /// - Parameter limits: The new limits.
-    /// - Throws: `.invalidConfiguration` for negative limits, `.readOnly`, `.closed`, `.suspended`, `.superseded`,
-    ///   `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for negative limits.
     public func setLimits(_ limits: DiskLimits) async throws(CacheError) {
         try await offload { () throws(CacheError) in try setLimits(limits) }
     }
@@ -18,8 +17,7 @@ extension DiskTier {
     ///
     /// - Parameter count: The number of entries; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.suspended`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`,
-    ///   `.corrupt`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) async throws(CacheError) -> Int { try await cache.trim(toCount: count) }
 
@@ -27,16 +25,14 @@ extension DiskTier {
     ///
     /// - Parameter size: The number of bytes, as ``Cache/sizeOnDisk`` counts them; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.suspended`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`,
-    ///   `.corrupt`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toSize size: Int64) async throws(CacheError) -> Int { try await cache.trim(toSize: size) }
 
     /// Removes all entries in one step.
     ///
     /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: `.readOnly`, `.closed`, `.suspended`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`,
-    ///   `.corrupt`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() async throws -> Int { try await cache.removeAll() }
 }

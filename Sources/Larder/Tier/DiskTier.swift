@@ -14,12 +14,14 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// The read counts as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.undecodable`,
-    ///   `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
 
     /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served,
-    /// for a task.
+    ///.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
     /// The value of a key on the disk, of which memory keeps no copy; setting nil removes the entry.
@@ -45,13 +47,15 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     ///
     /// It resets the own age, cost, extended data and tags of the entry, and keeps its pin.
     ///
-    /// - Throws: What `setValue` of the cache throws.
+    /// - Throws: A write error, see ``CacheError``.
     public func setValue(_ value: Value?, forKey key: Key) throws(CacheError) {
         guard let value else { return try cache.remove(key) }
         try cache.runOnDisk(cache.write(value, forKey: key))
     }
 
-    /// Sets the value of a key, and keeps no copy in memory, for a task; nil removes the entry.
+    /// Sets the value of a key, and keeps no copy in memory; nil removes the entry.
+    ///
+    /// - Throws: A write error, see ``CacheError``.
     public func setValue(_ value: Value?, forKey key: Key) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.setValue(value, forKey: key) }
     }
@@ -75,7 +79,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// The look-up doesn't count as access.
     ///
     /// - Parameter key: The key.
-    /// - Throws: `.closed`, `.busy`, `.corrupt`, `.storageUnavailable`, `.encodingFailed`, `.reentrant`.
+    /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
     /// The limits of the disk tier, as this manager has set them last.
@@ -94,8 +98,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// Expired entries are deleted first, then the least recently used.
     ///
     /// - Parameter limits: The new limits.
-    /// - Throws: `.invalidConfiguration` for negative limits, `.readOnly`, `.closed`, `.superseded`, `.storageFull`,
-    ///   `.storageUnavailable`, `.busy`, `.corrupt`, `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for negative limits.
     public func setLimits(_ limits: DiskLimits) throws(CacheError) {
         try limits.check(cacheNamed: cache.name)
         try cache.throwing("set the limits") { () throws(StoreError) in
@@ -110,8 +113,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     ///
     /// - Parameter count: The number of entries; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int { try cache.trim(toCount: count) }
 
@@ -121,8 +123,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     ///
     /// - Parameter size: The number of bytes, as ``Cache/sizeOnDisk`` counts them; a negative number counts as 0.
     /// - Returns: The number of removed entries.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
 
@@ -131,8 +132,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// The handles of the cache stay valid. The rows are deleted in the background.
     ///
     /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: `.readOnly`, `.closed`, `.superseded`, `.storageFull`, `.storageUnavailable`, `.busy`, `.corrupt`,
-    ///   `.reentrant`.
+    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
 }

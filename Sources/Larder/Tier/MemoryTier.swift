@@ -64,7 +64,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         cache.copy(of: key) != nil
     }
 
-    /// Returns the entries in memory that may be served, least recently used first, for a task.
+    /// Returns the entries in memory that may be served, least recently used first.
     ///
     /// - Complexity: O(n)
     public func entries() async -> [(key: Key, value: Value)] { await cache.reading { Array(self) } }
