@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests prose release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -20,9 +20,12 @@ strace:
 
 ## Try it: make demo              installs what is missing, builds, and runs the example twice
 demo: setup
-	swift run --package-path Examples QuickStart
-	@echo; echo "A second run:"
-	swift run --package-path Examples --skip-build QuickStart
+	@echo "Building the library and the example, which takes some minutes the first time."
+	swift build --package-path Examples --product QuickStart
+	@echo; echo "The first run:"
+	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
+	@echo; echo "The second run:"
+	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
 
 ## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples. 15 minutes at most
 test: setup
@@ -35,6 +38,10 @@ quick: setup
 ## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
 check: setup redis
 	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop page bench-quick
+
+## Work on it: make prose             how README and the guides are written: words, lengths, samples, links
+prose: setup
+	@.ci/quick ProseTests
 
 ## Work on it: make format            formats every source
 format:
@@ -89,16 +96,19 @@ bench-quick: bench
 # The accepted results. `make bench OPTIONS="--json $(FIGURES)"` replaces them, and `make bench-charts` then draws them.
 FIGURES := Tests/Benchmarks/Figures/figures.json
 GUIDES := Sources/Larder/Documentation.docc/Guides
+INTERNALS := Sources/Larder/Documentation.docc/Internals
 
 ## Measure it: make bench-compare     a new run, or that of NEW=FILE, against the accepted figures
 NEW ?=
 bench-compare: setup
 	swift run -c release --package-path Tests/Benchmarks bench --compare $(FIGURES) $(NEW) $(OPTIONS)
 
-## Measure it: make bench-charts      draws the charts and tables of README and Performance from the accepted figures
+## Measure it: make bench-charts      draws the charts and tables of README, Performance and Figures from the accepted figures
 bench-charts: setup
-	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(GUIDES) --page $(GUIDES)/Performance.md
-	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --showcase Tests/Benchmarks/Figures/readme.svg --page README.md
+	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(INTERNALS) --page $(INTERNALS)/Figures.md
+	for page in README.md $(GUIDES)/Performance.md; do \
+		swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --showcase $(GUIDES)/performance-showcase.svg --page $$page; \
+	done
 
 ## Measure it: make bench-peers       prepares LMDB, diskcache and Redis for the benchmarks, if they are installed
 bench-peers:
@@ -153,12 +163,15 @@ census:
 
 ## Work on it: make docs              the documentation as pages that open from disk. Warnings and broken links are errors
 docs: setup
-	rm -rf .build/symbol-graphs .build/docs-archive && mkdir -p .build/symbol-graphs
+	rm -rf .build/symbol-graphs .build/docs-archive .build/Larder.docc && mkdir -p .build/symbol-graphs
+	cp -R Sources/Larder/Documentation.docc .build/Larder.docc
+	# Pages link to files, so that links work where the project is stored. DocC wants names.
+	sed -E -i.bak 's|\]\(([./A-Za-z]*/)?([A-Za-z]+)\.md\)|](doc:\2)|g' .build/Larder.docc/*/*.md && rm .build/Larder.docc/*/*.bak
 	swift build --target Larder
 	swift symbolgraph-extract -module-name Larder -minimum-access-level public -output-dir .build/symbol-graphs \
 		-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
 		-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap
-	docc convert Sources/Larder/Documentation.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
+	docc convert .build/Larder.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
 	.ci/site .build/docs-archive .build/docs
 	swift build --product larder && "$$(swift build --show-bin-path)/larder" help --man >.build/docs/larder.1
 

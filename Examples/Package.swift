@@ -17,7 +17,8 @@ let package = Package(
             dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),
     ]
         + [
-            "QuickStart", "APICache", "Thumbnails", "Remember", "TwoProcesses", "Encrypted", "ModelChange1",
+            "QuickStart", "GettingStarted", "APICache", "Thumbnails", "Remember", "TwoProcesses", "Encrypted",
+            "ModelChange1",
             "ModelChange2",
             "Snippets",
         ].map { .executableTarget(name: $0, dependencies: [larder]) },

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// The snippets of the guides about the memory cache, and about moving from another one.
+/// The snippets of the guides about the memory cache, and about testing without a store.
 enum MemorySnippets {
     private struct Surprise: Error {}
 
@@ -10,16 +10,27 @@ enum MemorySnippets {
         try await loading()
         try saving(file)
         await following()
-        comingFrom(data)
         let fake = FakeCache<Int, String>()
         guard try await Articles(store: fake).article(7) == "article 7", fake[7] != nil else { throw Surprise() }
-        guard try await Articles(store: MemoryCache()).article(7) == "article 7" else { throw Surprise() }
+        let articles = Articles(store: MemoryCache())
+        let text = try await articles.article(7)
+        let full = CacheError(.storageFull, "The disk is full.")
+        guard text == "article 7", full.code == .storageFull else { throw Surprise() }
     }
 
     private static func memory(_ data: Data) throws {
         let images = MemoryCache<String, Data>(countLimit: 1000, costLimit: 64 << 20)
         images.setValue(data, forKey: "logo", cost: data.count)
         let logo = images["logo"]
+        images.countLimit = 100
+        images.trim(toCost: 32 << 20)
+        print(images.statistics.hits, images.statistics.misses)
+        images.pressureResponse = .all
+        images.handleMemoryPressure(.warning)
+        let counts = MemoryCache<String, Int>()
+        counts.update("visits") { $0 = ($0 ?? 0) + 1 }
+        for (key, image) in images { print(key, image.count) }
+        let oldest = images.orderedKeys.first
         let (page, url) = (data, "https://example.org")
         let pages = MemoryCache<String, Data>(byteLimit: 32 << 20)
         pages.setValue(page, forKey: url, cost: page.count)
@@ -31,7 +42,7 @@ enum MemorySnippets {
             countLimit: 20, onRemoval: { path, file, cause in try? file.close() })
         files["null"] = .nullDevice
         files.removeAll()
-        guard logo == data, sessions["token"] == token else { throw Surprise() }
+        guard logo == data, sessions["token"] == token, oldest == nil, counts["visits"] == 1 else { throw Surprise() }
     }
 
     private struct API {
@@ -49,6 +60,9 @@ enum MemorySnippets {
         let sessions = try MemoryCache<String, String>(restoring: file, countLimit: 1_000)
         let autosave = sessions.autosave(to: file, every: .seconds(10))
         try autosave.saveNow()  // before the program ends
+        try sessions.save(to: file)
+        let added = try sessions.load(from: file)
+        guard added == 0 else { throw Surprise() }
     }
 
     private static func show(_ items: Any?...) {}
@@ -61,46 +75,6 @@ enum MemorySnippets {
         }
         task.cancel()
     }
-
-    private final class NSImage {}
-    private struct User {
-        let isStale = false
-    }
-
-    private static func comingFrom(_ data: Data) {
-        let (image, size) = (NSImage(), 1)
-        do {
-            // After
-            let images = MemoryCache<String, Boxed<NSImage>>(
-                countLimit: 100, onRemoval: { key, image, cause in print(key, "has left:", cause) })
-            images.setValue(Boxed(image), forKey: "logo", cost: size)
-            let logo = images["logo"]?.value
-            _ = logo
-        }
-        do {
-            let (page, url) = (data, URL(fileURLWithPath: "/"))
-            // After
-            let pages = MemoryCache<URL, Data>(countLimit: 100, costLimit: 1 << 20)
-            pages.setValue(page, forKey: url, cost: page.count)
-            let found = pages.value(forKey: url)
-            pages.removeValue(forKey: url)
-            let recent = pages.orderedKeys.last
-            _ = (found, recent)
-        }
-        do {
-            let user = User()
-            // After
-            let cache = MemoryCache<String, User>()
-            let eviction = cache.evict(every: .seconds(60)) { key, user in user.isStale }
-            cache["7"] = user
-            eviction.cancel()
-        }
-    }
-}
-
-struct Boxed<Object>: @unchecked Sendable {
-    let value: Object
-    init(_ value: Object) { self.value = value }
 }
 
 struct Articles<Store: KeyedCache<Int, String>> {

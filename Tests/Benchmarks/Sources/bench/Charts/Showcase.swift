@@ -3,7 +3,7 @@ struct Showcase {
     private static let operations: [(scenario: String, title: String)] = [
         ("memory-int-get-at-random", "Read from memory, 200,000 random keys"),
         ("peers-get", "Read 300 bytes from disk"),
-        ("peers-set", "Write 300 bytes, survives the process"),
+        ("peers-set", "Write 300 bytes (kept if the process crashes)"),
         ("large-replace", "Replace 100 KB"),
         ("large-get", "Read 100 KB"),
     ]
