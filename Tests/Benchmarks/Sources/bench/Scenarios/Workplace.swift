@@ -22,7 +22,14 @@ enum Workplace {
         let url = FileManager.default.temporaryDirectory.appendingPathComponent(
             "larder-bench-\(getpid())", isDirectory: true)
         atexit {
-            do { try FileManager.default.removeItem(at: Workplace.folder) } catch { print(error) }
+            // A store that is open may write into it in between.
+            var attempts = 3
+            while attempts > 0, FileManager.default.fileExists(atPath: Workplace.folder.path) {
+                attempts -= 1
+                do { try FileManager.default.removeItem(at: Workplace.folder) } catch {
+                    if attempts == 0 { print(error) }
+                }
+            }
         }
         attempt { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
         return url
