@@ -89,7 +89,9 @@ struct DrawingTests {
         _ = photos["new"]
         try manager.maintain()
         var (change, written, hits) = (0, 0, 0)
+        let end = ContinuousClock.now + Waiting.limit
         while change < 0 || written < 2 || hits < 1 {
+            try #require(ContinuousClock.now < end, "\(change), \(written) and \(hits) are not what has happened")
             let row = try next()
             change += row["change"] as? Int ?? 0
             written += row["written"] as? Int ?? 0

@@ -62,8 +62,8 @@ enum CacheSnippets {
         articles[8] = article
         do {
             let keys = try articles.keys(tagged: "front page")
-            let counts = try articles.tags()
-            guard keys.isEmpty, counts.isEmpty else { throw Surprise() }
+            let tagCounts = try articles.tags()
+            guard keys.isEmpty, tagCounts.isEmpty else { throw Surprise() }
         }
 
         try articles.setValue(article, forKey: 7, tags: ["author:3", "front page"])

@@ -70,7 +70,7 @@ enum CookbookSnippets {
             }
             let (body, answer) = try await send(request)
             if answer.statusCode == 304 { return .notModified }
-            if [401, 403, 404, 410].contains(answer.statusCode) { return .none(for: .minutes(1)) }
+            if [404, 410].contains(answer.statusCode) { return .none(for: .minutes(1)) }
             guard answer.statusCode == 200 else { throw URLError(.badServerResponse) }
             let tag = answer.value(forHTTPHeaderField: "ETag").map { Data($0.utf8) }
             return .value(body, maxAge: maxAge(of: answer), extendedData: tag)

@@ -167,6 +167,7 @@ enum StoreSnippets {
         } catch let error as CacheError {
             print(error.code, error.message)
         }
+        try await codes(articles, article)
         try failuresOnOneThread(articles, article)
 
         print(articles)
@@ -198,7 +199,13 @@ enum StoreSnippets {
     private static func compatibility(_ file: URL) throws {
         let configuration = CacheManager.Configuration(newerSchema: .recreate)
         let manager = try CacheManager(url: file, configuration: configuration)
-        do throws(CacheError) { try manager.close() } catch {
+        try manager.close()
+    }
+
+    private static func codes(_ articles: Cache<Int, Article>, _ article: Article) async throws {
+        do {
+            try await articles.setValue(article, forKey: 7)
+        } catch let error as CacheError {
             switch error.code {
             case .busy, .storageFull: print("try again later")
             default: print(error.message)
