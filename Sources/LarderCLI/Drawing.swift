@@ -29,7 +29,7 @@ enum Drawing {
             + " height=\"\(number(height))\"><title>\(escaped(tip))</title></rect>"
     }
 
-    /// Parts of a whole, one beside the other.
+    /// Parts of a whole, one next to the other.
     static func parts(_ parts: [(name: String, value: Int64)], _ title: String) -> String {
         let whole = parts.reduce(0) { $0 + $1.value }
         var (x, marks) = (0.0, [String]())

@@ -67,7 +67,7 @@ struct Survey {
         return found
     }
 
-    /// What a trim would evict once all that has expired is gone; nil if the cache is within the limits as it is.
+    /// The entries that a trim would evict after all expired ones; nil if the cache is within the limits as it is.
     func beyond(_ limits: Limits) -> (count: Int, size: Int64)? {
         func isBeyond(_ count: Int, _ size: Int64) -> Bool {
             count > limits.count ?? .max || size > limits.size ?? .max

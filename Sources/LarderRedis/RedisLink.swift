@@ -13,7 +13,7 @@ package enum RedisFault: Error, Hashable {
 
 /// A connection to a server: many tasks call at once, and their commands are sent behind each other.
 ///
-/// A thread of its own reads the replies, and connects again by itself. No call connects, so without a server each one fails at
+/// A thread of its own reads the replies, and connects again. No call connects, so without a server each one fails at
 /// once. The first call whose reply does not come in time ends the connection, and all that wait on it.
 package final class RedisLink: Sendable {
     package struct Options: Sendable {

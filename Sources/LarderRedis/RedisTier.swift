@@ -8,7 +8,7 @@ public import Larder
 /// let shared = try await articles.shared(through: tier)
 /// ```
 ///
-/// An object is one node with two connections, whatever the number of its caches. It connects by itself, again after each loss, and
+/// An object is one node with two connections, whatever the number of its caches. It connects automatically, again after each loss, and
 /// no call waits for that. Everything under the prefix belongs to the nodes that use it.
 public final class RedisTier: SharedTier {
     /// Why a call has failed.

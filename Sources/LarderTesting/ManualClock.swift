@@ -56,7 +56,7 @@ public final class ManualClock: Sendable {
         for wakeup in due { wakeup.fire() }
     }
 
-    /// A configuration of a manager on this clock, which does no upkeep by itself.
+    /// A configuration of a manager on this clock, which does no upkeep alone.
     public var configuration: CacheManager.Configuration {
         var configuration = CacheManager.Configuration()
         configuration.clock = { self.now }

@@ -40,7 +40,8 @@ public final class StoreFault: Sendable {
 extension TemporaryStore {
     /// Lets writes of a manager fail with ``CacheError/Code/storageFull``.
     ///
-    /// Reads and removals go on. If the manager opens its file again, as after a suspension, the fault is over. As on a real disk that is full, a cache that evicts then does so before a write fails.
+    /// Reads and removals go on. If the manager opens its file again, as after a suspension, the fault ends.
+    /// As on a real disk that is full, a cache that evicts does so before a write fails.
     ///
     /// - Parameter manager: The manager; others on the store can write.
     /// - Returns: The fault.

@@ -35,7 +35,7 @@ public final class TemporaryStore: Sendable {
 
     /// Opens the store on the clock.
     ///
-    /// The manager does no upkeep by itself. Each call opens another one, which stands for another process: it has its own
+    /// The manager does no upkeep alone. Each call opens another one, which stands for another process: it has its own
     /// memory, and sees what the others commit.
     ///
     /// - Parameter change: Changes the configuration.

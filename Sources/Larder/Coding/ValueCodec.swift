@@ -16,7 +16,7 @@ public struct ValueCodec<Value>: Sendable {
     /// A codec of your own.
     ///
     /// What the closures throw arrives as the cause of a ``CacheError`` that names the cache and the key. They are called
-    /// from any thread, and no lock is held meanwhile.
+    /// from any thread, and no lock is held.
     ///
     /// - Parameters:
     ///   - identifier: A name that no other codec has. Change it unless `decode` reads all that was written under it.

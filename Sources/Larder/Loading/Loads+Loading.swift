@@ -1,9 +1,9 @@
-/// What every call that loads values does: it joins the loads of others, and leads one for the other keys.
+/// Every call that loads values joins the loads that run, and leads one for the other keys.
 extension Loads {
     /// Returns the outputs of keys; those for which no load runs are loaded in a task of their own.
     ///
     /// - Parameters:
-    ///   - needsValue: A Boolean value that indicates whether keys for which the loads of others give nothing are loaded again.
+    ///   - needsValue: A Boolean value that indicates whether keys for which the joined loads give nothing are loaded again.
     ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
     ///   - lead: Runs a load, and finishes it.
     func load(

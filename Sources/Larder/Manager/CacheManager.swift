@@ -85,7 +85,7 @@ public final class CacheManager: Sendable {
         do { try close() } catch {}
     }
 
-    /// What happens to the store by itself: evictions, recoveries, failures that no call could report.
+    /// Reports on the store: evictions, recoveries, failures that no call could report.
     ///
     /// Each access creates a stream. The newest 1,000 events wait for a reader; ``CacheEvent/lostBefore`` counts those that
     /// were dropped. The first stream begins with what happened before it, except for evictions and expirations.

@@ -7,7 +7,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// The file is replaced in one step, as by `save(to:)`. If the cache has neither loaded nor saved this file before, the call
     /// first adds the entries of the file, without those whose keys have a value here, and those for which there is no room: so
     /// an autosave that begins before a restore loses nothing. If the file cannot be read, or is no snapshot of these types, it
-    /// is not overwritten: each save fails until it is gone. A save that fails is written to ``LogMessage/standardLog``, and
+    /// is not overwritten: each save fails until it is deleted. A save that fails is written to ``LogMessage/standardLog``, and
     /// tried again after an interval.
     ///
     /// Changes of the last interval are lost when the program ends, unless it calls ``AutosaveTask/saveNow()``.

@@ -66,7 +66,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - generate: Loads the value in a task of its own. If a key is removed meanwhile, its callers get the value all the same,
+    ///   - generate: Loads the value in a task of its own. If a key is removed at that time, its callers get the value all the same,
     ///     and no node stores it.
     /// - Throws: A load error, see ``CacheError``.
     @inlinable

@@ -14,7 +14,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     @usableFromInline let isSilent = Atomic(false)
     private let follower = Mutex<Task<Void, Never>?>(nil)
 
-    /// The time between two attempts to reach a tier that is gone.
+    /// The time between two attempts to reach a tier that does not answer.
     private static var pause: Duration { .milliseconds(50) }
     /// The number of removals that are sent at once.
     private static var batchCount: Int { 500 }

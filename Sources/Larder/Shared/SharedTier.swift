@@ -4,8 +4,8 @@ public import Foundation
 ///
 /// An object is one node. Keys, payloads and tags are bytes and texts to it. It has these duties:
 ///
-/// - A *lease* is given to one node at a time for a key that has no entry, and ends by itself after its age. What is stored with
-///   a lease is refused if the lease is gone, or if all entries or one of the tags of the new one were removed since, and then the
+/// - A *lease* is given to one node at a time for a key that has no entry, and ends after its age. What is stored with
+///   a lease is refused if the lease has ended, or if all entries or one of the tags of the new one were removed since, and then the
 ///   lease has ended.
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
@@ -35,7 +35,7 @@ public protocol SharedTier: Sendable {
     /// Lets a lease begin its age again, or gives it back, so that another node can make the entry.
     ///
     /// - Parameters:
-    ///   - lease: The lease. If it is gone, nothing changes.
+    ///   - lease: The lease. If it has ended, nothing changes.
     ///   - key: The key.
     ///   - space: The cache.
     ///   - age: The age of the lease from now on; nil gives it back.

@@ -8,7 +8,7 @@ package struct HashSeed: Sendable {
     @usableFromInline let first: UInt64
     @usableFromInline let second: UInt64
 
-    /// A seed nobody can know.
+    /// A seed that no caller can know.
     package init() {
         var random = SystemRandomNumberGenerator()
         self.init(first: random.next(), second: random.next())

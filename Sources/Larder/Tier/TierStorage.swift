@@ -112,7 +112,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     @inlinable
     func observe(_ note: (ChangeHub<Key, Value>) -> Void) { if changes.isObserved { note(changes) } }
 
-    /// Removes a copy whose row is gone.
+    /// Removes a copy whose row was deleted.
     @usableFromInline
     func removed(_ key: Key, hash: UInt64, revision: Int64) {
         let node = state.withLock { $0.remove(key, hash: hash, revision: revision) }

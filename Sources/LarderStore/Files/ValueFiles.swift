@@ -84,7 +84,7 @@ package final class ValueFiles: Sendable {
         }
     }
 
-    /// Runs `body`, and once more on a full disk if files that wait to be overwritten can be deleted.
+    /// Runs `body`, and again on a full disk if files that wait to be overwritten can be deleted.
     private func withRoom<R>(_ body: () throws -> R) throws(StoreError) -> R {
         try StoreError.translating {
             do { return try body() } catch let error as FileError where error.isAboutRoom && emptyPool() {

@@ -175,7 +175,7 @@ package final class CacheRows: Sendable {
         return (CopiedFile(name: name, size: source.size, checksum: checksum), Data())
     }
 
-    /// Runs `body`, on a full disk once more after other entries have gone.
+    /// Runs `body`, on a full disk again after other entries were evicted.
     private func withRoom<R>(for size: Int64, _ body: () throws(StoreError) -> R) throws(StoreError) -> R {
         do throws(StoreError) { return try body() } catch {
             guard error.code == .storageFull, evictsOnFullDisk, !store.writer.isOwned else { throw error }

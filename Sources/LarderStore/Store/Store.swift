@@ -31,7 +31,7 @@ package final class Store: Sendable {
         package var replacesNewerSchema = false
         /// A Boolean value that indicates whether only a store of this release is opened: none is created or migrated.
         package var needsPresentStore = false
-        /// A Boolean value that indicates whether upkeep runs by itself, or only in ``Store/maintain()``.
+        /// A Boolean value that indicates whether upkeep runs automatically, or only in ``Store/maintain()``.
         package var runsUpkeep = true
         /// The milliseconds after a write at which upkeep runs also if nothing else is due; nil for never.
         package var upkeepInterval: Int64?

@@ -41,7 +41,7 @@ package struct StoreTime: Sendable {
     }
 }
 
-/// A moment after which a call gives up, by a clock that is never set.
+/// A moment after which a call fails, by a clock that is never set.
 package struct Deadline: Sendable, Comparable {
     private let nanoseconds: UInt64
 

@@ -23,7 +23,7 @@ package enum RowOperation: Sendable {
     /// Changes an entry, unless it has expired at the moment.
     case change(StoredKey, AttributeChange, at: Int64 = .min)
     case clear
-    /// Writes notes beside the entries by their numbers; nil deletes one.
+    /// Writes notes next to the entries by their numbers; nil deletes one.
     case note([Int64: [UInt8]?])
 
     /// The keys that the operation writes or removes, unless a load stores its result with it; nil for all.

@@ -98,7 +98,7 @@ extension Writer {
         state.askForUpkeep()
     }
 
-    /// Runs a request once more on a full disk, after room was made.
+    /// Runs a request again on a full disk, after room was made.
     private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
         do {
             try state.makeRoom(after: failure, from: request.evictedCache)

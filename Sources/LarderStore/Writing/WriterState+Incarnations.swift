@@ -63,7 +63,7 @@ extension WriterState {
         try retire(incarnation)
     }
 
-    /// Writes a note beside the entries of a cache, or deletes it.
+    /// Writes a note next to the entries of a cache, or deletes it.
     func setNote(_ number: Int64, _ content: [UInt8]?, of cache: String) throws(SQLiteError) {
         guard let content else { return try connection.run(.deleteNote, text: cache, number) }
         try connection.run(.setNote) { row throws(SQLiteError) in
