@@ -136,7 +136,7 @@ private enum Completions {
         }
         return """
             _larder() {
-              local word=${COMP_WORDS[COMP_CWORD]} options= IFS=$'\n'
+              local word=${COMP_WORDS[COMP_CWORD]} options= IFS=$'\\n'
               local verbs='\(LarderCommand.verbs.map(\.name).joined(separator: " "))'
               if [ "$COMP_CWORD" -eq 1 ] || [ "${COMP_WORDS[1]}" = help ]; then
                 COMPREPLY=($(compgen -W "${verbs// /$IFS}" -- "$word"))
