@@ -60,7 +60,7 @@ public final class ManualClock: Sendable {
     public var configuration: CacheManager.Configuration {
         var configuration = CacheManager.Configuration()
         configuration.clock = { self.now }
-        configuration.wake = { self.wake(after: $0, $1) }
+        configuration.schedule = { self.fire($0, after: $1) }
         // A test that moves time for an age wants nothing swept by it.
         configuration.maintenanceInterval = nil
         return configuration
@@ -96,12 +96,10 @@ public final class ManualClock: Sendable {
         }
     }
 
-    package func wake(after duration: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
-        let wakeup = Wakeup(action)
+    package func fire(_ wakeup: Wakeup, after duration: Duration) {
         state.withLock {
             $0.pending.append(($0.elapsed.addingSaturated(Self.microseconds(duration / .seconds(1))), wakeup))
         }
-        return wakeup
     }
 
     private static func microseconds(_ seconds: Double) -> Int64 { SystemClock.saturated(seconds * 1e6) }
@@ -109,6 +107,6 @@ public final class ManualClock: Sendable {
     package var timekeeper: Timekeeper {
         Timekeeper(
             now: { SystemClock.milliseconds(of: self.now) },
-            wake: { self.wake(after: $0, $1) })
+            schedule: { self.fire($0, after: $1) })
     }
 }

@@ -45,7 +45,7 @@ public final class TemporaryStore: Sendable {
     ) throws(CacheError) -> CacheManager {
         var configuration = clock.configuration
         // The folder stays until the manager is gone too.
-        configuration.wake = { self.clock.wake(after: $0, $1) }
+        configuration.schedule = { self.clock.fire($0, after: $1) }
         change(&configuration)
         let manager = try CacheManager(url: url, configuration: configuration)
         managers.withLock { $0 = $0.filter { $0.manager != nil } + [WeakManager(manager: manager)] }

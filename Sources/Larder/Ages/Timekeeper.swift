@@ -5,53 +5,88 @@ internal import LarderLocks
 ///
 /// Tests use a timekeeper of their own and advance time manually.
 package struct Timekeeper: Sendable {
+    /// Schedules a wakeup for the moment at which the duration has passed.
+    package typealias Schedule = @Sendable (Wakeup, Duration) -> Void
+
     /// Milliseconds since 1970, rounded to the nearest.
     package let now: @Sendable () -> Int64
 
-    /// Calls back once, on a thread of its own choice, when the duration has passed, unless the result was cancelled.
-    package let wake: @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
+    package let schedule: Schedule
 
-    package init(
-        now: @escaping @Sendable () -> Int64,
-        wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup
-    ) {
-        (self.now, self.wake) = (now, wake)
+    package init(now: @escaping @Sendable () -> Int64, schedule: @escaping Schedule) {
+        (self.now, self.schedule) = (now, schedule)
     }
 
     /// Creates the timekeeper of an injected clock, or the system's if there is none.
     package init(
-        clock: (@Sendable () -> Date)?,
-        wake: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Wakeup = Timekeeper.system.wake
+        clock: (@Sendable () -> Date)?, schedule: @escaping Schedule = Timekeeper.system.schedule
     ) {
         guard let clock else {
-            self.init(now: Self.system.now, wake: wake)
+            self.init(now: Self.system.now, schedule: schedule)
             return
         }
-        self.init(now: { SystemClock.milliseconds(of: clock()) }, wake: wake)
+        self.init(now: { SystemClock.milliseconds(of: clock()) }, schedule: schedule)
     }
 
     /// The system's time.
     package static let system = Timekeeper(
         now: { SystemClock.now() },
-        wake: { delay, action in
-            let wakeup = Wakeup(action)
-            TimerThread.shared.fire(wakeup, after: delay)
-            return wakeup
-        })
+        schedule: { TimerThread.shared.fire($0, after: $1) })
+
+    /// Calls back once, on a thread of its own, when the duration has passed, unless the result was cancelled.
+    package func wake(_ delay: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
+        let wakeup = Wakeup(action)
+        schedule(wakeup, delay)
+        return wakeup
+    }
+
+    /// Calls back once, on the thread of all timers, when the duration has passed, unless the result was cancelled.
+    ///
+    /// - Parameter action: Runs no code of the program and waits for no other thread, because all timers wait for it. It
+    ///   returns the work that does, which gets a thread of its own; nil if there is none.
+    package func wakeBriefly(
+        _ delay: Duration, _ action: @escaping @Sendable () -> (@Sendable () -> Void)?
+    ) -> Wakeup {
+        let wakeup = Wakeup(brief: action)
+        schedule(wakeup, delay)
+        return wakeup
+    }
 }
 
 /// An action that waits for its time.
 package final class Wakeup: Sendable {
-    private let action: @Sendable () -> Void
+    private enum Action: Sendable {
+        case whole(@Sendable () -> Void)
+        /// Returns the rest of the work, which is not brief.
+        case brief(@Sendable () -> (@Sendable () -> Void)?)
+    }
+
+    private let action: Action
     /// True once the action ran or was cancelled.
     private let isDone = Atomic(false)
+    /// The place in the heap of ``TimerThread``, whose lock guards it.
+    let place = Atomic(-1)
 
-    package init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+    package init(_ action: @escaping @Sendable () -> Void) { self.action = .whole(action) }
 
-    package var isOver: Bool { isDone.load(ordering: .relaxed) }
+    package init(brief action: @escaping @Sendable () -> (@Sendable () -> Void)?) { self.action = .brief(action) }
 
     /// Runs the action, once.
-    package func fire() { if !isDone.exchange(true, ordering: .acquiringAndReleasing) { action() } }
+    package func fire() {
+        if isDone.exchange(true, ordering: .acquiringAndReleasing) { return }
+        switch action {
+        case .whole(let run): run()
+        case .brief(let run): run()?()
+        }
+    }
+
+    /// Runs the action if it is brief, once, and returns the rest of the work.
+    func begin() -> (@Sendable () -> Void)? {
+        guard case .brief(let run) = action else { return { self.fire() } }
+        return isDone.exchange(true, ordering: .acquiringAndReleasing) ? nil : run()
+    }
+
+    package var isOver: Bool { isDone.load(ordering: .relaxed) }
 
     /// Prevents the action from beginning.
     package func cancel() {

@@ -2,43 +2,101 @@ internal import Dispatch
 internal import Foundation
 internal import LarderLocks
 
-/// Fires due wakeups, on threads of its own.
+/// Fires due wakeups: brief ones on its own thread, each other one on a thread of its own.
 ///
 /// Dispatch's timers need file descriptors, and end the process if there are none; a cache must not. So a thread waits
 /// on a semaphore while there are wakeups, and ends when there are none.
-final class TimerThread: Sendable {
-    static let shared = TimerThread()
+package final class TimerThread: Sendable {
+    static let shared: TimerThread = TimerThread(startThread: startThreadOfSystem)
+
+    private static func startThreadOfSystem() -> Bool {
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        #else
+        var thread = pthread_t()
+        #endif
+        // The closure of a C function captures nothing, so the thread finds its job in the queue.
+        let error = pthread_create(
+            &thread, nil,
+            { _ in
+                TimerThread.shared.runNextJob()
+                return nil
+            }, nil)
+        if error != 0 { return false }
+        #if canImport(Darwin)
+        if let thread { pthread_detach(thread) }
+        #else
+        pthread_detach(thread)
+        #endif
+        return true
+    }
+
+    /// The work of a new thread.
+    private enum Job {
+        case timer
+        case action(@Sendable () -> Void)
+    }
 
     private struct State {
-        /// The waiting wakeups, soonest last.
-        var waiting: [(due: DispatchTime, wakeup: Wakeup)] = []
+        var waiting = WakeupHeap<DispatchTime>()
+        /// The jobs of threads that were started and have not begun, in any order.
+        var jobs: [Job] = []
         var isRunning = false
     }
 
     private let state = Mutex(State())
     private let change = DispatchSemaphore(value: 0)
+    private let startThread: @Sendable () -> Bool
+
+    /// - Parameter startThread: Starts a thread that calls ``runNextJob()`` once; returns false if none can be started.
+    package init(startThread: @escaping @Sendable () -> Bool) { self.startThread = startThread }
+
+    /// The number of wakeups that wait.
+    package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Fires `wakeup` once `delay` has passed.
-    func fire(_ wakeup: Wakeup, after delay: Duration) {
+    package func fire(_ wakeup: Wakeup, after delay: Duration) {
         let due = DispatchTime.now() + max(0, delay / .seconds(1))
-        let starts = state.withLock { state in
-            let place = state.waiting.firstIndex { $0.due < due } ?? state.waiting.endIndex
-            state.waiting.insert((due, wakeup), at: place)
+        let (starts, isSoonest) = state.withLock { state in
+            state.waiting.insert(wakeup, at: due)
             defer { state.isRunning = true }
-            return !state.isRunning
+            if !state.isRunning { state.jobs.append(.timer) }
+            return (!state.isRunning, state.waiting.first?.wakeup === wakeup)
         }
-        if starts {
-            Thread.detachNewThread { [self] in run() }
-        } else {
-            change.signal()
-        }
+        if starts { start() } else if isSoonest { change.signal() }
     }
 
     /// Forgets a wakeup that was cancelled.
-    func remove(_ wakeup: Wakeup) { state.withLock { $0.waiting.removeAll { $0.wakeup === wakeup } } }
+    package func remove(_ wakeup: Wakeup) {
+        let removed = state.withLock { $0.waiting.remove(wakeup) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Begins the work of a thread that was started.
+    package func runNextJob() {
+        switch state.withLock({ $0.jobs.popLast() }) {
+        case .timer?: run()
+        case .action(let action)?: action()
+        case nil: break
+        }
+    }
+
+    private func start() {
+        if startThread() { return }
+        // As many jobs are left as threads were started, so any of them can be the one that gets none.
+        state.withLock { state in
+            switch state.jobs.popLast() {
+            // The next call of `fire` tries again.
+            case .timer?: state.isRunning = false
+            // There may be a thread in a moment.
+            case .action(let action)?: state.waiting.insert(Wakeup(action), at: .now() + .milliseconds(100))
+            case nil: break
+            }
+        }
+    }
 
     private enum Step {
-        case fire(Wakeup)
+        case begin(Wakeup)
         case wait(DispatchTime)
         case end
     }
@@ -46,17 +104,20 @@ final class TimerThread: Sendable {
     private func run() {
         while true {
             let step = state.withLock { state -> Step in
-                guard let next = state.waiting.last else {
+                guard let next = state.waiting.first else {
                     state.isRunning = false
                     return .end
                 }
                 guard next.due <= .now() else { return .wait(next.due) }
-                state.waiting.removeLast()
-                return .fire(next.wakeup)
+                return .begin(state.waiting.removeFirst())
             }
             switch step {
-            // The action may take time, and must not delay the next wakeup.
-            case .fire(let wakeup): Thread.detachNewThread { wakeup.fire() }
+            case .begin(let wakeup):
+                // What is left may take time, and must not delay the next wakeup.
+                if let rest = wakeup.begin() {
+                    state.withLock { $0.jobs.append(.action(rest)) }
+                    start()
+                }
             case .wait(let due): _ = change.wait(timeout: due)
             case .end: return
             }

@@ -128,7 +128,7 @@ extension CacheManager {
         package var injectedClock: (@Sendable () -> Date)?
 
         /// Waits for intervals; tests replace it to move time by hand.
-        package var wake = Timekeeper.system.wake
+        package var schedule = Timekeeper.system.schedule
 
         /// Creates a configuration; each option that is left out has its default.
         ///
@@ -161,7 +161,7 @@ extension CacheManager {
             ownLog = log
         }
 
-        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, wake: wake) }
+        var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, schedule: schedule) }
 
         /// The time as the store reads it.
         var storeTime: StoreTime {
@@ -171,8 +171,8 @@ extension CacheManager {
                 } else {
                     { SystemClock.coarseNow() }
                 }
-            return StoreTime(now: now) { [wake] delay, action in
-                let wakeup = wake(.milliseconds(delay), action)
+            return StoreTime(now: now) { [timekeeper] delay, action in
+                let wakeup = timekeeper.wake(.milliseconds(delay), action)
                 return { wakeup.cancel() }
             }
         }

@@ -71,7 +71,7 @@ struct CacheReentrancyTests {
             return Date(timeIntervalSince1970: 1_800_000_000)
         }
         configuration.log = { _ in call() }
-        configuration.wake = { [time = place.clock] in time.wake(after: $0, $1) }
+        configuration.schedule = { [time = place.clock] in time.fire($0, after: $1) }
         // The same store by another manager, with closures that go back into it.
         let manager = try CacheManager(url: place.url, configuration: configuration)
         let codec = ValueCodec<Int>(

@@ -9,7 +9,7 @@ extension CacheProgram {
     /// Reads from memory, between two lines that a tracer sees, while another connection holds the lock of writers.
     static func hit(_ path: String) throws {
         // If the tracer makes all this slow, a timer would interrupt.
-        let manager = try openManager(path) { $0.wake = { Wakeup($1) } }
+        let manager = try openManager(path) { $0.schedule = { _, _ in } }
         let cache: Cache<Int, Int> = try manager.cache(
             named: "a", version: "1", maxAge: .days(7), options: CacheOptions(clearsOnMemoryPressure: false))
         for key in 0..<100 { cache[key] = key }
@@ -63,7 +63,7 @@ extension CacheProgram {
             return Int(data[data.startIndex])
         }
         // A timer could stamp the accesses before, and one of the writes would have nothing to do.
-        let manager = try openManager(path) { $0.wake = { Wakeup($1) } }
+        let manager = try openManager(path) { $0.schedule = { _, _ in } }
         let cache: Numbers = try await manager.cache(
             named: "a", version: "1", maxAge: .days(7).sinceLastAccess,
             options: CacheOptions(accessGrain: .zero, inlineLimit: 0), codec: codec)
