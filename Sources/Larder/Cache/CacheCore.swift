@@ -25,7 +25,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
             maxAge: maxAge, disk: DiskLimits(rows.limits), clearsOnMemoryPressure: options.clearsOnMemoryPressure)
         copies = TierStorage(
             options.memory ?? MemoryLimits(), settings, name: rows.declaration.name, store: rows.store,
-            timekeeper: manager.timekeeper, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
+            foreign: manager.foreign, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
             now: now)
         rows.attach(copies)
         PressureWatcher.shared.add(self)
@@ -111,7 +111,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
         let (changes, streams) = (copies.changes, copies.changes.streams)
         return {
             for stream in streams { stream.finish() }
-            changes.foreign?.stop()
+            changes.stopLooks()
         }
     }
 }

@@ -13,6 +13,8 @@ public final class CacheManager: Sendable {
     package let store: Store
     private let configuration: Configuration
     let reporter: Reporter
+    /// What streams of all caches know of other stores.
+    let foreign: ForeignCommits
     /// The open caches, each with those who have opened it under one declaration.
     private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
     private let isSuspensionReported = Atomic(false)
@@ -78,6 +80,7 @@ public final class CacheManager: Sendable {
         } catch {
             throw CacheError(error, "be opened at \(url?.path ?? "memory")")
         }
+        foreign = ForeignCommits(store.watch, configuration.timekeeper)
     }
 
     deinit {
@@ -115,6 +118,7 @@ public final class CacheManager: Sendable {
     /// - Throws: `.closed`, `.reentrant`.
     public func suspend() throws(CacheError) {
         try throwing("be suspended") { () throws(StoreError) in try store.suspend() }
+        foreign.pause()
     }
 
     /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.

@@ -1,4 +1,5 @@
 public import LarderLocks
+internal import LarderSQLite
 public import LarderStore
 
 /// Reports changes to every stream of one cache.
@@ -20,11 +21,13 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     @usableFromInline let observed = Atomic(false)
 
     /// Nil where there is no store.
-    let foreign: ForeignCommits?
+    private let foreign: ForeignCommits?
 
     init(_ foreign: ForeignCommits?) { self.foreign = foreign }
 
     package convenience init() { self.init(nil) }
+
+    deinit { foreign?.stop(ObjectIdentifier(self)) }
 
     /// A Boolean value that indicates whether there are streams; without any, a write costs only this load.
     @inlinable
@@ -143,7 +146,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
             observed.store(true, ordering: .releasing)
             return state.lastID
         }
-        foreign?.look(every: stream.interval) { [weak self] in
+        foreign?.look(every: stream.interval, for: ObjectIdentifier(self)) { [weak self] in
             var deferred = Deferred()
             self?.noteReset(&deferred)
         }
@@ -167,8 +170,14 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         }
         // Objects that a stream's closure holds are released here, outside the lock.
         withExtendedLifetime(dropped) {}
-        foreign?.stop { isObserved }
+        foreign?.stop(ObjectIdentifier(self)) { isObserved }
     }
+
+    /// Ends the looks for commits of other stores, because no stream reports any more.
+    func stopLooks() { foreign?.stop(ObjectIdentifier(self)) }
+
+    /// Looks at the file that the store has opened again.
+    func follow(_ watch: CommitWatch) { foreign?.follow(watch) }
 }
 
 /// The row whose value was sent; nil where there was none.

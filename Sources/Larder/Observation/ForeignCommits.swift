@@ -1,88 +1,116 @@
 internal import LarderLocks
 internal import LarderSQLite
 
-/// Looks at intervals whether another store has committed, while there are streams.
+/// Looks at intervals whether another store has committed, while there are streams of any cache of a manager.
 ///
-/// What a commit of another store changed is not known, so it is reported as a change of everything.
+/// What a commit of another store changed is not known, so it is reported as a change of everything. All caches have one
+/// timer, because a commit of another store begins an epoch for all of them.
 final class ForeignCommits: Sendable {
-    private struct State {
-        /// Nil while there are no streams.
-        var interval: Duration?
-        var watch: CommitWatch
-        /// The last foreign epoch that was seen.
+    private struct Reader {
+        var interval: Duration
+        /// The last foreign epoch of which the reader knows.
         var seen: UInt32
+        let report: @Sendable () -> Void
+    }
+
+    private struct State {
+        var watch: CommitWatch
+        /// The foreign epoch of the last look.
+        var seen = CommitWatch.noEpoch
+        var readers: [ObjectIdentifier: Reader] = [:]
+        /// The timer of the next look, and the interval for which it waits.
         var wakeup: Wakeup?
-        var report: @Sendable () -> Void = {}
+        var interval = Duration.zero
     }
 
     private let state: Mutex<State>
     private let timekeeper: Timekeeper
 
     init(_ watch: CommitWatch, _ timekeeper: Timekeeper) {
-        state = Mutex(State(watch: watch, seen: CommitWatch.noEpoch))
+        state = Mutex(State(watch: watch))
         self.timekeeper = timekeeper
     }
 
-    /// Looks from now on, or more often than before, and calls `report` after a look that has found something.
+    /// Looks from now on for a reader, or more often than before, and calls `report` after a look that has found something.
     ///
     /// No look is sooner than 100 ms after another one.
-    func look(every interval: Duration, _ report: @escaping @Sendable () -> Void) {
-        let isSooner = state.withLock { state in
-            if state.interval == nil { (state.seen, state.report) = (state.watch.foreignEpoch(), report) }
+    func look(every interval: Duration, for reader: ObjectIdentifier, _ report: @escaping @Sendable () -> Void) {
+        let old = state.withLock { state -> Wakeup? in
             let wanted = max(interval, .milliseconds(100))
-            if let interval = state.interval, interval <= wanted { return false }
-            state.interval = wanted
-            return true
+            if let known = state.readers[reader]?.interval {
+                state.readers[reader]?.interval = min(wanted, known)
+            } else {
+                state.readers[reader] = Reader(interval: wanted, seen: state.watch.foreignEpoch(), report: report)
+            }
+            return state.wakeup == nil || wanted < state.interval ? schedule(&state) : nil
         }
-        if isSooner { schedule() }
+        old?.cancel()
     }
 
     deinit { state.withLock { $0.wakeup }?.cancel() }
 
-    /// Ends the looks until the next call of ``look(every:_:)``.
+    /// Ends the looks for a reader until its next call of ``look(every:for:_:)``.
     ///
-    /// - Parameter isWanted: Returns whether there is a stream after all.
-    func stop(unless isWanted: () -> Bool = { false }) {
-        let old = state.withLock { state -> State? in
-            if isWanted() { return nil }
-            defer { (state.interval, state.wakeup, state.report) = (nil, nil, {}) }
-            return state
+    /// - Parameter isWanted: Returns whether the reader has a stream after all.
+    func stop(_ reader: ObjectIdentifier, unless isWanted: () -> Bool = { false }) {
+        let (dropped, old) = state.withLock { state -> (Reader?, Wakeup?) in
+            if isWanted() { return (nil, nil) }
+            let dropped = state.readers.removeValue(forKey: reader)
+            return (dropped, state.readers.isEmpty ? state.wakeup.take() : nil)
         }
-        old?.wakeup?.cancel()
+        old?.cancel()
+        withExtendedLifetime(dropped) {}
     }
 
     /// Looks at the file that the store has opened again, whose readers are told by others that it was.
     func follow(_ watch: CommitWatch) {
         // One that comes late may be of a file that is closed by now.
         if watch.isUnsure { return }
-        let old = state.withLock { state in
-            defer { (state.watch, state.seen) = (watch, state.watch === watch ? state.seen : watch.firstEpoch) }
-            return state.watch
+        let old = state.withLock { state -> (CommitWatch, Wakeup?)? in
+            if state.watch === watch { return nil }
+            let old = state.watch
+            (state.watch, state.seen) = (watch, watch.firstEpoch)
+            for reader in state.readers.keys { state.readers[reader]?.seen = watch.firstEpoch }
+            return (old, schedule(&state))
         }
-        if old !== watch { schedule() }
+        old?.1?.cancel()
     }
 
-    /// Without a log that all stores share, and while the store is suspended, there is nothing to look at and no timer.
-    private func schedule() {
-        let interval = state.withLock { $0.watch.tellsStores ? $0.interval : nil }
-        guard let interval else { return }
-        let wakeup = timekeeper.wake(interval) { [weak self] in self?.lookNow() }
-        // If two are scheduled at once, the first one is cancelled. A timer that has fired has scheduled the next one.
-        let old = state.withLock { state -> Wakeup? in
-            if state.interval == nil || wakeup.isOver { return wakeup }
-            defer { state.wakeup = wakeup }
-            return state.wakeup
-        }
+    /// Cancels the timer if there is nothing to look at, because the store is suspended.
+    func pause() {
+        let old = state.withLock { $0.watch.tellsStores ? nil : $0.wakeup.take() }
         old?.cancel()
     }
 
-    private func lookNow() {
-        let report = state.withLock { state -> (@Sendable () -> Void)? in
-            let epoch = state.watch.foreignEpoch()
-            defer { if epoch != CommitWatch.noEpoch { state.seen = epoch } }
-            return epoch == CommitWatch.noEpoch || epoch == state.seen ? nil : state.report
+    /// Sets the timer, and returns the one that it replaces, to be cancelled outside the lock.
+    ///
+    /// Without a log that all stores share, and while the store is suspended, there is nothing to look at and no timer.
+    private func schedule(_ state: inout State) -> Wakeup? {
+        let old = state.wakeup.take()
+        guard state.watch.tellsStores, let interval = state.readers.values.lazy.map(\.interval).min() else {
+            return old
         }
-        report?()
-        schedule()
+        state.interval = interval
+        state.wakeup = timekeeper.wakeBriefly(interval) { [weak self] in self?.lookNow() }
+        return old
+    }
+
+    /// Returns the reports of a look that has found something: a key's `hash` and `==` may run in them.
+    private func lookNow() -> (@Sendable () -> Void)? {
+        let (reports, old) = state.withLock { state -> ([@Sendable () -> Void], Wakeup?) in
+            let epoch = state.watch.foreignEpoch()
+            var reports: [@Sendable () -> Void] = []
+            if epoch != CommitWatch.noEpoch && epoch != state.seen {
+                state.seen = epoch
+                for (id, reader) in state.readers where reader.seen != epoch {
+                    state.readers[id]?.seen = epoch
+                    reports.append(reader.report)
+                }
+            }
+            return (reports, schedule(&state))
+        }
+        old?.cancel()
+        if reports.isEmpty { return nil }
+        return { for report in reports { report() } }
     }
 }

@@ -21,12 +21,12 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     let loads: Loads<StoredKey, Key, CacheEntry<Key, Value>>
 
     init(
-        _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, timekeeper: Timekeeper,
+        _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, foreign: ForeignCommits,
         isSystemTime: Bool, accessGrain: Int64, now: Int64
     ) {
         let seed = HashSeed()
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
-        changes = ChangeHub(ForeignCommits(store.watch, timekeeper))
+        changes = ChangeHub(foreign)
         loads = Loads(store.loadCount) { "key \($0.name) of cache \"\(name)\"" }
         state = Mutex(
             State(
@@ -185,7 +185,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {
         state.withLock { $0.follow(watch) }
-        changes.foreign?.follow(watch)
+        changes.follow(watch)
         if !isSameFile { cleared() }
     }
 

@@ -93,6 +93,38 @@ struct ForeignCommitsTests {
         withExtendedLifetime(slow) {}
     }
 
+    @Test func `fifty observed caches share one look, and each learns of a commit`() async throws {
+        let caches = try (0..<50).map { number -> Cache<Int, String> in
+            try manager.cache(
+                named: "\(number)", version: "1", maxAge: .unlimited, options: CacheOptions().steady)
+        }
+        let streams = caches.map { $0.changes() }
+        for _ in 0..<3 {
+            // Transactions that the reads of an opening leave have ended.
+            endIntervals()
+            #expect(place.clock.pendingCount == 1)
+        }
+        try await other.setValue("a", forKey: 1)
+        endIntervals()
+        for stream in streams {
+            var changes = stream.makeAsyncIterator()
+            #expect(await changes.next()?.isReset == true)
+        }
+    }
+
+    @Test func `a cache that is observed later is not told of a commit before that`() async throws {
+        let first = cache.changes()
+        try await other.setValue("a", forKey: 1)
+        let words: Cache<Int, String> = try await manager.cache(named: "words", version: "1", maxAge: .unlimited)
+        var changes = words.changes().makeAsyncIterator()
+        endIntervals()
+        try await words.setValue("b", forKey: 2)
+        endIntervals()
+        #expect(await changes.next()?.updated == [2: "b"])
+        var others = first.makeAsyncIterator()
+        #expect(await others.next()?.isReset == true)
+    }
+
     @Test func `no stream, no look`() async throws {
         var streams = Optional([cache.changes(), cache.changes(every: .seconds(1))])
         var key = Optional(cache.changes(forKey: 1))
@@ -118,6 +150,7 @@ struct ForeignCommitsTests {
     @Test func `a suspended store is not looked at, and what was missed is a reset`() async throws {
         var changes = cache.changes().makeAsyncIterator()
         try await manager.suspend()
+        #expect(place.clock.pendingCount == 0)
         endIntervals()
         #expect(place.clock.pendingCount == 0)
         try await other.setValue("a", forKey: 1)
