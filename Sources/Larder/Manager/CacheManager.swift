@@ -117,7 +117,11 @@ public final class CacheManager: Sendable {
     ///
     /// - Throws: `.closed`, `.reentrant`.
     public func suspend() throws(CacheError) {
-        try throwing("be suspended") { () throws(StoreError) in try store.suspend() }
+        do throws(StoreError) { try store.suspend() } catch {
+            // Streams may have found the store suspended, which it is not.
+            goOn()
+            throw CacheError(error, "be suspended")
+        }
         foreign.pause()
     }
 
@@ -135,6 +139,10 @@ public final class CacheManager: Sendable {
     public func resume() {
         if !store.resume() { return }
         isSuspensionReported.store(false, ordering: .relaxed)
+        goOn()
+    }
+
+    private func goOn() {
         for cache in allOpenCaches { cache.wasResumed() }
     }
 

@@ -93,8 +93,9 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Returns a stream of the value of a key: what `read` returns now, and after each change of the key.
     ///
-    /// The row that was sent last is not sent again: after a reset the key may be as it was. If `read` throws, nothing is sent: the stream ends if the cache is closed or superseded, and else reads again after an
-    /// interval.
+    /// The row that was sent last is not sent again: after a reset the key may be as it was. If `read` throws, nothing is
+    /// sent. The stream ends if the cache is closed or superseded. If the store is suspended, it reads again after the reset
+    /// that ``CacheManager/resume()`` notes, and else after an interval.
     package func changes(
         of key: Key, every interval: Duration, timekeeper: Timekeeper,
         read: @escaping @Sendable () async throws(CacheError) -> (value: Value?, row: SentRow?)
@@ -117,7 +118,8 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
                     if isNew { return .some(value) }
                 } catch {
                     if [.closed, .superseded].contains(error.code) { return nil }
-                    _ = stream.noteReset()
+                    // Reading again at intervals would be work in the background, which a suspension rules out.
+                    if error.code != .suspended { _ = stream.noteReset() }
                 }
                 if await subscription.stream.next() == nil { return nil }
             }

@@ -138,6 +138,9 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
         }
     }
 
+    /// The number of readers that wait for a batch.
+    package var waitingCount: Int { state.withLock { $0.readers.count } }
+
     private func dueBatch() async {
         await withCheckedContinuation { reader in
             let isDue = state.withLock { state in

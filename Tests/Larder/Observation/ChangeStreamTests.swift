@@ -56,6 +56,28 @@ struct ChangeStreamTests {
     private typealias Changes = CacheChanges<Int, String>
     private let cache = Observed()
 
+    @Test func `the stream of a key reads nothing and has no timer between a suspension and the reset after it`()
+        async throws
+    {
+        let (time, hub, reads) = (ManualClock(), ChangeHub<Int, String>(), Counter())
+        let stream = hub.changes(of: 1, every: .milliseconds(100), timekeeper: time.timekeeper) {
+            () async throws(CacheError) -> (value: String?, row: SentRow?) in
+            if reads.increment() == 1 { throw CacheError(.suspended, "The manager is suspended.") }
+            return ("a", nil)
+        }
+        let reader = Task {
+            var values = stream.makeAsyncIterator()
+            return await values.next()
+        }
+        try await Waiting.until { hub.streams.allSatisfy { $0.waitingCount == 1 } }
+        #expect(reads.value == 1 && time.pendingCount == 0)
+        var deferred = Deferred()
+        hub.noteReset(&deferred)
+        time.advance(by: .milliseconds(100))
+        #expect(await reader.value == "a")
+        #expect(reads.value == 2)
+    }
+
     @Test func `what changed in one interval is one batch`() async {
         var changes = cache.changes().makeAsyncIterator()
         cache.set(1..<3)
