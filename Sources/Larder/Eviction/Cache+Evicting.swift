@@ -47,7 +47,7 @@ extension Cache {
                 .invalidConfiguration, "The interval of an eviction is \(interval). Use one that is longer than zero.")
             report(error, .writeFailed)
         }
-        return EvictionTask(every: interval, manager.timekeeper) { [self] goesOn in
+        return EvictionTask(every: interval, manager.evictions) { [self] goesOn in
             do {
                 _ = try iteration(self, goesOn)
                 return true

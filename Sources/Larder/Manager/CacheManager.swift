@@ -15,6 +15,7 @@ public final class CacheManager: Sendable {
     let reporter: Reporter
     /// What streams of all caches know of other stores.
     let foreign: ForeignCommits
+    let evictions: EvictionTimers
     /// The open caches, each with those who have opened it under one declaration.
     private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
     private let isSuspensionReported = Atomic(false)
@@ -81,6 +82,7 @@ public final class CacheManager: Sendable {
             throw CacheError(error, "be opened at \(url?.path ?? "memory")")
         }
         foreign = ForeignCommits(store.watch, configuration.timekeeper)
+        evictions = EvictionTimers(configuration.timekeeper) { [store] in store.isSuspended }
     }
 
     deinit {
@@ -112,8 +114,9 @@ public final class CacheManager: Sendable {
     ///
     /// Call it before the system suspends the app or freezes the process. The call waits for writes, reads and closures of
     /// transactions that run. After it, hits in memory are served, and nothing runs in the background. Every other call throws
-    /// ``CacheError/Code/suspended``, and the subscript returns nil. The first failure of a subscript is reported. Suspending
-    /// twice is harmless. Two managers on one file are suspended each for itself.
+    /// ``CacheError/Code/suspended``, and the subscript returns nil. The first failure of a subscript is reported. Streams of
+    /// values wait for ``resume()``, and intervals of eviction closures begin again after it. Suspending twice is harmless.
+    /// Two managers on one file are suspended each for itself.
     ///
     /// - Throws: `.closed`, `.reentrant`.
     public func suspend() throws(CacheError) {
@@ -122,6 +125,7 @@ public final class CacheManager: Sendable {
             goOn()
             throw CacheError(error, "be suspended")
         }
+        evictions.follow()
         foreign.pause()
     }
 
@@ -143,6 +147,7 @@ public final class CacheManager: Sendable {
     }
 
     private func goOn() {
+        evictions.follow()
         for cache in allOpenCaches { cache.wasResumed() }
     }
 

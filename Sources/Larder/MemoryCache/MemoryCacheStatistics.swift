@@ -49,7 +49,7 @@ extension MemoryCache {
     public func evict(
         every interval: Duration, where shouldEvict: @escaping @Sendable (Key, Value) -> Bool
     ) -> EvictionTask {
-        EvictionTask(every: interval, timekeeper) { [weak self] goesOn in
+        EvictionTask(every: interval, EvictionTimers(timekeeper)) { [weak self] goesOn in
             guard let self else { return false }
             _ = removeAll(.evicted) { goesOn() && shouldEvict($0, $1) }
             return true

@@ -204,6 +204,40 @@ struct SuspensionTests {
         #expect(try manager.verify().isHealthy)
     }
 
+    @Test(arguments: [true, false])
+    func `an eviction closure has no timer while its manager is suspended`(isSuspendedByClosure: Bool) throws {
+        let manager = try place.manager { $0.log = { _ in } }
+        let cache = try cache(manager)
+        cache[1] = "one"
+        let calls = Counter()
+        let task = cache.evict(every: .seconds(1)) { _ in
+            if calls.increment() == 1, isSuspendedByClosure {
+                do { try manager.suspend() } catch { Issue.record(error) }
+            }
+            return false
+        }
+        if isSuspendedByClosure {
+            place.clock.advance(by: .seconds(1))
+        } else {
+            #expect(place.clock.pendingCount == 1)
+            try manager.suspend()
+        }
+        let count = calls.value
+        for _ in 0..<3 {
+            #expect(place.clock.pendingCount == 0)
+            place.clock.advance(by: .seconds(1))
+        }
+        #expect(calls.value == count)
+        manager.resume()
+        #expect(place.clock.pendingCount == 1)
+        place.clock.advance(by: .seconds(1))
+        #expect(calls.value == count + 1)
+        try manager.suspend()
+        task.cancel()
+        manager.resume()
+        #expect(place.clock.pendingCount == 0)
+    }
+
     @Test func `a store in memory is suspended too`() throws {
         let manager = try CacheManager.inMemory(configuration: .init(log: { _ in }))
         let cache = try cache(manager)
