@@ -18,6 +18,24 @@ struct ReadersTests {
         try FileManager.default.attributesOfItem(atPath: place.path + "-wal")[.size] as? Int ?? 0
     }
 
+    @Test func `a store that is suspended or closed has no timer for its transactions`() throws {
+        let clock = StoreClock()
+        let store = try place.open(clock) { $0.runsUpkeep = false }
+        let rows = try store.open(.a)
+        try rows.put(1, "x")
+        for _ in 0..<3 {
+            try readOften(rows)
+            #expect(clock.pending.contains(clock.now + 100))
+            try store.suspend()
+            #expect(!clock.pending.contains(clock.now + 100))
+            store.resume()
+        }
+        try readOften(rows)
+        #expect(clock.pending.contains(clock.now + 100))
+        try store.close()
+        #expect(!clock.pending.contains(clock.now + 100))
+    }
+
     // MARK: Other stores
 
     @Test func `a store sees each write of another store on its path at once`() throws {

@@ -11,6 +11,7 @@ final class Readers: Sendable {
     private let options: Store.Options
     private let slots = (0..<4).map { _ in Slot() }
     private let isReleaseScheduled = Atomic(false)
+    private let releaseTimer = Mutex(ReleaseTimer())
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
     /// The number of times that the file was opened.
@@ -27,10 +28,21 @@ final class Readers: Sendable {
 
     /// Lets reads use a file; nil ends them until the next one is opened.
     func open(_ database: Database?) {
+        if database != nil { releaseTimer.withLock { $0.isOpen = true } }
         for slot in slots {
             slot.lock.wait { $0 = Reader(database) }
         }
-        if database != nil { openings.add(1, ordering: .releasing) }
+        if database != nil { openings.add(1, ordering: .releasing) } else { cancelRelease() }
+    }
+
+    /// Cancels the release: reads that held a transaction have ended.
+    private func cancelRelease() {
+        let cancel = releaseTimer.withLock { timer in
+            defer { timer = ReleaseTimer() }
+            return timer.cancel
+        }
+        cancel?()
+        isReleaseScheduled.store(false, ordering: .releasing)
     }
 
     /// Returns what `body` reads with a connection and the live incarnation of a cache; nil if the cache is superseded.
@@ -121,12 +133,26 @@ final class Readers: Sendable {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
-        _ = options.time.wake(Self.holdingTime) { [weak self] in
+        let cancel = options.time.wake(Self.holdingTime) { [weak self] in
             self?.isReleaseScheduled.store(false, ordering: .releasing)
             if self?.release() == false { self?.scheduleRelease() }
         }
+        let isKept = releaseTimer.withLock { timer in
+            if timer.isOpen { timer.cancel = cancel }
+            return timer.isOpen
+        }
+        if isKept { return }
+        cancel()
+        isReleaseScheduled.store(false, ordering: .releasing)
     }
+}
 
+/// The timer of the release of transactions.
+private struct ReleaseTimer: Sendable {
+    /// A Boolean value that indicates whether a file is open: only then is there a timer.
+    var isOpen = false
+    /// Cancels the timer that was set last.
+    var cancel: (@Sendable () -> Void)?
 }
 
 /// The number of rows that a read asks for.
