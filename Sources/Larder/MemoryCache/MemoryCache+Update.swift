@@ -64,7 +64,7 @@ extension BoundedTable {
         _ key: Key, hash: UInt64, now: Int64
     ) -> (watch: Int, value: Value?, cost: Int) {
         precondition(
-            !watches.contains { $0.isUpdate && $0.hash == hash && $0.key == key },
+            !watches.isUpdating(key, hash: hash),
             "MemoryCache.update was called from inside the update of the same key, and would wait for itself.")
         let watch = watch(CollectionOfOne((key: key, hash: hash)), isUpdate: true)
         let found = table.locate(key, hash: hash)

@@ -51,8 +51,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The number of sweeps that are running; indices do not change until they end.
     @usableFromInline var sweeps = 0
     /// The keys that a closure of the program decides on, which may be written in the meantime.
-    @usableFromInline var watches: [KeyWatch<Key>] = []
-    var lastWatch = 0
+    @usableFromInline var watches = KeyWatches<Key>()
 
     /// - Parameters:
     ///   - sides: The bytes of each entry in arrays next to the table that every entry has.
@@ -290,7 +289,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         totalUnits = 0
         hasCosts = false
         hasUnits = false
-        for watch in watches.indices { watches[watch].isWritten = true }
+        watches.noteRemovalOfAll()
         return fresh
     }
 }

@@ -35,6 +35,44 @@ struct MemoryCacheLoadTests {
         try await Waiting.until { cache.watchedKeyCount == 0 }
     }
 
+    @Test func `of many loads those of keys that were written store nothing, in whatever order they end`() async throws
+    {
+        let cache = MemoryCache<Int, String>.inTime(time)
+        let gates = (0..<200).map { _ in LoadGate() }
+        let callers = gates.enumerated().map { key, gate in
+            Task {
+                try await cache.value(forKey: key) { _ in
+                    try await gate.waitInTask()
+                    return "loaded"
+                }
+            }
+        }
+        try await Waiting.until { cache.watchedKeyCount == 200 }
+        for key in stride(from: 0, to: 200, by: 3) { cache[key] = "set" }
+        for key in stride(from: 1, to: 200, by: 3) { cache[key] = nil }
+        for key in (0..<200).shuffled() {
+            gates[key].open()
+            _ = try await callers[key].value
+        }
+        try await Waiting.until { cache.watchedKeyCount == 0 }
+        for key in 0..<200 { #expect(cache[key] == (key % 3 == 0 ? "set" : key % 3 == 1 ? nil : "loaded"), "\(key)") }
+        cache.checkInvariants()
+    }
+
+    @Test func `keys with one hash are watched apart`() throws {
+        let cache = MemoryCache<CollidingKey, Int>.inTime(time)
+        let keys = (0..<6).map { CollidingKey(number: $0) }
+        for key in keys { cache[key] = key.number }
+        let removed = cache.removeAll { key, value in
+            // A write of the key itself keeps the entry, one of another key does not.
+            if value == 2 { cache[key] = 20 }
+            if value == 3 { cache.update(keys[4]) { $0 = 40 } }
+            return value != 0
+        }
+        #expect(removed == 3 && cache.watchedKeyCount == 0)
+        #expect(cache[keys[0]] == 0 && cache[keys[2]] == 20 && cache[keys[4]] == 40 && cache.count == 3)
+    }
+
     @Test func `on threads one load serves all callers too`() throws {
         let (cache, gate) = (cache(), LoadGate())
         let callers = (0..<8).map { _ in
