@@ -16,8 +16,7 @@ public final class CacheManager: Sendable {
     /// What streams of all caches know of other stores.
     let foreign: ForeignCommits
     let evictions: EvictionTimers
-    /// The open caches, each with those who have opened it under one declaration.
-    private let openCaches = Mutex<[CacheIdentity: WeakCache]>([:])
+    private let openCaches = Mutex(OpenCaches())
     private let isSuspensionReported = Atomic(false)
     #if canImport(Darwin)
     private let backgroundWatchers = Mutex<[BackgroundWatcher]>([])
@@ -207,7 +206,7 @@ public final class CacheManager: Sendable {
     ///
     /// - Throws: `.typeMismatch` if a live handle has other types.
     func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> CacheCore<Key, Value>? {
-        guard let open = openCaches.withLock({ $0[cache]?.cache }) else { return nil }
+        guard let open = openCaches.withLock({ $0.cache(cache) }) else { return nil }
         return try Self.cast(open, cache)
     }
 
@@ -217,12 +216,10 @@ public final class CacheManager: Sendable {
     ) throws(CacheError) -> (cache: CacheCore<Key, Value>, isNew: Bool) {
         // The last handle of another cache may go in the meantime, so what is looked at is released outside the lock.
         let (open, isNew, others) = openCaches.withLock {
-            caches -> (any AnyCacheCore, Bool, [CacheIdentity: any AnyCacheCore]) in
-            if let open = caches[cache]?.cache { return (open, false, [:]) }
-            let (made, others) = (make(), caches.compactMapValues(\.cache))
-            caches = caches.filter { others[$0.key] != nil }
-            caches[cache] = WeakCache(cache: made, openingCount: 0)
-            return (made, true, others)
+            caches -> (any AnyCacheCore, Bool, [any AnyCacheCore]) in
+            if let open = caches.cache(cache) { return (open, false, []) }
+            let made = make()
+            return (made, true, caches.add(made, cache))
         }
         _ = consume others
         return (try Self.cast(open, cache), isNew)
@@ -239,26 +236,20 @@ public final class CacheManager: Sendable {
                 + " that has them, or open another version.")
     }
 
-    var allOpenCaches: [any AnyCacheCore] { openCaches.withLock { $0.values.compactMap(\.cache) } }
+    var allOpenCaches: [any AnyCacheCore] { openCaches.withLock { $0.all } }
+
+    /// The number of references to open caches, those of released ones included.
+    package var openCacheCount: Int { openCaches.withLock { $0.count } }
 
     /// Ends what shows a cache under other declarations than one, or under any, but for later openings.
     ///
     /// - Parameter openingCount: The place of the opening or removal in the order of commits. Calls come in any order.
     func supersede(_ name: String, by cache: CacheIdentity?, _ openingCount: Int) {
         let (others, ends) = openCaches.withLock { caches -> ([any AnyCacheCore], [@Sendable () -> Void]) in
-            if let cache, let old = caches[cache]?.openingCount { caches[cache]?.openingCount = max(old, openingCount) }
-            let others = caches.filter {
-                $0.key.name == LarderStore.ExactName(name) && $0.key != cache && $0.value.openingCount < openingCount
-            }.compactMap(\.value.cache)
+            let others = caches.supersede(LarderStore.ExactName(name), by: cache, openingCount)
             return (others, others.map { $0.streamsToEnd() })
         }
         for other in others { other.wasCleared() }
         for end in ends { end() }
     }
-}
-
-private struct WeakCache: Sendable {
-    weak var cache: (any AnyCacheCore)?
-    /// The place of the latest opening in the order of commits.
-    var openingCount: Int
 }

@@ -13,6 +13,27 @@ struct CacheReopeningTests {
         try manager.cache(named: "a", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
     }
 
+    @Test func `the references of released caches do not accumulate, and those of open ones stay`() throws {
+        let manager = try place.manager()
+        var open: [Cache<Int, String>] = []
+        for number in 0..<300 {
+            let cache: Cache<Int, String> = try manager.cache(
+                named: "\(number)", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
+            cache[1] = "\(number)"
+            if number % 10 == 0 { open.append(cache) }
+            #expect(manager.openCacheCount <= max(17, 2 * open.count + 1))
+        }
+        for (number, cache) in open.enumerated() {
+            let again: Cache<Int, String> = try manager.cache(
+                named: "\(number * 10)", version: "1", maxAge: .hours(1), options: CacheOptions().steady)
+            cache[1] = "again"
+            #expect(again.memory[1] == "again")
+        }
+        let newer: Cache<Int, String> = try manager.cache(named: "10", version: "2", maxAge: .hours(1))
+        #expect(open[1].memory[1] == nil && open[2][1] == "again" && newer[1] == nil)
+        expectError(.superseded) { try open[1].setValue("x", forKey: 1) }
+    }
+
     enum Loss: CaseIterable { case moved, damaged }
 
     enum Form: CaseIterable {
