@@ -58,6 +58,16 @@ struct GroundTests {
         #expect(try !isExpired(4, 20) && isExpired(4, 21))
     }
 
+    @Test func `a time of a file that is out of range is the first or the last moment`() {
+        func milliseconds(_ seconds: Int, _ nanoseconds: Int = 0) -> Int64 {
+            FileSystem.Status.milliseconds(timespec(tv_sec: seconds, tv_nsec: nanoseconds))
+        }
+        #expect(milliseconds(5, 7_999_999) == 5007 && milliseconds(-5, 999_999_999) == -4001)
+        #expect(milliseconds(.max, 999_999_999) == .max && milliseconds(.min) == .min)
+        #expect(milliseconds(9_300_000_000_000_000) == .max && milliseconds(-9_300_000_000_000_000, 1) == .min)
+        #expect(milliseconds(9_223_372_036_854_775, 999_000_000) == .max)
+    }
+
     // MARK: Time and locks
 
     @Test func `the system wakes a store, and has the time of day`() throws {

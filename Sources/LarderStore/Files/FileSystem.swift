@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// A call of the file system that failed.
 package struct FileError: Error, Sendable, CustomStringConvertible {
@@ -138,6 +138,15 @@ package enum FileSystem {
 }
 
 extension FileSystem.Status {
+    /// Returns a moment in milliseconds, the first or last one that there is if it is beyond.
+    ///
+    /// Some file systems keep any number of seconds, and a program can set it.
+    package static func milliseconds(_ time: timespec) -> Int64 {
+        let (milliseconds, isOut) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
+        if isOut { return time.tv_sec < 0 ? .min : .max }
+        return milliseconds.addingSaturated(Int64(time.tv_nsec) / 1_000_000)
+    }
+
     init(_ status: stat) {
         #if canImport(Darwin)
         let time = status.st_mtimespec
@@ -148,7 +157,7 @@ extension FileSystem.Status {
         isFolder = status.st_mode & S_IFMT == S_IFDIR
         identity = FileIdentity(status)
         size = Int64(status.st_size)
-        modifiedAt = Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+        modifiedAt = Self.milliseconds(time)
         isChangeable = isFile && status.st_nlink == 1 && status.st_mode & S_IWUSR != 0
     }
 }
