@@ -78,6 +78,22 @@ struct ValueFilesTests {
         try Waiting.until { try place.fileNames() == place.namedFiles() }
     }
 
+    @Test func `a file that a link in place of a value file names is not touched by a removal`() throws {
+        let (store, rows) = try open()
+        try rows.put(1, big("a"))
+        let name = try #require(try rows.header(.integer(1))?.file)
+        let (foreign, moment) = (place.folder("foreign"), Date(timeIntervalSince1970: 1_000_000))
+        try Data("mine".utf8).write(to: foreign)
+        try FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: foreign.path)
+        try FileManager.default.removeItem(at: place.file(name))
+        try FileManager.default.createSymbolicLink(at: place.file(name), withDestinationURL: foreign)
+        _ = try rows.run(.take(.integer(1)))
+        try store.close()
+        let attributes = try FileManager.default.attributesOfItem(atPath: foreign.path)
+        #expect(attributes[.modificationDate] as? Date == moment)
+        #expect(try Data(contentsOf: foreign) == Data("mine".utf8))
+    }
+
     @Test func `a file has a name that is readable, harmless and short`() throws {
         let (_, rows) = try open()
         func name(_ key: StoredKey, _ label: String? = nil) throws -> String {

@@ -47,8 +47,6 @@ extension FileSystem {
         let isCloned = clone(source.file, to: newPath)
         do {
             if isCloned { try source.requireUnchanged() } else { try requireRoom() }
-            // The clone of a file that may not be written is one too.
-            if isCloned, chmod(newPath, 0o600) != 0 { throw failure("chmod", newPath) }
             let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isCloned ? 0 : O_CREAT | O_EXCL)
             let file = newPath.withCString { Foundation.open($0, flags, 0o600) }
             guard file >= 0 else { throw failure("create", newPath) }
@@ -80,7 +78,11 @@ extension FileSystem {
 
     private static func clone(_ file: Int32, to newPath: String) -> Bool {
         #if canImport(Darwin)
-        return fclonefileat(file, AT_FDCWD, newPath, UInt32(CLONE_NOOWNERCOPY)) == 0
+        guard fclonefileat(file, AT_FDCWD, newPath, UInt32(CLONE_NOOWNERCOPY)) == 0 else { return false }
+        // The clone of a file that may not be written is one too. A link that has taken its place is not followed.
+        if fchmodat(AT_FDCWD, newPath, 0o600, AT_SYMLINK_NOFOLLOW) == 0 { return true }
+        unlink(newPath)
+        return false
         #else
         let clone = newPath.withCString {
             Foundation.open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)

@@ -155,7 +155,8 @@ package final class ValueFiles: Sendable {
     /// Makes a file as young as if it were written now, so that no process sweeps it.
     func makeYoung(_ name: String) throws(FileError) {
         guard FileName.isValid(name), try exists() else { return }
-        utimes(path(name), nil)
+        // A link in its place is deleted, and the file that it names is of no concern.
+        utimensat(AT_FDCWD, path(name), nil, AT_SYMLINK_NOFOLLOW)
     }
 
     /// Makes a file read-only, and returns its path; nil if it is missing.
