@@ -11,13 +11,11 @@ extension CacheRows {
 
     /// Returns the number of the entries that have a tag and have not expired when they are read.
     package func count(tagged tag: String, at now: () -> Int64) throws(StoreError) -> Int {
-        var (count, moment) = (0, Int64?.none)
-        try forEachHeader(tagged: tag) {
-            let now = moment ?? now()
-            moment = now
-            if $0.end >= now { count += 1 }
-        }
-        return count
+        var ends: [Int64] = []
+        try forEachHeader(tagged: tag) { ends.append($0.end) }
+        // The clock may be the program's, and may use the store.
+        let now = now()
+        return ends.count { $0 >= now }
     }
 
     private func forEachHeader(tagged tag: String, _ body: (EntryHeader) -> Void) throws(StoreError) {
@@ -52,14 +50,14 @@ extension CacheRows {
     package func tags(at now: () -> Int64) throws(StoreError) -> [String: Int] {
         let found = try read(.many) { connection, cache throws(SQLiteError) in
             let pairs = try connection.list(.tagsOfCache, cache.id) { (tag: $0.text(0), id: $0.int64(1)) }
-            let now = now()
-            var live = Set<Int64>()
-            try connection.forEachHeader(Set(pairs.map(\.id)), in: cache, store.accesses) {
-                if $0.end >= now { live.insert($0.id) }
-            }
-            return pairs.reduce(into: [String: Int]()) { if live.contains($1.id) { $0[$1.tag, default: 0] += 1 } }
+            var ends: [Int64: Int64] = [:]
+            try connection.forEachHeader(Set(pairs.map(\.id)), in: cache, store.accesses) { ends[$0.id] = $0.end }
+            return (pairs, ends)
         }
-        return found ?? [:]
+        guard let (pairs, ends) = found else { return [:] }
+        // The clock may be the program's, and may use the store.
+        let now = now()
+        return pairs.reduce(into: [:]) { if let end = ends[$1.id], end >= now { $0[$1.tag, default: 0] += 1 } }
     }
 }
 

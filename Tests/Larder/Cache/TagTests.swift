@@ -54,6 +54,26 @@ struct TagTests {
         #expect(try cache.removeAll(tagged: "t") == 1)
     }
 
+    @Test func `the clock may read the store while tags are counted`() throws {
+        let (home, failures, time) = (Locked<Cache<Int, String>?>(nil), Counter(), place.clock)
+        let manager = try place.manager { configuration in
+            configuration.clock = {
+                // The read asks for the time too.
+                if let cache = home.change({ $0.take() }) {
+                    do { _ = try cache.disk.value(forKey: 1) } catch { failures.increment() }
+                    home.change { $0 = cache }
+                }
+                return time.now
+            }
+        }
+        let cache = try cache("tagged", manager)
+        try cache.setValue("a", forKey: 1, tags: ["t"])
+        home.change { $0 = cache }
+        #expect(try cache.tags() == ["t": 1] && cache.count(tagged: "t") == 1)
+        home.change { $0 = nil }
+        #expect(failures.value == 0)
+    }
+
     @Test func `an entry with the number of a deleted one has none of its tags`() throws {
         let cache = try cache(options: CacheOptions(memory: .disabled))
         try cache.setValue("a", forKey: 1, tags: ["t"])
