@@ -122,7 +122,9 @@ private struct ExportedLine {
         guard let payload = (fields["payload"] as? String).flatMap({ Data(base64Encoded: $0) }) else {
             throw Wrong("it has no payload; an export with --redact cannot be imported")
         }
-        guard let key, let writtenAt = moment("writtenAt") else { throw Wrong("its key or its time is missing") }
+        guard let key = try key, let writtenAt = moment("writtenAt") else {
+            throw Wrong("its key or its time is missing")
+        }
         var meta = RowMeta()
         let (ownEnd, slidingAge) = (moment("ownEnd"), integer(fields["ownSlidingAge"]))
         if (ownEnd == nil && !isNull("ownEnd")) || (slidingAge ?? -1 < 0 && !isNull("ownSlidingAge")) {
@@ -132,17 +134,23 @@ private struct ExportedLine {
         meta.hasFixedEnd = fields["hasFixedEnd"] as? Bool ?? false
         (meta.slidingAge, meta.cost) = (slidingAge, integer(fields["cost"]))
         meta.extendedData = (fields["extendedData"] as? String).flatMap { Data(base64Encoded: $0) }
-        meta.tags = fields["tags"] as? [String] ?? []
+        let tags = fields["tags"] as? [String] ?? []
+        if !tags.isEmpty { meta.tags = Set(tags.map(\.precomposedStringWithCanonicalMapping)).sorted() }
         let entry = EntryWrite(
             key: key, payload: payload, writtenAt: writtenAt, expiresAt: ownEnd, meta: meta)
         return (entry, moment("accessedAt") ?? writtenAt)
     }
 
+    /// The key in the form in which a program looks for it.
     private var key: StoredKey? {
-        guard let key = fields["key"] as? [String: Any] else { return nil }
-        if let number = integer(key["integer"]) { return .integer(number) }
-        if let text = key["text"] as? String { return .text(text) }
-        return (key["cbor"] as? String).flatMap(Text.bytes(ofHexadecimal:)).map { .blob($0) }
+        get throws {
+            guard let key = fields["key"] as? [String: Any] else { return nil }
+            if let number = integer(key["integer"]) { return .integer(number) }
+            if let text = key["text"] as? String { return .text(text.precomposedStringWithCanonicalMapping) }
+            guard let bytes = (key["cbor"] as? String).flatMap(Text.bytes(ofHexadecimal:)) else { return nil }
+            if CanonicalKey.isCanonical(bytes) { return .blob(bytes) }
+            throw Wrong("its key is not CBOR as programs store it, and no program would find the entry")
+        }
     }
 
     private func isNull(_ name: String) -> Bool { fields[name] == nil || fields[name] is NSNull }

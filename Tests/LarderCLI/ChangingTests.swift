@@ -259,6 +259,73 @@ struct ChangingTests {
         #expect(again == exported.map { $0.replacing("\"isFile\":true", with: "\"isFile\":false") })
     }
 
+    private static let unknownKey =
+        "its key is not CBOR as programs store it, and no program would find the entry."
+
+    /// A line whose key is CBOR.
+    private static func lineOfKey(_ hexadecimal: String) -> String {
+        #"{"format":"larder.export/1","cache":"photos","version":"1","codec":"data","payload":"AA==","key":{"cbor":""#
+            + hexadecimal + #""},"writtenAt":"0"}"#
+    }
+
+    /// A key of many kinds of values.
+    private struct Place: Codable, Hashable, Sendable {
+        var name: String
+        var height: Double
+        var grid: [Float]
+        var date: Date
+        var number: UInt128
+        var below: Int128
+        var id: UUID?
+        var link: URL?
+        var names: Set<String>
+        var parts: [String: Int?]
+        var bytes: Data
+    }
+
+    @Test func `keys of any type are exported and imported`() throws {
+        let manager = try store.manager()
+        let places: Cache<Place, Int> = try manager.cache(named: "places", version: "1", maxAge: .unlimited)
+        let numbers: Cache<UInt64, Int> = try manager.cache(named: "large", version: "1", maxAge: .unlimited)
+        try numbers.setValue(1, forKey: .max)
+        var expected: [Place: Int] = [:]
+        let heights = [0, -0.0, 1, 0.1, 65_504, 65_505, 1e-7, 5.960_464_477_539_063e-8, 1e300, .infinity, -3.5, 6.1e-5]
+        for (number, height) in heights.enumerated() {
+            let place = Place(
+                name: "cafe\u{301} \(number)", height: height, grid: [Float(height), 0.1, 16_777_216],
+                date: Date(timeIntervalSince1970: height.isFinite ? height / 3 : 0),
+                number: .max >> UInt128(number * 10),
+                below: .min >> Int128(number * 10), id: number % 2 == 0 ? UUID() : nil,
+                link: URL(string: "https://example.org/\(number)"), names: ["b", "a", "cc", "e\u{301}"],
+                parts: ["b": 1, "a": nil, String(repeating: "a", count: 30): -300, "\u{e9}": 70_000],
+                bytes: Data([1, 2, 255]))
+            expected[place] = number
+        }
+        try places.setValues(expected)
+        let exported = try ["places", "large"].flatMap { try filled.larder(["export", $0]).lines }
+        #expect(exported.count == expected.count + 1)
+        let file = store.folder("export")
+        try Data(exported.joined(separator: "\n").utf8).write(to: file)
+        try manager.removeAll()
+        #expect(try change("import", file.path, "--yes").status == 0)
+        #expect(try places.snapshot() == expected && numbers.value(forKey: .max) == 1)
+    }
+
+    @Test func `a key and tags that are not in normal form are imported in it`() throws {
+        let lines = try filled.larder(["export", "photos"]).lines
+        let line = try #require(lines.first { $0.contains("covers/large") })
+        let file = store.folder("export")
+        let edited = line.replacing("covers/large", with: "cafe\\u0301")
+            .replacing(#""tags":[]"#, with: #""tags":["e\u0301","\u00e9","a"]"#)
+        #expect(edited.contains("u00e9"))
+        try Data((edited + "\n").utf8).write(to: file)
+        #expect(try change("import", file.path, "--yes").status == 0)
+        let photos = try photos(store.manager())
+        #expect(try photos.value(forKey: "caf\u{e9}")?.count == 3_000)
+        #expect(photos.keys.contains { Array($0.unicodeScalars) == Array("caf\u{e9}".unicodeScalars) })
+        #expect(try photos.keys(tagged: "\u{e9}") == ["caf\u{e9}"] && photos.tags() == ["\u{e9}": 1, "a": 1])
+    }
+
     @Test(arguments: [
         ("nonsense", "line 1: it is no line of “larder export”."),
         (
@@ -284,6 +351,12 @@ struct ChangingTests {
                 + #""writtenAt":"0","ownSlidingAge":-5}"#,
             "its own age is none."
         ),
+        (lineOfKey("ff"), unknownKey), (lineOfKey("626161"), unknownKey), (lineOfKey("05"), unknownKey),
+        (lineOfKey("1800"), unknownKey), (lineOfKey("80f6"), unknownKey), (lineOfKey("811805"), unknownKey),
+        (lineOfKey("9f05ff"), unknownKey), (lineOfKey("a2616201616102"), unknownKey),
+        (lineOfKey("a2616101616102"), unknownKey), (lineOfKey("816365cc81"), unknownKey),
+        (lineOfKey("81fa3f800000"), unknownKey), (lineOfKey("81fb3ff0000000000000"), unknownKey),
+        (lineOfKey("81f97e00"), unknownKey), (lineOfKey("81f98000"), unknownKey), (lineOfKey("81c24105"), unknownKey),
     ])
     func `an import is whole or nothing`(line: String, message: String) throws {
         let file = store.folder("export")
