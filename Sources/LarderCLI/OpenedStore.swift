@@ -70,7 +70,7 @@ struct OpenedStore {
         let base = ValueFiles.folderToRead(of: path)
         var (values, count) = (Int64(0), 0)
         for name in Self.names(in: base) {
-            values += Self.size(base + "/" + name)
+            values = values.addingSaturated(Self.size(base + "/" + name))
             count += 1
         }
         return (Self.size(path), Self.size(path + "-wal"), values, count, Self.size(path + ".ballast"))

@@ -22,15 +22,15 @@ struct Survey {
     init(_ cache: OpenedCache, shown: Int = 0) throws {
         try cache.forEachHeader { header in
             count += 1
-            size += header.size
+            size = size.addingSaturated(header.size)
             bySize[Self.sizes.firstIndex { header.size <= $0 } ?? 0] += 1
             byAge[Self.ages.firstIndex { cache.now.subtractingSaturated(header.writtenAt) <= $0 } ?? 0] += 1
             if header.meta.isPinned { pinned += 1 }
             if header.end < cache.now {
                 expired += 1
-                expiredSize += header.size
+                expiredSize = expiredSize.addingSaturated(header.size)
             } else if header.meta.isPinned {
-                held = (held.count + 1, held.size + header.size)
+                held = (held.count + 1, held.size.addingSaturated(header.size))
             } else {
                 uses.append((header.accessedAt, header.size))
             }
@@ -58,7 +58,7 @@ struct Survey {
     func limits(_ steps: Int = 10) -> [(count: Int, size: Int64, coldest: Int64)] {
         var (found, sum, next): ([(Int, Int64, Int64)], Int64, Int) = ([], held.size, 1)
         for (index, use) in uses.enumerated() {
-            sum += use.size
+            sum = sum.addingSaturated(use.size)
             if (index + 1) * steps >= next * uses.count {
                 found.append((held.count + index + 1, sum, use.accessedAt))
                 while (index + 1) * steps >= next * uses.count { next += 1 }
@@ -77,7 +77,7 @@ struct Survey {
         var evicted = (count: 0, size: Int64(0))
         while isBeyond(rest.count, rest.size), let use = kept.popLast() {
             rest = (rest.count - 1, rest.size - use.size)
-            evicted = (evicted.count + 1, evicted.size + use.size)
+            evicted = (evicted.count + 1, evicted.size.addingSaturated(use.size))
         }
         return evicted
     }
