@@ -78,7 +78,14 @@ private struct Verification {
             try reading { (rows, count, next) = try Self.rows(from: first, of: caches, &$0) }
             report.entryCount += count
             progress(report.entryCount)
-            for (row, cache) in rows { try reading { try check(row, cache.cache, &$0) } }
+            // A suspension waits for a step, so a step is short. A connection for each row would cost more than the row.
+            for start in stride(from: 0, to: rows.count, by: 16) {
+                try reading { connection in
+                    for (row, cache) in rows[start..<min(start + 16, rows.count)] {
+                        try check(row, cache.cache, &connection)
+                    }
+                }
+            }
         }
     }
 
