@@ -142,6 +142,32 @@ struct LimitOrderTests {
             isAccessedAgain ? [4...7, 9...20, 2...2, 1...1, 8...8, 3...3] : [4...20, 3...3, 2...2, 1...1], memory)
     }
 
+    /// Notes accesses to rows that are not there.
+    private func noteOthers(_ ids: ClosedRange<Int64>, at moment: Int64, _ store: Store) {
+        store.accesses.note(
+            servedByMemory: ids.map { Access(id: -$0, revision: $0, moment: moment, grain: 3_600_000) })
+    }
+
+    @Test(arguments: [true, false])
+    func `what was accessed last stays, however many accesses are noted before upkeep takes them`(
+        hasUpkeep: Bool
+    ) throws {
+        let store = try place.open(clock) { $0.runsUpkeep = hasUpkeep }
+        let (rows, sliding) = (try store.open(.a), try store.open(.named("sliding", .sinceAccess(60_000_000))))
+        try put(1...10, rows)
+        try put(1...1, sliding)
+        clock.advance(5_000_000)
+        // The oldest access of all.
+        try noteAccess(1, sliding)
+        let accessed = clock.now
+        noteOthers(1...260_000, at: clock.now, store)
+        try noteAccess(1, rows)
+        noteOthers(260_001...300_000, at: clock.now - 1, store)
+        #expect(try rows.trim(to: Limits(count: 5)) == 5)
+        #expect(try keys(rows.keys(limit: 10).rows) == [1, 7, 8, 9, 10])
+        #expect(try header(1, sliding).end == accessed + 60_000_000)
+    }
+
     /// The keys of a cache with a limit, the least recently used first.
     private struct LeastRecentlyUsed {
         let limit: Int

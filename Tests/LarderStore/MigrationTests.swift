@@ -76,10 +76,10 @@ struct MigrationTests {
         var other = try place.otherConnection()
         #expect(try other.text("SELECT size_limit FROM store") == "50000000")
         #expect(try other.text("SELECT count_limit FROM cache WHERE name = 'texts' AND state = 0") == "1000")
+        try store.open(Self.texts).run(.put([EntryWrite(1, "new", at: Self.moment)]))
         #expect(
             try other.text("SELECT program || ' ' || library || ' ' || opened_at FROM store")
                 == "a program 9.9 \(Self.moment)")
-        try store.open(Self.texts).run(.put([EntryWrite(1, "new", at: Self.moment)]))
         try store.maintain()
         try store.close()
         #expect(try open().open(Self.texts).text(1) == "new")

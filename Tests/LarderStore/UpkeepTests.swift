@@ -11,11 +11,8 @@ struct UpkeepTests {
         let accesses = Locked<[Access]>([])
         let gains = Locked<[Int64: Int64]>([:])
         private let onRemoval: @Sendable () -> Void
-        private let onTaking: @Sendable () -> Void
 
-        init(onRemoval: @escaping @Sendable () -> Void = {}, onTaking: @escaping @Sendable () -> Void = {}) {
-            (self.onRemoval, self.onTaking) = (onRemoval, onTaking)
-        }
+        init(onRemoval: @escaping @Sendable () -> Void = {}) { self.onRemoval = onRemoval }
 
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
@@ -24,8 +21,7 @@ struct UpkeepTests {
         func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
-            onTaking()
-            return accesses.change { all in
+            accesses.change { all in
                 defer { all = [] }
                 return all
             }
@@ -33,8 +29,7 @@ struct UpkeepTests {
 
         func overtakeLoads(of keys: [StoredKey]?) {}
         func takeActivity() -> [Int64: Int64] {
-            onTaking()
-            return gains.change { all in
+            gains.change { all in
                 defer { all = [:] }
                 return all
             }
@@ -340,32 +335,5 @@ struct UpkeepTests {
         rows.detach(memory)
         #expect(codes.all.count >= 3 && codes.all.allSatisfy { $0 == nil })
         #expect(try rows.totals().count == 1)
-    }
-
-    @Test func `a call of the writer from a memory that is asked for accesses throws, and the pass goes on`() throws {
-        let store = try place.open(clock)
-        let (rows, codes) = (try openExpired(store), Told<StoreError.Code?>())
-        let calls: [@Sendable () throws -> Void] = [
-            { try rows.put(2, "y") }, { try rows.run(.clear) }, { try rows.erase() }, { try store.maintain() },
-            { try store.removeAll(tagged: "x") }, { _ = try store.open(.a) }, { try store.close() },
-        ]
-        let call: @Sendable () -> Void = {
-            for call in calls {
-                do {
-                    try call()
-                    codes.add(nil)
-                } catch { codes.add((error as? StoreError)?.code) }
-            }
-        }
-        let memory = FakeMemory(onTaking: call)
-        rows.attach(memory)
-        clock.advance(10_000)
-        rows.detach(memory)
-        // Accesses and counters.
-        #expect(codes.all.count >= 2 * calls.count && codes.all.allSatisfy { $0 == .reentrant })
-        #expect(try rows.totals() == Totals())
-        try rows.put(1, "after")
-        #expect(try rows.text(1) == "after")
-        try store.close()
     }
 }

@@ -6,7 +6,10 @@ internal import LarderStore
 /// The duration of each call depends on the number of entries that it concerns, not on the size of the cache. Tags are compared as
 /// Swift compares strings.
 extension Cache {
-    /// Removes all entries that have a tag, in one step, whether they have expired or not.
+    /// Removes all entries that have a tag, whether they have expired or not.
+    ///
+    /// Up to 10,000 entries are removed in one step. More are removed in slices, between which other writes run: a reader can see
+    /// the removal half done, and after a crash the rest is left.
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.
@@ -70,10 +73,11 @@ extension Cache {
         try throwing("list the tags") { () throws(StoreError) in try rows.tags(at: rows.now) }
     }
 
-    /// Removes all entries whose keys are strings that begin so, in one step, whether they have expired or not.
+    /// Removes all entries whose keys are strings that begin so, whether they have expired or not.
     ///
-    /// No value is decoded. It takes as long as removing the entries one by one in one transaction, in which other writes wait; to
-    /// remove all entries, use `removeAll()`. Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
+    /// Up to 10,000 entries are removed in one step. More are removed in slices, between which other writes run: a reader can see
+    /// the removal half done, and after a crash the rest is left. No value is decoded. To remove all entries, use `removeAll()`.
+    /// Keys that are no strings never match. The bytes of UTF-8 in normal form C are compared, as in
     /// ``entries(orderedBy:descending:prefix:limit:)``.
     ///
     /// - Returns: The number of removed entries.

@@ -151,7 +151,10 @@ extension CacheManager {
         try await offload { () throws(CacheError) in try deleteStore(named: name) }
     }
 
-    /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
+    /// Removes the entries of all caches that have a tag, whether they have expired or not.
+    ///
+    /// Up to 10,000 entries are removed in one step. More are removed in slices, between which other writes run: a reader can see
+    /// the removal half done, and after a crash the rest is left.
     ///
     /// - Parameter tag: The tag.
     /// - Returns: The number of removed entries.

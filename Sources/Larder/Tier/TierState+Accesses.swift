@@ -108,8 +108,9 @@ extension BoundedTable {
         typealias State = TierState<Key, Content>
         let (time, rest) = (table.log.time(of: index), rests[Int(index)])
         guard time & State.isNew != 0, let moment = State.moment(of: time, since: origin) else { return nil }
-        let age = table.value(at: index).slides ? self.age(of: index) : .max
+        let slides = table.value(at: index).slides
+        let age = slides ? self.age(of: index) : .max
         return Access(
-            id: rest.id, revision: rest.revision, moment: moment, grain: min(grain, age / 16))
+            id: rest.id, revision: rest.revision, moment: moment, grain: min(grain, age / 16), slides: slides)
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import LarderLocks
 
 /// A file whose lock keeps two processes from setting up, repairing or migrating one store at the same time.
 package struct LockFile: Sendable {
@@ -22,19 +23,27 @@ package struct LockFile: Sendable {
     package func withLock<R: ~Copyable>(
         until deadline: Deadline, creates: Bool = true, deletes: Bool = false, _ body: () throws -> R
     ) throws -> R? {
+        try withLock(until: deadline, creates: creates, deletes: deletes) { _ in try body() }
+    }
+
+    /// Runs `body` while this thread holds the lock, which another thread may release before.
+    func withLock<R: ~Copyable>(
+        until deadline: Deadline, creates: Bool = true, deletes: Bool = false, _ body: (HeldLock?) throws -> R
+    ) throws -> R? {
         while true {
             let flags = creates ? O_RDWR | O_CREAT : O_RDONLY
             let descriptor = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            if descriptor < 0 && !creates { return try body() }
+            if descriptor < 0 && !creates { return try body(nil) }
             guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
-            // Ends the lock as well.
-            defer { close(descriptor) }
+            let held = HeldLock(descriptor)
+            defer { held.release() }
             guard try lock(descriptor, until: deadline) else { return nil }
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("fstat", path) }
             guard try FileSystem.status(path)?.identity == FileIdentity(status) else { continue }
-            defer { if deletes { unlink(path) } }
-            return try body()
+            // Once it is released, the file may be that of another process.
+            defer { if deletes { held.release { unlink(path) } } }
+            return try body(held)
         }
     }
 
@@ -67,5 +76,25 @@ package struct LockFile: Sendable {
             pause = min(pause * 2, 8)
         }
         return true
+    }
+}
+
+/// The lock of a file as long as it is held.
+final class HeldLock: Sendable {
+    /// The open file; -1 once the lock is released.
+    private let descriptor: Atomic<Int32>
+
+    init(_ descriptor: Int32) { self.descriptor = Atomic(descriptor) }
+
+    var isReleased: Bool { descriptor.load(ordering: .acquiring) < 0 }
+
+    /// Releases the lock, once.
+    ///
+    /// - Parameter last: Called before, while the lock is held.
+    func release(_ last: () -> Void = {}) {
+        let held = descriptor.exchange(-1, ordering: .acquiringAndReleasing)
+        if held < 0 { return }
+        last()
+        close(held)
     }
 }

@@ -157,12 +157,13 @@ extension Connection {
     /// Counts the rows of a cache and their bytes, expired ones included.
     mutating func count(of cache: Incarnation, _ accesses: AccessBook) throws(SQLiteError) -> RowCount {
         var count = RowCount()
-        try with(.countPlainRows) { row throws(SQLiteError) in
+        let slides = cache.rule.slidingAge != nil
+        try with(slides ? .countPlainRows : .countSteadyRows) { row throws(SQLiteError) in
             try row.bind(cache.id, at: 1)
             guard try row.step(), row.int64(0) > 0 else { return }
             count.totals = Totals(count: row.int64(0), size: row.int64(1))
             if let end = row.number(2) { count.note(end: end) }
-            guard let written = row.number(3), let accessed = row.number(4) else { return }
+            guard let written = row.number(3), let accessed = slides ? row.number(4) : written else { return }
             count.note(end: cache.rule.end(writtenAt: written, accessedAt: accessed))
         }
         for var header in try list(.otherRows, cache.id, row: { $0.header(.integer(0), by: cache.rule) }) {

@@ -3,22 +3,19 @@ extension CacheRows {
     /// Removes the entries that have a tag, and returns their number.
     @discardableResult
     package func removeAll(tagged tag: String) throws(StoreError) -> Int {
-        try store.writer.runBatch { try $0.removeTagged(tag, in: declaration) }
+        try store.writer.removeAll(tagged: tag, in: declaration)
     }
 
     /// Removes the entries whose keys are texts that begin so, and returns their number.
     package func removeAll(prefix: String) throws(StoreError) -> Int {
-        try store.writer.runBatch { try $0.removeAll(prefix: prefix, in: declaration, pageLimit: Self.pageLimit) }
+        try store.writer.removeAll(prefix: prefix, in: declaration)
     }
 
     /// Removes expired and least recently used entries until the cache is within limits, and returns their number.
     @discardableResult
     package func trim(to limits: Limits) throws(StoreError) -> Int {
         let now = store.time.now()
-        return try store.writer.trim { state in
-            state.now = now
-            return try state.beginTrim(declaration, to: limits)
-        }
+        return try store.writer.trim(declaration, to: limits, at: now)
     }
 
     /// Removes all entries, and returns when none of their bytes is left in the files of the store.

@@ -22,6 +22,8 @@ package final class CacheRows: Sendable {
     /// A Boolean value that indicates whether it was reported that the handle is superseded.
     private let isReported = Atomic(false)
     private let wasCurrent = Atomic(false)
+    /// A Boolean value that indicates whether the writer has known the totals since the opening.
+    private let isCounted: Atomic<Bool>
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
@@ -38,6 +40,7 @@ package final class CacheRows: Sendable {
         // No commit orders the openings of a store that is only read.
         openingCount = store.isReadOnly ? Self.readOnlyCount.add(1, ordering: .relaxed).newValue : opening.count
         (isNew, limits) = (opening.isNew, opening.limits)
+        isCounted = Atomic(opening.isNew)
         store.tiers.countHandle(of: declaration.identity, 1)
     }
 
@@ -62,8 +65,10 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
         let operation = try writingFiles(of: operation)
+        let known = if case .clear = operation { try totalsBeforeClear() } else { Totals?.none }
         do throws(StoreError) {
-            let outcome = try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            var outcome = try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            outcome.cleared = outcome.cleared ?? known
             if outcome.rows.isEmpty { discard(operation.files) }
             return try completingTaken(outcome)
         } catch {
@@ -78,10 +83,15 @@ package final class CacheRows: Sendable {
     @discardableResult
     package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
         guard needsFiles(operation), let files = store.files else {
-            let outcome = try await store.writer.run(
+            var known: Totals?
+            if case .clear = operation, !isCounted.load(ordering: .relaxed) {
+                known = try await Writer.offloaded { try self.totalsBeforeClear() }
+            }
+            var outcome = try await store.writer.run(
                 .rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            outcome.cleared = outcome.cleared ?? known
             guard outcome.taken?.header.file != nil, let files = outcome.files else { return outcome }
-            return try await files.onQueue { try self.completingTaken(outcome) }
+            return try await files.onQueue { [outcome] in try self.completingTaken(outcome) }
         }
         let written = try await files.onQueue { try self.writingFiles(of: operation) }
         do {
@@ -94,6 +104,14 @@ package final class CacheRows: Sendable {
             throw error
         }
     }
+
+    /// Returns the totals of the rows that a clear removes, unless the writer has known them once: it counts no rows.
+    private func totalsBeforeClear() throws(StoreError) -> Totals? {
+        isCounted.load(ordering: .relaxed) || store.writer.isOwned ? nil : try totals()
+    }
+
+    /// Notes that the writer has known the totals, or knows them from now on.
+    func noteCounted() { isCounted.store(true, ordering: .relaxed) }
 
     /// Reads the file of a row that was removed, and discards it.
     private func completingTaken(_ outcome: Outcome) throws(StoreError) -> Outcome {
@@ -121,7 +139,8 @@ package final class CacheRows: Sendable {
     @usableFromInline
     package func noteAccess(to row: RowStamp, at moment: Int64) {
         let grain = min(accessGrain, (row.slidingAge ?? .max) / 16)
-        let access = Access(id: row.id, revision: row.revision, moment: moment, grain: grain)
+        let access = Access(
+            id: row.id, revision: row.revision, moment: moment, grain: grain, slides: row.slidingAge != nil)
         if store.accesses.note(access) { store.upkeep.ask(at: moment, from: moment) }
         if row.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }

@@ -9,6 +9,9 @@ struct LiveIncarnations {
     /// The incarnations by id, which damage can have given to two.
     var byID: [Int64: Incarnation] { [Int64: Incarnation](values.map { ($0.id, $0) }) { first, _ in first } }
 
+    /// Returns the incarnation with an id; nil if there is none.
+    func incarnation(withID id: Int64) -> Incarnation? { values.first { $0.id == id } }
+
     subscript(name: ExactName) -> Incarnation? {
         get { byName[name] }
         set { (byName[name], last) = (newValue, nil) }

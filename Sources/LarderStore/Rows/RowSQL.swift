@@ -62,6 +62,7 @@ extension SQL {
         """)
     static let lastAccess = SQL("SELECT accessed_at FROM used WHERE id = ?1")
     static let deleteRow = SQL("DELETE FROM entry WHERE id = ?1")
+    static let deleteRevision = SQL("DELETE FROM entry WHERE id = ?1 AND revision = ?2")
     static let deleteUse = SQL("DELETE FROM used WHERE id = ?1")
 
     /// The rows without attributes: totals, first own end, first write, and first access of the others.
@@ -71,6 +72,13 @@ extension SQL {
             min(CASE WHEN expires_at IS NULL THEN written_at END),
             min(CASE WHEN expires_at IS NULL THEN max(written_at, coalesce(accessed_at, written_at)) END)
         FROM entry LEFT JOIN used ON used.id = entry.id WHERE cache = ?1 AND meta IS NULL
+        """)
+    /// The same of rows that do not slide, for which no last access counts.
+    static let countSteadyRows = SQL(
+        """
+        SELECT count(*), sum(min(max(coalesce(size, length(payload)), 0), 1 << 40)), min(expires_at),
+            min(CASE WHEN expires_at IS NULL THEN written_at END)
+        FROM entry WHERE cache = ?1 AND meta IS NULL
         """)
     static let otherRows = SQL("SELECT \(header) FROM entry WHERE cache = ?1 AND meta IS NOT NULL")
     static let agesOfRows = SQL("SELECT \(header) FROM entry WHERE cache = ?1")
@@ -93,6 +101,8 @@ extension SQL {
         SELECT version FROM cache WHERE state = 1 AND name = ?2 AND NOT (version = ?3 AND codec = ?4)
             AND EXISTS (SELECT 1 FROM entry WHERE entry.cache = cache.id AND key = ?1)
         """)
+    /// Whether a cache has more rows than ?2.
+    static let hasMoreRows = SQL("SELECT 1 FROM entry WHERE cache = ?1 LIMIT 1 OFFSET ?2")
     static let hasIncarnation = SQL("SELECT 1 FROM cache WHERE id = ?1")
     static let sealIncarnation = SQL("UPDATE cache SET checksum = ?2 WHERE id = ?1")
     // What a look into a store shows. The index of the keys alone counts.
@@ -129,9 +139,9 @@ extension SQL {
     static let deleteTag = SQL("DELETE FROM tag WHERE tag = ?1 AND cache = ?2 AND entry = ?3")
     static let taggedRows = SQL(
         """
-        SELECT entry FROM tag JOIN entry ON entry.id = tag.entry AND entry.revision = tag.revision
+        SELECT entry.id, entry.revision FROM tag JOIN entry ON entry.id = tag.entry AND entry.revision = tag.revision
             AND entry.cache = tag.cache
-        WHERE tag = ?1 AND tag.cache = ?2
+        WHERE tag = ?1 AND tag.cache = ?2 LIMIT coalesce(?3, -1)
         """)
     static let tagsOfCache = SQL(
         """
@@ -139,9 +149,9 @@ extension SQL {
             AND entry.cache = tag.cache
         WHERE tag.cache = ?1
         """)
-    static let deleteTagsOfCache = SQL(
+    static let tagsFrom = SQL(
         """
-        DELETE FROM tag WHERE (tag, cache, entry) IN (SELECT tag, cache, entry FROM tag WHERE cache = ?1 LIMIT ?2)
+        SELECT tag, cache, entry FROM tag WHERE (tag, cache, entry) >= (?1, ?2, ?3) ORDER BY tag, cache, entry LIMIT 10000
         """)
 
     static let headerByID = SQL("SELECT \(header), key, cache FROM entry WHERE id = ?1")
@@ -186,17 +196,19 @@ extension SQL {
     private static let lastUse = "max(written_at * 2, coalesce(accessed_at * 2 + 1, written_at * 2))"
     // The first ?1 rows in that order, of the cache ?2 or of all. The first bit of `meta` is the pin.
     private static let isFree = "(meta IS NULL OR unicode(CAST(substr(meta, 1, 1) AS TEXT)) & 1 = 0)"
+    private static let victim =
+        "entry.id, revision, written_at, expires_at, coalesce(size, length(payload)), file, meta, checksum, key, cache"
     static let leastRecentlyUsed = SQL(
         """
-        SELECT entry.id, revision, \(lastUse)
+        SELECT \(victim), \(lastUse), accessed_at IS NOT NULL
         FROM entry NOT INDEXED LEFT JOIN used ON used.id = entry.id
         WHERE (cache = ?2 OR ?2 IS NULL AND cache IN (SELECT id FROM cache WHERE state = 0)) AND \(isFree)
-        ORDER BY 3, 1 LIMIT ?1
+        ORDER BY 11, 1 LIMIT ?1
         """)
     static let leastRecentlyUsedByKey = SQL(
         """
-        SELECT entry.id, revision, \(lastUse) FROM entry LEFT JOIN used ON used.id = entry.id
-        WHERE cache = ?2 AND \(isFree) ORDER BY 3, 1 LIMIT ?1
+        SELECT \(victim), \(lastUse), accessed_at IS NOT NULL FROM entry LEFT JOIN used ON used.id = entry.id
+        WHERE cache = ?2 AND \(isFree) ORDER BY 11, 1 LIMIT ?1
         """)
 
     static let verifiedRows = SQL(

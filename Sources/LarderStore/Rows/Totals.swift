@@ -3,6 +3,10 @@ struct RowCount: Sendable {
     var totals = Totals()
     /// A moment before which no row expires.
     var firstEnd = Int64.max
+    /// A Boolean value that indicates whether no other store has committed since the rows were counted.
+    var isExact = true
+    /// A Boolean value that indicates whether `firstEnd` is that of the rows, and not only that of later writes.
+    var knowsEnds = true
 
     mutating func note(end: Int64) { firstEnd = min(firstEnd, end) }
 }
@@ -14,8 +18,20 @@ package struct Totals: Hashable, Sendable {
 
     package init(count: Int64 = 0, size: Int64 = 0) { (self.count, self.size) = (count, size) }
 
+    /// Sums of damaged rows end at the largest number.
     static func += (a: inout Totals, b: Totals) {
-        a.count += b.count
-        a.size += b.size
+        a.count = a.count.addingSaturated(b.count)
+        a.size = a.size.addingSaturated(b.size)
+    }
+
+    static func -= (a: inout Totals, b: Totals) {
+        a.count = a.count.subtractingSaturated(b.count)
+        a.size = a.size.subtractingSaturated(b.size)
+    }
+
+    static func - (a: Totals, b: Totals) -> Totals {
+        var difference = a
+        difference -= b
+        return difference
     }
 }

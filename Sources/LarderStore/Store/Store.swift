@@ -137,8 +137,14 @@ package final class Store: Sendable {
         tiers.countHandle(of: declaration.identity, 1)
         defer { tiers.countHandle(of: declaration.identity, -1) }
         if !isReadOnly {
-            let block = self.opening(declaration, limits, keepsExpired)
-            opening = try writer.retrying { () throws(StoreError) in try writer.run(.block(block)).opening }
+            let (now, block) = (time.now(), self.opening(declaration, limits, keepsExpired))
+            opening = try writer.retrying { () throws(StoreError) in
+                let unchanged = try writer.read {
+                    try $0.openUnchanged(declaration, limits, keepsExpired: keepsExpired, at: now)
+                }
+                if let unchanged { return unchanged }
+                return try writer.run(.block(block)).opening
+            }
         } else {
             opening.limits = storedLimits(of: declaration)
         }

@@ -52,6 +52,16 @@ package struct Deadline: Sendable, Comparable {
         nanoseconds = DispatchTime.now().uptimeNanoseconds + wait
     }
 
+    /// The end of a pause that begins now and is ten times as long as what has begun at a moment.
+    static func afterPause(since start: Deadline) -> Deadline {
+        let now = Deadline(in: 0)
+        return Deadline(nanoseconds: now.nanoseconds &+ 10 &* (now.nanoseconds &- start.nanoseconds))
+    }
+
+    private init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+
+    var isOver: Bool { DispatchTime.now().uptimeNanoseconds >= nanoseconds }
+
     /// The milliseconds until then; 0 if it has passed.
     package var remaining: Int64 {
         let now = DispatchTime.now().uptimeNanoseconds

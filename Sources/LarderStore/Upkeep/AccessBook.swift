@@ -9,11 +9,14 @@ package struct Access: Sendable {
     fileprivate(set) var moment: Int64
     /// The milliseconds by which the stored access may lag.
     fileprivate(set) var grain: Int64
+    /// A Boolean value that indicates whether the entry ends some time after its last access.
+    let slides: Bool
     fileprivate var isTaken = false
 
     @usableFromInline
-    package init(id: Int64, revision: Int64, moment: Int64, grain: Int64) {
+    package init(id: Int64, revision: Int64, moment: Int64, grain: Int64, slides: Bool = false) {
         (self.id, self.revision, self.moment, self.grain) = (id, revision, moment, grain)
+        self.slides = slides
     }
 
     /// Returns the place of an access in the order of use, in which a write has twice its moment.
@@ -23,19 +26,29 @@ package struct Access: Sendable {
 /// The last access of this process to each row, which is stored later.
 ///
 /// Reads write nothing. Those that were taken to be stored stay until they are too many: the grain may have left them out,
-/// and the order of use has them.
+/// and the order of use has them. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
+/// that is only read, drops them as they are noted, but for those of entries whose end follows the last access.
 @usableFromInline
 package final class AccessBook: Sendable {
     /// The number of new accesses after which it is time to store them.
     fileprivate static let batchSize = 4096
+    /// The number of accesses above which the oldest half of them is dropped.
+    fileprivate static let capacity = 64 * batchSize
 
     fileprivate struct State {
         var accesses: [Int64: Access] = [:]
         /// The number of accesses that were not taken yet.
         var newCount = 0
+        /// A Boolean value that indicates whether upkeep takes them.
+        var hasUpkeep = false
+        /// The number of accesses at which the oldest are dropped next, if there is no upkeep.
+        var bound = AccessBook.capacity
     }
 
     private let state = Mutex(State())
+
+    /// Notes that upkeep takes the accesses.
+    func noteUpkeep() { state.withLock { $0.hasUpkeep = true } }
 
     /// Notes accesses that memory has served.
     @usableFromInline
@@ -45,16 +58,35 @@ package final class AccessBook: Sendable {
         }
     }
 
+    /// Notes the accesses that memory has served, of a cache or of all, and returns the tiers, to be released outside locks.
+    @discardableResult
+    func note(servedBy tiers: AttachedTiers, of cache: CacheIdentity?, at now: Int64) -> [any TierDelegate] {
+        let asked = cache.map { tiers[$0] } ?? Array(tiers.all.values.joined())
+        for tier in asked { note(servedByMemory: tier.takeAccesses(at: now)) }
+        return asked
+    }
+
     /// Notes an access, and returns whether it is time to store them.
     func note(_ access: Access) -> Bool { state.withLock { $0.note(access) } }
 
     /// Returns the accesses since the last call.
     func take() -> [Access] {
         state.withLock { state in
+            // Those that were taken before are stored by now.
+            if state.accesses.count > Self.capacity { state.dropOldest(keeping: { !$0.isTaken }) }
             let found = state.accesses.values.filter { !$0.isTaken }
             for access in found { state.accesses[access.id]?.isTaken = true }
             state.newCount = 0
             return found
+        }
+    }
+
+    /// Takes accesses back that could not be stored.
+    func putBack(_ accesses: [Access]) {
+        state.withLock { state in
+            for access in accesses where state.accesses[access.id]?.revision == access.revision {
+                state.accesses[access.id]?.isTaken = false
+            }
         }
     }
 
@@ -78,10 +110,25 @@ extension AccessBook.State {
         accesses[access.id] = access
         if old?.isTaken == false { return false }
         newCount += 1
-        guard newCount % AccessBook.batchSize == 0 else { return false }
-        if accesses.count >= 4 * AccessBook.batchSize { accesses = accesses.filter { !$0.value.isTaken } }
-        // No upkeep takes them, as in a store that is only read.
-        if accesses.count >= 64 * AccessBook.batchSize { (accesses, newCount) = ([:], 0) }
-        return true
+        if !hasUpkeep && accesses.count >= bound {
+            dropOldest { $0.slides && !$0.isTaken }
+            bound = max(AccessBook.capacity, 2 * accesses.count)
+        }
+        return newCount % AccessBook.batchSize == 0
+    }
+
+    /// Drops the oldest accesses until half the capacity is left, but for those that have to stay.
+    fileprivate mutating func dropOldest(keeping hasToStay: (Access) -> Bool) {
+        let moments = accesses.values.filter { !hasToStay($0) }.map(\.moment).sorted(by: >)
+        let kept = AccessBook.capacity / 2
+        guard moments.count > kept else { return }
+        // Of those of one moment some stay.
+        var rest = moments.prefix(kept).reversed().prefix { $0 == moments[kept] }.count
+        accesses = accesses.filter { _, access in
+            if access.moment > moments[kept] || hasToStay(access) { return true }
+            guard access.moment == moments[kept], rest > 0 else { return false }
+            rest -= 1
+            return true
+        }
     }
 }

@@ -53,6 +53,11 @@ extension Store {
     /// Sets the limits of the store, and holds them.
     package func setLimits(_ limits: StoreLimits) throws(StoreError) {
         try writer.retrying { () throws(StoreError) in
+            let isSet = try writer.read { state in
+                try state.lookUpLimits()
+                return state.storeLimits == limits
+            }
+            if isSet { return }
             try writer.runBatch { if $0.storeLimits != limits { try $0.setLimits(limits) } }
         }
     }
@@ -104,6 +109,6 @@ extension Store {
     /// Removes the entries of all caches that have a tag, and returns their number.
     @discardableResult
     package func removeAll(tagged tag: String) throws(StoreError) -> Int {
-        try writer.runBatch { try $0.removeTagged(tag, in: nil) }
+        try writer.removeAll(tagged: tag, in: nil)
     }
 }

@@ -30,7 +30,7 @@ final class Upkeep: Sendable {
 
     private let time: StoreTime
     /// A Boolean value that indicates whether no timer is ever set.
-    private let isManual: Bool
+    let isManual: Bool
     private let state: Mutex<State>
     /// The moment of the timer, for a look without the lock.
     private let due = Atomic<Int64>(.max)
@@ -119,12 +119,16 @@ final class Upkeep: Sendable {
 
     /// Does the chores that are due, or all there are.
     func doChores(isWhole: Bool) throws(StoreError) -> MaintenanceReport {
+        try writer.noting { () throws(StoreError) in try doAll(isWhole) }
+    }
+
+    private func doAll(_ isWhole: Bool) throws(StoreError) -> MaintenanceReport {
         let now = time.now()
         var report = MaintenanceReport()
         report.expired = try sweepRows(now, isWhole: isWhole)
         try retireMigrations()
         report.reclaimed = try reclaim()
-        report.trimmed = try writer.holdLimits(at: now)
+        report.trimmed = try writer.holdLimits(at: now, isWhole: isWhole)
         report.orphans = try sweepFiles(now, isWhole: isWhole)
         // On a full disk there may be no page for them before rows were removed.
         try storeAccesses()
@@ -132,7 +136,7 @@ final class Upkeep: Sendable {
         if isWhole {
             try writer.database.files?.emptyPool()
             let size = try writer.read { $0.connection.fileSize }
-            try writer.read { try $0.giveBackPages(.max) }
+            try writer.giveBackPages(.max)
             try writer.read {
                 let kept = $0.room.isShort ? Ballast.maxSize : 0
                 // A log that has begun again is as long as before.
@@ -179,13 +183,23 @@ final class Upkeep: Sendable {
         }
     }
 
+    /// Runs one of many transactions, before which the threads that wait for the writer have it.
+    private func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        let writer = try writer
+        writer.lock.letOthersIn()
+        return try writer.runBatch(body)
+    }
+
     func storeAccesses() throws(StoreError) {
         let now = time.now()
-        let accesses = try writer.read { state in
-            state.now = now
-            return state.takeAccesses()
-        }
-        for batch in accesses.batches() { try writer.runBatch { for access in batch { try $0.store(access) } } }
+        let writer = try writer
+        try writer.read { $0.now = now }
+        try writer.noteMemory()
+        let accesses = writer.accesses.take()
+        var isStored = false
+        defer { if !isStored { writer.accesses.putBack(accesses) } }
+        for batch in accesses.batches() { try runBatch { for access in batch { try $0.store(access) } } }
+        isStored = true
     }
 
     private func writeActivity(_ now: Int64, isWhole: Bool) throws(StoreError) {
@@ -198,16 +212,18 @@ final class Upkeep: Sendable {
     ///
     /// That begins at least twenty times this sweep's duration later.
     private func sweepRows(_ now: Int64, isWhole: Bool) throws(StoreError) -> Int {
-        guard let first = try writer.read({ try $0.nextRemoval() }) else { return 0 }
+        try writer.countForSweep()
+        guard let first = try writer.read({ $0.nextRemoval }) else { return 0 }
         var (count, earliest) = (0, state.withLock { $0.nextSweep })
         if first < now, isWhole || now >= earliest {
             var sweep = Sweep(now: now)
-            while sweep.next != nil { count += try writer.runBatch { try $0.sweepBatch(&sweep) } }
+            while sweep.next != nil { count += try runBatch { try $0.sweepBatch(&sweep).count } }
             try writer.read { $0.endSweep(sweep) }
+            try writer.countForSweep()
             earliest = now.addingSaturated(20 * min(max(0, time.now().subtractingSaturated(now)), 1 << 40))
             state.withLock { $0.nextSweep = earliest }
         }
-        if let next = try writer.read({ try $0.nextRemoval() }) { ask(forRemovalAt: max(next, earliest), from: now) }
+        if let next = try writer.read({ $0.nextRemoval }) { ask(forRemovalAt: max(next, earliest), from: now) }
         return count
     }
 
@@ -226,8 +242,9 @@ final class Upkeep: Sendable {
 
     private func reclaim(_ progress: (Int) -> Void = { _ in }) throws(StoreError) -> Int {
         var count = 0
+        if try writer.read({ try $0.connection.number(.retiredIncarnation) }) == nil { return 0 }
         while true {
-            let batch = try writer.runBatch { try $0.reclaim(atMost: WriterState.batchLimit) }
+            let batch = try runBatch { try $0.reclaim(atMost: WriterState.batchLimit) }
             count += batch.deleted
             if batch.deleted > 0 { progress(count) }
             if batch.isDone { return count }
@@ -241,7 +258,7 @@ final class Upkeep: Sendable {
         }
         var (count, hasYoung) = (0, false)
         for batch in try StoreError.translating({ try files.names() }).batches() {
-            try writer.runBatch { state in
+            try runBatch { state in
                 // The row of a younger one may be on its way.
                 let swept = try files.sweep(batch, writtenBefore: now.addingSaturated(-3_600_000)) {
                     try state.connection.number(.namesFile, text: $0) != nil

@@ -16,8 +16,10 @@ struct Aftermath {
     var events: [StoreEvent] = []
     /// The watch of the file that was opened again, and whether it is the same file as before.
     var opened: (watch: CommitWatch, isSameFile: Bool)?
-    /// True if an eviction was begun that is not done.
-    var beginsEviction = false
+    /// The part of evictions that the call goes on with.
+    var share = EvictionShare()
+    /// A Boolean value that indicates whether a limit depends on rows that are to be counted.
+    var needsCount = false
     /// Objects whose end may run code of the program.
     var released: [Any] = []
 }
@@ -25,27 +27,21 @@ struct Aftermath {
 extension Writer {
     /// Does what follows transactions.
     ///
-    /// An eviction that was begun goes on. Between its batches other threads write, and requests that wait are run.
+    /// The call's part of evictions goes on. Between its slices other threads write. A call of the serial queue leaves it to
+    /// another thread, so that the bodies of tasks wait for one slice at most.
     ///
     /// - Parameters:
     ///   - finished: The requests that were run, whose tasks go on.
     ///   - waits: Whether this thread may wait for files to be deleted.
     func finish(_ aftermath: Aftermath, _ finished: [Request] = [], waits: Bool) {
         finishOnce(aftermath, finished, waits: waits)
-        var isEvicting = aftermath.beginsEviction
-        while isEvicting {
-            var (aftermath, finished) = (Aftermath(), [Request]())
-            lock.letOthersIn()
-            lock.wait { state in
-                if waitingCount > 0 { finished = drain(state) } else { state?.holdLimits() }
-                aftermath = state?.takeAftermath() ?? aftermath
-                isEvicting = state?.evictions.isEmpty == false
-            }
-            finishOnce(aftermath, finished, waits: waits)
-        }
+        if aftermath.share.isEmpty && !aftermath.needsCount { return }
+        if isOnSerialQueue || !waits { return goOnInBackground(aftermath.share, needsCount: aftermath.needsCount) }
+        if !aftermath.share.isEmpty { goOn(aftermath.share) }
+        if aftermath.needsCount { countAfterWrite() }
     }
 
-    private func finishOnce(_ aftermath: Aftermath, _ finished: [Request], waits: Bool) {
+    func finishOnce(_ aftermath: Aftermath, _ finished: [Request], waits: Bool) {
         if let (watch, isSameFile) = aftermath.opened {
             for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
         }

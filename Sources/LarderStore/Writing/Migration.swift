@@ -50,17 +50,19 @@ extension Store {
     ) throws(StoreError) -> Bool {
         guard let path else { return false }
         if writer.isOwned { throw .reentrant }
-        // A suspension waits, and ends the migration at its next transaction.
+        // A suspension waits, but for closures of the program, and ends the migration at its next transaction.
         writer.ownConnections.enter()
         defer { writer.ownConnections.leave() }
         try writer.requireResumed()
         let deadline = Deadline(in: writer.busyTimeout)
         let isDone = try StoreError.translating {
-            try LockFile.ofMigration(path).withLock(until: deadline, deletes: true) {
+            try LockFile.ofMigration(path).withLock(until: deadline, deletes: true) { lock in
+                writer.migrationLock.withLock { $0 = lock }
+                defer { writer.migrationLock.withLock { if $0 === lock { $0 = nil } } }
                 switch migration {
                 case .keep: return try keep(old, as: declaration)
                 case .convert(let convert):
-                    return try MigrationRun(self, old, declaration, inlineLimit, convert, progress).run()
+                    return try MigrationRun(self, old, declaration, inlineLimit, convert, progress, lock).run()
                 }
             }
         }
@@ -78,7 +80,7 @@ extension Store {
             state.open.switchesIncarnation = true
             try state.change(old) { $0.cache = declaration }
             // Other ends hold now.
-            state.counts[live.id] = nil
+            state.counts.forgetEnds(of: live.id)
             state.open.events.append(
                 .migrated(.init(cache: old.name, oldVersion: old.version, version: declaration.version)))
             return true
@@ -96,6 +98,7 @@ private final class MigrationRun {
     private let new: CacheRows
     private let convert: @Sendable (StoredRow) -> (payload: Data, label: String?)?
     private let progress: (Int, Int) -> Void
+    private let lock: HeldLock?
     private var total = 0
     private var completed = 0
     private var result: MigrationResult
@@ -119,14 +122,14 @@ private final class MigrationRun {
     init(
         _ store: Store, _ old: CacheDeclaration, _ declaration: CacheDeclaration, _ inlineLimit: Int,
         _ convert: @escaping @Sendable (StoredRow) -> (payload: Data, label: String?)?,
-        _ progress: @escaping (Int, Int) -> Void
+        _ progress: @escaping (Int, Int) -> Void, _ lock: HeldLock?
     ) {
         func rows(_ declaration: CacheDeclaration) -> CacheRows {
             CacheRows(
                 declaration, inlineLimit: inlineLimit, accessGrain: 0, evictsOnFullDisk: false, store: store,
                 opening: Opened())
         }
-        (self.store, self.convert, self.progress) = (store, convert, progress)
+        (self.store, self.convert, self.progress, self.lock) = (store, convert, progress, lock)
         (self.old, new) = (rows(old), rows(declaration))
         result = MigrationResult(
             cache: old.name, oldVersion: old.version, version: declaration.version, converted: 0)
@@ -141,12 +144,12 @@ private final class MigrationRun {
                 isDisturbed = false
                 let count = try pass(hidden, index == 0 ? .page : .many) { body in
                     try write(into: hidden, body)
-                    progress(completed, total)
+                    try outside { progress(completed, total) }
                 }
                 if !isDisturbed || count < Self.restLimit { break }
             }
             if try end(hidden) {
-                progress(total, total)
+                do { try outside { progress(total, total) } } catch {}
                 return true
             }
         } catch {
@@ -165,12 +168,15 @@ private final class MigrationRun {
 
     private func begin() throws -> Hidden? {
         let now = store.time.now()
+        try store.writer.noteMemory()
+        try store.writer.countRows { [old] state, cache in
+            cache.cache.identity == old.declaration.identity && state.counts[cache.id]?.isExact != true
+        }
         return try write { state in
             state.now = now
-            state.noteMemory()
             try state.retireMigration()
             guard let live = state.incarnation(of: old.declaration) else { return nil }
-            total = Int(try state.count(of: live).totals.count)
+            total = Int(state.counts[live.id]?.totals.count ?? 0)
             return Hidden(
                 rows: try state.declareHidden(new.declaration), dropped: try state.declareHidden(new.declaration))
         }
@@ -206,7 +212,7 @@ private final class MigrationRun {
             if page.rows.isEmpty { continue }
             let now = store.time.now()
             let rows = try new.writingFiles(
-                of: .put(page.rows.compactMap { $0.header.end < now ? nil : converted($0) }))
+                of: .put(try page.rows.compactMap { try $0.header.end < now ? nil : converted($0) }))
             (count, completed) = (count + page.rows.count, min(total, completed + page.rows.count))
             var hasBegun = false
             // A transaction that fails discards them itself.
@@ -219,8 +225,18 @@ private final class MigrationRun {
         return count
     }
 
-    private func converted(_ row: StoredRow) -> EntryWrite? {
-        guard let (payload, label) = convert(row) else { return nil }
+    /// Runs a closure of the program, for which no suspension waits; a suspension in the meantime ends the migration.
+    private func outside<R>(_ body: () -> R) throws(StoreError) -> R {
+        // Inside the transaction that switches, it waits for the writer.
+        store.writer.ownConnections.leave()
+        defer { store.writer.ownConnections.enter() }
+        let result = body()
+        if lock?.isReleased == true { throw .suspended }
+        return result
+    }
+
+    private func converted(_ row: StoredRow) throws(StoreError) -> EntryWrite? {
+        guard let (payload, label) = try outside({ convert(row) }) else { return nil }
         return EntryWrite(
             key: row.header.key, payload: payload, writtenAt: row.header.writtenAt, expiresAt: row.header.expiresAt,
             meta: row.header.meta, label: label)
@@ -268,5 +284,10 @@ private final class MigrationRun {
     }
 
     /// Retires what was taken in; if that fails, the upkeep does.
-    private func abandon() { do { try store.writer.runBatch { try $0.retireMigration() } } catch {} }
+    ///
+    /// After a suspension another migration may run, which retires it.
+    private func abandon() {
+        if lock?.isReleased == true { return }
+        do { try store.writer.runBatch { try $0.retireMigration() } } catch {}
+    }
 }

@@ -1,7 +1,7 @@
 /// A change that waits for the writer, and its result.
 ///
 /// Safety: `result` and `performed` are written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
-/// `continuation`, `deadline` and `isCancelled` are used under the queue's lock until the request is taken out of the queue, and then by
+/// `continuation`, `deadline`, `isCancelled` and `isWaiting` are used under the queue's lock until the request is taken out of the queue, and then by
 /// the thread that took it.
 final class Request: @unchecked Sendable {
     enum Work: Sendable {
@@ -20,6 +20,8 @@ final class Request: @unchecked Sendable {
     private var performed: Result<Outcome, StoreError> = .failure(.closed)
     var continuation: CheckedContinuation<Outcome, any Error>?
     var isCancelled = false
+    /// A Boolean value that indicates whether it is in the queue.
+    var isWaiting = false
 
     init(_ work: Work, apply: CacheRows.Apply?) { (self.work, self.apply) = (work, apply) }
 
@@ -35,9 +37,6 @@ final class Request: @unchecked Sendable {
         default: nil
         }
     }
-
-    /// A Boolean value that indicates whether it may count the rows of a cache.
-    var isLong: Bool { if case .rows(.clear, _, _) = work { true } else { false } }
 
     /// The cache whose rows may go if the disk is full.
     var evictedCache: CacheDeclaration? {

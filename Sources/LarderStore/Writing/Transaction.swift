@@ -13,6 +13,10 @@ struct Transaction {
     var events: [StoreEvent] = []
     /// The rows that it removes by age, limit or tag.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
+    /// The evictions that it has changed, with their spare victims, as they were before.
+    var evictionsBefore: [(id: Int64, eviction: Eviction?, spare: Eviction.Spare?)] = []
+    /// The rows and bytes that it has added and not removed for limits, by the keys of evictions; nil if it has begun one.
+    var owed: [Int64: Totals?] = [:]
     /// What its body has done, and what memory learns of it after the commit.
     var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
     /// What is called at the end of its body, by the objects that asked for it.

@@ -17,7 +17,7 @@ extension Writer {
                 state.copyOverdueLog()
                 defer { scheduleCopy(state) }
                 let result = try state.transaction(until: deadline, body)
-                state.holdLimits()
+                state.noteShares()
                 return result
             }
         }.get()
@@ -52,6 +52,7 @@ extension Writer {
         lock.wait { state in
             state?.upkeep = upkeep
             state?.upkeepInterval = options.upkeepInterval
+            if options.runsUpkeep { state?.accesses.noteUpkeep() }
         }
     }
 
@@ -59,7 +60,7 @@ extension Writer {
     func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
         try locked { state throws(StoreError) in
             if let state { try renew(state) }
-            return try Self.read(state, body)
+            return try Self.reading(state, body)
         }
     }
 
@@ -68,11 +69,11 @@ extension Writer {
         if lock.isOwned { return nil }
         return try lock.tryLock { state throws(StoreError) in
             if let state, state.isLost || !state.connection.isInAutocommit { return nil }
-            return try Self.read(state, body)
+            return try Self.reading(state, body)
         } ?? nil
     }
 
-    private static func read<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
+    static func reading<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
         guard let state else { throw .closed }
         if state.loss == .suspended { throw .suspended }
         do { return try body(state) } catch { throw state.fail(error) }

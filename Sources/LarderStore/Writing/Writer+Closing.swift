@@ -28,6 +28,8 @@ extension Writer {
     func suspend(at now: Int64) throws(StoreError) {
         queue.withLock { if $0.refusal == nil { $0.refusal = .suspended } }
         ownConnections.wait()
+        // A closure of a migration may run, which then ends.
+        migrationLock.withLock { $0 }?.release()
         var (aftermath, finished) = (Aftermath(), [Request]())
         let result = try lock.withLock { state in
             while waitingCount > 0 { finished += drain(state) }

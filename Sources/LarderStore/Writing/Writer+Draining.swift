@@ -20,21 +20,23 @@ extension Writer {
     /// If no transaction can begin, those at their deadlines fail, and the others are tried again.
     func drain(_ state: WriterState?) -> [Request] {
         state?.copyOverdueLog()
-        guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else { return take { _ in 0 } }
+        guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else {
+            return take { _ in 0 }.withdrawn
+        }
         do throws(StoreError) {
             guard let state else { throw .closed }
             try renew(state)
             do { try state.begin(until: deadline) } catch { throw StoreError(error) }
-            let batch = take { min($0.count, Self.batchLimit) }
+            let (batch, withdrawn) = take { min($0.count, Self.batchLimit) }
             execute(batch, state)
-            return batch
+            return batch + withdrawn
         } catch {
-            let failed = take { waiting in
+            let (failed, withdrawn) = take { waiting in
                 let due = waiting.prefix { $0.deadline <= deadline }.count
                 return state == nil ? waiting.count : error.code == .busy ? due : max(1, due)
             }
             for request in failed { request.fail(error) }
-            return failed
+            return failed + withdrawn
         }
     }
 
@@ -65,7 +67,7 @@ extension Writer {
             }
             return
         }
-        state.holdLimits()
+        state.noteShares()
         scheduleCopy(state)
     }
 
@@ -86,13 +88,14 @@ extension Writer {
             }
             return request.isDone
         }
-        if mayWait { state.holdLimits() }
+        state.noteShares()
         scheduleCopy(state)
         return true
     }
 
     private func attempt(_ batch: some Collection<Request>, _ state: WriterState) throws {
         for request in batch { try request.perform(state) }
+        try state.removeForAdditions()
         try state.requireRoom()
         try state.commit { epoch in for request in batch { request.end(epoch) } }
         state.askForUpkeep()
@@ -118,15 +121,19 @@ extension Writer {
     }
 
     /// Takes requests out of the queue, and asks the serial queue to run what is left.
-    private func take(_ count: ([Request]) -> Int) -> [Request] {
-        let (taken, asks) = queue.withLock { queue in
-            let taken = Array(queue.waiting.prefix(count(queue.waiting)))
-            queue.waiting.removeFirst(taken.count)
+    ///
+    /// - Returns: Those that are to be run, and those whose tasks were cancelled and have gone on, to be released outside locks.
+    private func take(_ count: ([Request]) -> Int) -> (taken: [Request], withdrawn: [Request]) {
+        let (taken, withdrawn, asks) = queue.withLock { queue in
+            let first = queue.waiting.prefix(count(queue.waiting))
+            for request in first { request.isWaiting = false }
+            let (taken, withdrawn) = (first.filter { !$0.isCancelled }, first.filter(\.isCancelled))
+            queue.waiting.removeFirst(first.count)
             queue.isDrainScheduled = false
             queue.lastBatch = taken.count
-            return (taken, !queue.waiting.isEmpty && queue.scheduleDrain())
+            return (taken, withdrawn, !queue.waiting.isEmpty && queue.scheduleDrain())
         }
         if asks { drainOnSerialQueue() }
-        return taken
+        return (taken, withdrawn)
     }
 }

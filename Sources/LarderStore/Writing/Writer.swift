@@ -31,16 +31,24 @@ final class Writer: Sendable {
     let tiers: AttachedTiers
     let readers: Readers?
     let serialQueue = DispatchQueue(label: "larder.writer")
+    /// Held while victims are chosen among many rows, so that one call does it for all.
+    let choosing = Mutex(())
+    let background = Mutex(BackgroundEvictions())
+    private static let serialKey = DispatchSpecificKey<Bool>()
     let ownConnections = DispatchGroup()
+    /// The lock of a migration that runs, which a suspension releases.
+    let migrationLock = Mutex<HeldLock?>(nil)
     let busyTimeout: Int64
+    let accesses: AccessBook
     /// A Boolean value that indicates whether a commit waits for the disk, so that no task's thread may do it.
     private let syncsCommits: Bool
 
     init(_ state: sending WriterState, _ options: Store.Options) {
         queue = Mutex(Queue(database: state.database))
-        (tiers, readers) = (state.tiers, state.readers)
+        (tiers, readers, accesses) = (state.tiers, state.readers, state.accesses)
         syncsCommits = state.database.file != nil && options.durability == .powerLoss
         lock = OwnedLock(state)
+        serialQueue.setSpecific(key: Self.serialKey, value: true)
         (report, busyTimeout) = (options.report, options.busyTimeout)
     }
 
@@ -56,7 +64,9 @@ final class Writer: Sendable {
     }
 
     var isOwned: Bool { lock.isOwned }
-    var waitingCount: Int { queue.withLock { $0.waiting.count } }
+    /// A Boolean value that indicates whether this thread runs a block of the serial queue of some store.
+    var isOnSerialQueue: Bool { DispatchQueue.getSpecific(key: Self.serialKey) == true }
+    var waitingCount: Int { queue.withLock { $0.waiting.count { !$0.isCancelled } } }
     var isClosed: Bool { refusal?.code == .closed }
     var isSuspended: Bool { refusal?.code == .suspended }
     var refusal: StoreError? { queue.withLock { $0.refusal } }
@@ -81,7 +91,7 @@ final class Writer: Sendable {
     func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
         try Task.checkCancellation()
         let request = Request(work, apply: apply)
-        if !syncsCommits, !request.isLong, !expectsOthers, try runAlone(request, waits: false),
+        if !syncsCommits, !expectsOthers, try runAlone(request, waits: false),
             let result = request.result
         {
             return try result.get()
@@ -94,11 +104,14 @@ final class Writer: Sendable {
                 request.resume()
             }
         } onCancel: {
-            let withdrawn = queue.withLock { queue -> Request? in
-                request.isCancelled = true
-                return queue.waiting.firstIndex { $0 === request }.map { queue.waiting.remove(at: $0) }
+            // It stays in the queue, which leaves it out: a search would take as long as the queue is.
+            let continuation = queue.withLock { _ -> CheckedContinuation<Outcome, any Error>? in
+                defer { request.isCancelled = true }
+                if !request.isWaiting || request.isCancelled { return nil }
+                defer { request.continuation = nil }
+                return request.continuation
             }
-            withdrawn?.resume()
+            continuation?.resume(throwing: CancellationError())
         }
     }
 
@@ -161,7 +174,10 @@ final class Writer: Sendable {
         let (refusal, isCancelled, asks) = queue.withLock { queue in
             request.deadline = Deadline(in: busyTimeout)
             let isTaken = queue.refusal == nil && !request.isCancelled
-            if isTaken { queue.waiting.append(request) }
+            if isTaken {
+                queue.waiting.append(request)
+                request.isWaiting = true
+            }
             let asks = isTaken && (!isAwaited || request.continuation != nil) && queue.scheduleDrain()
             return (queue.refusal, request.isCancelled, asks)
         }

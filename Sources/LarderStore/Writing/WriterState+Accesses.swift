@@ -2,21 +2,20 @@ internal import LarderSQLite
 
 extension WriterState {
     /// Stores the accesses that reads have noted and that memory has, unless the stored ones lag by less than the grain.
-    func storeAccesses() throws(SQLiteError) { for access in takeAccesses() { try store(access) } }
-
-    func takeAccesses() -> [Access] {
-        noteMemory()
-        return accesses.take()
+    func storeAccesses() throws(SQLiteError) {
+        noteMemory(of: nil)
+        for access in accesses.take() { try store(access) }
     }
 
-    /// Notes the accesses that memory has.
-    func noteMemory() {
-        let all = Array(tiers.all.values.joined())
-        accesses.note(servedByMemory: all.flatMap { $0.takeAccesses(at: now) })
-        aftermath.released += all as [Any]
+    /// Notes the accesses that memory has, of a cache or of all.
+    ///
+    /// That takes time for each entry in memory, so it is done under the writer's lock only for few rows and at the end.
+    func noteMemory(of cache: CacheIdentity?) {
+        aftermath.released += accesses.note(servedBy: tiers, of: cache, at: now) as [Any]
     }
 
     func store(_ access: Access) throws(SQLiteError) {
+        stampCount += 1
         let latest = access.moment.subtractingSaturated(max(0, access.grain))
         try connection.run(.storeAccess, access.id, access.revision, access.moment, latest)
     }

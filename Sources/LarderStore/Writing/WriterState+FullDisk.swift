@@ -42,13 +42,13 @@ extension WriterState {
         try lookUpIncarnations()
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         lastWrittenID = nil
-        let before = try count(of: cache).totals
-        try removeExpired(of: [cache], busyTimeout)
-        let after = try count(of: cache).totals
-        var rest = excess
-        rest += Totals(count: after.count - before.count, size: after.size - before.size)
-        var eviction = Eviction(rest, from: cache, for: .space)
-        while eviction.isHeld == nil { try evictBatch(&eviction, busyTimeout) }
+        var eviction = begin(Eviction(excess, from: cache, for: .space))
+        while eviction.isHeld == nil {
+            let removed: Totals?
+            (removed, eviction) = try evictSlice(eviction, waiting: busyTimeout)
+            // The request waits for room, whatever the choice takes.
+            if removed == nil { try chooseHere(&eviction, nil, amongMany: true) }
+        }
         copyLog()
     }
 

@@ -13,12 +13,29 @@ extension WriterState {
         for tag in tags { try connection.run(.deleteTag, text: tag, cache, id) }
     }
 
-    /// Removes the entries that have a tag, of a cache or of all, and returns their number.
+    /// Removes the entries that have a tag, of a cache or of all, unless they are too many.
     ///
     /// Loads that run do not store results with the tag.
-    func removeTagged(_ tag: String, in declaration: CacheDeclaration?) throws -> Int {
+    ///
+    /// - Returns: The number of removed entries; nil if there are more than `limit`, of which none is removed.
+    func removeTagged(_ tag: String, in declaration: CacheDeclaration?, atMost limit: Int) throws -> Int? {
+        let caches = try overtakeLoads(tagged: tag, in: declaration)
+        var found: [(id: Int64, cache: Int64)] = []
+        for cache in caches {
+            found += try connection.list(.taggedRows, text: tag, cache.id, Int64(limit - found.count + 1)) {
+                ($0.int64(0), cache.id)
+            }
+            if found.count > limit { return nil }
+        }
+        for (id, cache) in found {
+            if let (header, _) = try connection.header(id) { try remove(header, from: cache, .removed) }
+        }
+        return found.count
+    }
+
+    /// Keeps loads that run from storing results with a tag, and returns the caches in which it may be.
+    func overtakeLoads(tagged tag: String, in declaration: CacheDeclaration?) throws(StoreError) -> [Incarnation] {
         if let declaration, incarnation(of: declaration) == nil { throw StoreError.superseded }
-        var count = 0
         let caches = incarnations.values.filter {
             declaration == nil || $0.cache.identity.name == declaration?.identity.name
         }
@@ -26,36 +43,68 @@ extension WriterState {
         let tiers = caches.flatMap { self.tiers[$0.cache.identity] }
         for tier in tiers { tier.overtakeLoads(tagged: tag) }
         afterCommit { for tier in tiers { tier.overtakeLoads(tagged: tag) } }
-        for cache in caches {
-            let ids = try connection.list(.taggedRows, text: tag, cache.id) { $0.int64(0) }
-            for id in ids {
-                if let (header, _) = try connection.header(id) { try remove(header, from: cache.id, .removed) }
-            }
-            count += ids.count
-        }
-        return count
+        return Array(caches)
     }
 
-    /// Removes the entries whose keys are texts that begin so, and returns their number.
+    /// Removes the entries whose keys are texts that begin so, unless they are too many.
     ///
     /// Loads that run for such keys do not store their results.
-    func removeAll(prefix: String, in declaration: CacheDeclaration, pageLimit: Int) throws -> Int {
+    ///
+    /// - Returns: The number of removed entries; nil if there are more than `limit`, of which none is removed.
+    func removeAll(prefix: String, in declaration: CacheDeclaration, atMost limit: Int) throws -> Int? {
+        let cache = try overtakeLoads(prefix: prefix, in: declaration)
+        let found = try connection.headers(prefix: prefix, in: cache, atMost: limit + 1) { $0 }
+        if found.count > limit { return nil }
+        for header in found { try remove(header, from: cache.id, .removed) }
+        return found.count
+    }
+
+    /// Keeps loads that run for keys that begin so from storing their results, and returns the cache.
+    func overtakeLoads(prefix: String, in declaration: CacheDeclaration) throws(StoreError) -> Incarnation {
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
         let tiers = tiers[declaration.identity]
         // No load stores a result before the writer is let go.
         afterCommit { for tier in tiers { tier.overtakeLoads(prefix: prefix) } }
-        var (count, last) = (0, PagePosition?.none)
+        return cache
+    }
+
+    /// Removes rows that were not written since they were listed, and returns their number.
+    func remove(_ rows: some Sequence<ListedRow>) throws(SQLiteError) -> Int {
+        var count = 0
+        for row in rows {
+            guard let (header, incarnation) = try connection.header(row.id), incarnation == row.cache else { continue }
+            // Another age or pin leaves the value.
+            var revision = row.revision
+            while revision != header.revision, let next = replacedRevisions[revision] { revision = next }
+            if header.revision != revision { continue }
+            try remove(header, from: incarnation, .removed)
+            count += 1
+        }
+        return count
+    }
+}
+
+/// A row that is to be removed unless it is written before.
+struct ListedRow {
+    let id: Int64
+    let revision: Int64
+    let cache: Int64
+}
+
+extension Connection {
+    /// Lists what a closure makes of the headers of entries whose keys are texts that begin so.
+    mutating func headers<R>(
+        prefix: String, in cache: Incarnation, atMost limit: Int = .max, _ body: (EntryHeader) -> R
+    ) throws(SQLiteError) -> [R] {
+        var (found, last) = ([R](), PagePosition?.none)
         repeat {
-            var found: [EntryHeader] = []
-            last = try connection.page(
-                SQL.headerPages, keyColumn: 8, KeyRange(prefix: prefix), after: last, pageLimit, in: cache
+            last = try page(
+                SQL.headerPages, keyColumn: 8, KeyRange(prefix: prefix), after: last, CacheRows.pageLimit, in: cache
             ) {
-                found.append($1.header($0, by: cache.rule))
+                found.append(body($1.header($0, by: cache.rule)))
                 return 0
             }
-            for header in found { try remove(header, from: cache.id, .removed) }
-            count += found.count
-        } while last != nil
-        return count
+        } while last != nil && found.count < limit
+        return found
     }
 }

@@ -12,7 +12,7 @@ extension WriterState {
             if let old = incarnation(of: declaration) {
                 try change(declaration) { $0.cache = declaration }
                 // Other ends hold now.
-                counts[old.id] = nil
+                if old.rule != declaration.ageRule { counts.forgetEnds(of: old.id) }
             } else {
                 let old = incarnations[declaration.identity.name]
                 if let old {
@@ -24,6 +24,24 @@ extension WriterState {
                 try declare(Incarnation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
             }
         }
+    }
+
+    /// Opens a cache without a transaction if nothing about it changes, or else returns nil.
+    ///
+    /// Another process may be writing. When the cache was opened is written with the next commit.
+    func openUnchanged(
+        _ declaration: CacheDeclaration, _ limits: Limits?, keepsExpired: Int64, at now: Int64
+    ) throws(SQLiteError) -> Opened? {
+        try lookUpLimits()
+        guard let cache = incarnation(of: declaration), cache.cache == declaration,
+            limits ?? cache.limits == cache.limits,
+            keepsExpired <= cache.keepsExpired
+        else { return nil }
+        self.now = now
+        openingCount += 1
+        unwrittenOpenings[declaration.identity] = (declaration, now)
+        return Opened(
+            count: openingCount, isNew: false, limits: cache.limits, hasStoreLimits: storeLimits != StoreLimits())
     }
 
     /// Sets the limits of a cache, and lets its expired rows stay for a time, unless that holds already.
@@ -85,7 +103,7 @@ extension WriterState {
         let next = Incarnation(
             id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
         try save(next, .insertIncarnation, openedAt: openedAt)
-        counts[next.id] = RowCount()
+        counts.begin(next.id)
     }
 
     func change(_ declaration: CacheDeclaration, _ body: (inout Incarnation) -> Void) throws {
@@ -103,7 +121,8 @@ extension WriterState {
     func retire(_ incarnation: Incarnation) throws(SQLiteError) {
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
-        (counts[incarnation.id], evictions[incarnation.id]) = (nil, nil)
+        counts.retire(incarnation.id)
+        evictions[incarnation.id] = nil
         upkeep?.ask(at: now, from: now)
     }
 
@@ -118,14 +137,16 @@ extension WriterState {
 
     private func reclaimRows(atMost limit: Int) throws -> (deleted: Int, isDone: Bool) {
         let retired = try connection.number(.retiredIncarnation)
-        guard let retired else { return (0, true) }
-        if reclaimCursor.incarnation != retired { reclaimCursor = (retired, .min) }
+        guard let retired else {
+            counts.noteAllReclaimed()
+            return (0, true)
+        }
+        if reclaimCursor.incarnation != retired { (reclaimCursor, tagCursor) = ((retired, .min), nil) }
         var deleted = 0
         for _ in 0..<10 where deleted < limit {
             // Ids without a row are skipped, however many.
             guard let from = reclaimCursor.id, let first = try connection.number(.nextID, from) else {
-                try connection.run(.deleteTagsOfCache, retired, Int64(limit))
-                if connection.changes == limit { break }
+                if try !deleteTags(of: retired, atMost: limit) { break }
                 try connection.run(.deleteIncarnation, retired)
                 // A damaged page shows rows that no search by id finds.
                 if connection.changes == 0 { throw SQLiteError.damagedOrder }
@@ -138,9 +159,35 @@ extension WriterState {
             try connection.run(.deleteRetiredUses, retired, first, last, rest)
             try connection.run(.deleteRetiredRows, retired, first, last, rest)
             deleted += connection.changes
+            counts.noteReclaimed(connection.changes)
             reclaimCursor.id = deleted == limit ? first : last == .max ? nil : last + 1
         }
         return (deleted, false)
+    }
+
+    /// Deletes tags of a retired incarnation among the next 10,000 tags, and returns whether none is left.
+    ///
+    /// The table is in the order of tags, so each is looked at once.
+    private func deleteTags(of retired: Int64, atMost limit: Int) throws(SQLiteError) -> Bool {
+        var (found, count) = ([(tag: String, entry: Int64)](), 0)
+        let start = tagCursor ?? ("", .min, .min)
+        try connection.with(.tagsFrom) { row throws(SQLiteError) in
+            try row.bind(start.tag, at: 1)
+            try row.bind(start.cache, at: 2)
+            try row.bind(start.entry, at: 3)
+            while found.count < limit, try row.step() {
+                count += 1
+                tagCursor = (row.text(0), row.int64(1), row.int64(2))
+                if row.int64(1) == retired { found.append((row.text(0), row.int64(2))) }
+            }
+        }
+        var deleted = 0
+        for (tag, entry) in found {
+            try connection.run(.deleteTag, text: tag, retired, entry)
+            deleted += connection.changes
+        }
+        // A damaged tag is another text once it was read.
+        return count < 10_000 && found.count < limit || deleted < found.count
     }
 
     /// Returns a random id above 0 that no incarnation has, of four bytes: it is in every row and in its index.

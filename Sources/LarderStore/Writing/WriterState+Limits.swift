@@ -1,9 +1,21 @@
 internal import LarderSQLite
 
-/// Limits: expired rows go first, then the least recently used.
+/// Limits: expired rows are deleted first, then the least recently used.
+///
+/// A transaction that adds rows to a cache over its limit removes as many itself, so it is never the reason that a limit does
+/// not hold. What is left, to go below the limit or because a limit was lowered, is removed in slices by the call that has
+/// found it: see `Writer+Limits.swift`.
 extension WriterState {
-    /// The most rows that are deleted in one transaction.
+    /// The most rows that are deleted in one slice.
     static let batchLimit = 500
+
+    /// The rows among which victims are chosen under the writer's lock, which takes some 20 ms.
+    ///
+    /// Among more, they are chosen over a connection of its own.
+    private static let scanLimit: Int64 = 100_000
+
+    /// The key of the eviction that frees space of the disk.
+    static let ofFreeSpace: Int64 = -1
 
     /// Sets the limits of the store.
     func setLimits(_ limits: StoreLimits) throws(SQLiteError) {
@@ -20,230 +32,382 @@ extension WriterState {
         if let limit = storeLimits.size, size > limit { throw .exceeds(limit, of: "the store", size: size) }
     }
 
-    /// Removes a batch of rows if a limit does not hold, and notes whether one still does not.
+    /// Looks at all limits again, for upkeep.
+    func lookAtLimits(at moment: Int64) throws(SQLiteError) {
+        try lookUpLimits()
+        now = moment
+        waits.forget()
+        (evictions, lastWrittenID) = ([:], nil)
+    }
+
+    /// Forgets what limits wait for, and which row was written last.
+    func forgetWaits() {
+        waits.forget()
+        (evictions, spareVictims, lastWrittenID) = ([:], [:], nil)
+    }
+
+    /// Lets limits look again at once: a row that was pinned may be what they wait for.
+    func notePinGone() {
+        waits.forgetSearch()
+        for id in evictions.keys { evictions[id]?.noteLeftOut() }
+    }
+
+    /// The caches with limits, and the store if it has one, with the keys of their evictions.
+    private var limited: [(id: Int64, cache: Incarnation?, limits: Limits)] {
+        var found = incarnations.values.filter { $0.limits != Limits() }.map {
+            ($0.id, Incarnation?.some($0), $0.limits)
+        }
+        if let size = storeLimits.size { found.append((0, nil, Limits(size: size))) }
+        return found
+    }
+
+    /// Returns the totals of a cache, or of all; nil if rows were never counted.
+    private func totals(of cache: Incarnation?) -> Totals? {
+        if let cache { return counts[cache.id]?.totals }
+        var totals = Totals()
+        for cache in incarnations.values {
+            guard let count = counts[cache.id] else { return nil }
+            totals += count.totals
+        }
+        return totals
+    }
+
+    /// A Boolean value that indicates whether a limit depends on rows that were not counted, or not since another store has
+    /// committed.
+    var limitsNeedCount: Bool {
+        hasLimits
+            && incarnations.values.contains {
+                (storeLimits.size != nil || $0.limits != Limits()) && counts[$0.id]?.isExact != true
+            }
+    }
+
+    // MARK: In the transaction that adds
+
+    /// Removes as many rows and bytes as the open transaction has added to a cache over its limit.
     ///
-    /// Called after each batch of requests. If another process writes or the disk fails, the limits wait for upkeep.
-    func holdLimits() {
-        let wasEvicting = !evictions.isEmpty
+    /// The transaction that finds a limit exceeded removes a slice at least.
+    func removeForAdditions() throws {
+        guard hasLimits else { return }
+        let additions = counts.additions
+        if additions.isEmpty { return }
+        var inAll = Totals()
+        for addition in additions { inAll += addition.difference }
+        for (id, cache, limits) in limited {
+            guard let added = cache == nil ? inAll : additions.first(where: { $0.id == id })?.difference else {
+                continue
+            }
+            let isNew = evictions[id] == nil
+            open.evictionsBefore.append((id, evictions[id], spareVictims[id]))
+            if isNew && !beginEviction(id, of: cache, limits) { continue }
+            guard var eviction = evictions.removeValue(forKey: id) else { continue }
+            let removed = try advance(&eviction, Quota(added, atLeast: isNew ? Self.batchLimit : 0)) ?? Totals()
+            open.owed[id] = .some(isNew ? nil : added - removed)
+            end(eviction, id)
+        }
+    }
+
+    /// Begins the eviction of a limit that does not hold, and returns whether it has.
+    private func beginEviction(_ id: Int64, of cache: Incarnation?, _ limits: Limits) -> Bool {
+        guard let totals = totals(of: cache), isReliable(cache) else { return false }
+        let excess = limits.excess(of: totals)
+        guard excess != Totals(), !waits.unmet.contains(id) || waits.search.isOver(at: now) else { return false }
+        var eviction = begin(Eviction(excess, of: totals, from: cache))
+        // Memory may have served them since.
+        if let spare = spareVictims.removeValue(forKey: id), spare.foreignEpoch == foreignEpoch, isQuickToScan(cache) {
+            noteMemory(of: cache?.cache.identity)
+            eviction.take(spare)
+        }
+        evictions[id] = eviction
+        return true
+    }
+
+    /// Returns whether an eviction may trust the counts: another store has committed nothing, or not since a moment ago.
+    private func isReliable(_ cache: Incarnation?) -> Bool {
+        !waits.counts.isOver
+            || (cache.map { [$0] } ?? Array(incarnations.values)).allSatisfy { counts[$0.id]?.isExact == true }
+    }
+
+    /// Lets an eviction begin with expired rows, if there can be any.
+    func begin(_ eviction: Eviction) -> Eviction {
+        var eviction = eviction
+        let caches = eviction.cache.map { [$0] } ?? Array(incarnations.values)
+        if waits.sweep.isOver(at: now),
+            caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
+        {
+            eviction.begin(with: Sweep(now: now))
+        }
+        return eviction
+    }
+
+    /// Keeps an eviction that goes on, and notes the end of one that does not.
+    private func end(_ eviction: Eviction, _ id: Int64) {
+        guard let isHeld = eviction.isHeld else { return evictions[id] = eviction }
+        if isHeld {
+            waits.unmet.remove(id)
+            spareVictims[id] = eviction.spare
+        } else {
+            waits.search.begin(at: now)
+            if id != Self.ofFreeSpace, waits.unmet.insert(id).inserted {
+                open.events.append(.limitUnmet(cache: eviction.cache?.cache.name))
+            }
+        }
+    }
+
+    // MARK: After the transaction
+
+    /// Notes which evictions the call goes on with after its transaction, under the same lock.
+    func noteShares() {
+        guard hasLimits else { return }
+        for (id, owed) in open.owed {
+            if let eviction = evictions[id] { aftermath.share.add(id, owed ?? eviction.rest) }
+        }
+        open.owed = [:]
+        // A limit was set, or another store has added rows.
+        for (id, cache, limits) in limited where evictions[id] == nil && beginEviction(id, of: cache, limits) {
+            if let eviction = evictions[id] { aftermath.share.add(id, eviction.rest) }
+        }
+        if limitsNeedCount && !counts.isCounting && waits.counts.isOver { aftermath.needsCount = true }
         do {
-            if try holdLimits(waiting: 0) {
-                if !wasEvicting { aftermath.beginsEviction = true }
-            } else {
-                // Of caches that are gone or have no limit any more.
-                evictions = [:]
+            if try beginEvictionForSpace(), let eviction = evictions[Self.ofFreeSpace] {
+                aftermath.share.add(Self.ofFreeSpace, eviction.rest)
             }
         } catch {
-            evictions = [:]
             upkeep?.ask(at: now.addingSaturated(1000), from: now)
         }
     }
 
-    /// Looks at all limits again, for upkeep, which then calls ``holdLimits(waiting:)``.
-    func lookAtLimits(at moment: Int64) throws(SQLiteError) {
-        try lookUpLimits()
-        now = moment
-        forgetWaits()
+    /// Looks at the limits, and returns the evictions with which the caller goes on.
+    func takeShare() -> EvictionShare {
+        noteShares()
+        defer { (aftermath.share, aftermath.needsCount) = (EvictionShare(), false) }
+        return aftermath.share
     }
 
-    /// Forgets what limits wait for, and which row was written last.
-    func forgetWaits() { (waits, evictions, lastWrittenID) = (LimitWaits(), [:], nil) }
-
-    /// Lets limits look again at once: a row that was pinned may be what they wait for.
-    func notePinGone() { (waits, evictions) = (LimitWaits(), [:]) }
-
-    /// Removes a batch of rows in a transaction of its own if a limit does not hold, and returns whether one still does not.
-    func holdLimits(waiting: Int64) throws -> Bool {
-        guard hasLimits else { return false }
-        let maySearch = waits.search.isOver(at: now)
-        var isOver = false
-        for incarnation in incarnations.values where incarnation.limits != Limits() && !isOver {
-            isOver = try hold(incarnation.limits, of: incarnation, maySearch, waiting)
-        }
-        if !isOver && storeLimits.size != nil {
-            isOver = try hold(Limits(size: storeLimits.size), of: nil, maySearch, waiting)
-        }
-        return try isOver || holdFreeSpace(waiting)
-    }
-
-    /// Holds the limits of a cache, or of all, by a batch, and returns whether the eviction goes on.
-    ///
-    /// Rows are counted after commits of another store, and searched in vain, at most once a second.
-    private func hold(_ limits: Limits, of cache: Incarnation?, _ maySearch: Bool, _ waiting: Int64) throws -> Bool {
-        let id = cache?.id ?? 0
-        if evictions[id] == nil {
-            if !areCounted(cache) {
-                guard maySearch else {
-                    upkeep?.ask(at: now.addingSaturated(1000), from: now)
-                    return false
-                }
-                waits.search.begin(at: now)
-            }
-            let totals = try totals(of: cache)
-            guard limits.excess(of: totals) != Totals(), maySearch || !waits.unmet.contains(id) else { return false }
-            try removeExpired(of: cache.map { [$0] } ?? Array(incarnations.values), waiting)
-            let rest = try self.totals(of: cache)
-            evictions[id] = Eviction(limits.excess(of: rest), of: rest, from: cache)
-        }
-        guard let isHeld = try goOn(id, waiting) else { return true }
-        if isHeld {
-            waits.unmet.remove(id)
-        } else {
-            waits.search.begin(at: now)
-            if waits.unmet.insert(id).inserted { aftermath.events.append(.limitUnmet(cache: cache?.cache.name)) }
-        }
-        return false
-    }
-
-    /// Removes a batch of an eviction, and returns whether enough was removed; nil while more can be.
-    private func goOn(_ id: Int64, _ waiting: Int64) throws -> Bool? {
-        guard var eviction = evictions.removeValue(forKey: id) else { return true }
-        try evictBatch(&eviction, waiting)
-        if eviction.isHeld == nil { evictions[id] = eviction }
-        return eviction.isHeld
-    }
-
-    /// Returns whether the rows of a cache, or of all, are counted.
-    private func areCounted(_ cache: Incarnation?) -> Bool {
-        cache.map { counts[$0.id] != nil } ?? incarnations.values.allSatisfy { counts[$0.id] != nil }
-    }
-
-    private func totals(of cache: Incarnation?) throws(SQLiteError) -> Totals {
-        if let cache { return try count(of: cache).totals }
-        var totals = Totals()
-        for cache in incarnations.values { totals += try count(of: cache).totals }
-        return totals
-    }
-
-    /// Removes expired rows of a cache that exceeds limits, and returns their number and the eviction that is left to do.
-    func beginTrim(_ declaration: CacheDeclaration, to limits: Limits) throws -> (removed: Int, Eviction) {
-        try lookUpIncarnations()
-        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
-        let before = try totals(of: cache)
-        guard limits.excess(of: before) != Totals() else { return (0, Eviction(Totals(), from: cache)) }
-        lastWrittenID = nil
-        waits.sweep.end()
-        // A sweep removes the expired rows of other caches too, which the trim does not count.
-        try removeExpired(of: [cache], busyTimeout)
-        let totals = try totals(of: cache)
-        return (
-            Int(before.count - totals.count),
-            Eviction(limits.excess(of: totals, isExact: true), of: totals, from: cache)
-        )
-    }
-
-    /// Removes expired and then least recently used rows of as many bytes as are missing on the disk, and gives their room
-    /// back; returns whether the eviction goes on.
+    /// Begins to remove as many bytes as are missing on the disk, and returns whether it has.
     ///
     /// If another process keeps the room, the next look is a minute later.
-    private func holdFreeSpace(_ waiting: Int64) throws -> Bool {
+    private func beginEvictionForSpace() throws -> Bool {
         guard let floor = storeLimits.freeSpace, let files, waits.space.isOver(at: now) else { return false }
-        let pageSize: Int64 = 4096
-        if evictions[Self.ofFreeSpace] == nil {
-            let free = try files.freeSpace()
-            let missing = floor.subtractingSaturated(free)
-            guard missing > 0 else { return false }
-            spaceBefore = free
-            try removeExpired(of: Array(incarnations.values), waiting)
-            let rest = max(0, missing - Int64(try connection.freePages()) * pageSize)
-            evictions[Self.ofFreeSpace] = Eviction(Totals(size: rest), from: nil, for: .space)
+        guard evictions[Self.ofFreeSpace] == nil else { return false }
+        let free = try files.freeSpace()
+        let missing = floor.subtractingSaturated(free)
+        guard missing > 0 else { return false }
+        spaceBefore = free
+        let rest = max(0, missing - Int64(try connection.freePages()) * Int64(Connection.pageSize))
+        // Without rows to remove there may be pages to give back.
+        evictions[Self.ofFreeSpace] = begin(Eviction(Totals(size: max(1, rest)), from: nil, for: .space))
+        return true
+    }
+
+    /// What a slice of an eviction has done.
+    enum Slice {
+        case removed(Totals)
+        /// Victims are to be chosen outside the lock.
+        case needsVictims(Eviction)
+        /// The eviction has ended, after a number of rows; the pages that are to be given back.
+        case ended(removed: Int64, pages: Int64)
+    }
+
+    /// Removes a slice of an eviction in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - id: The key of the eviction.
+    ///   - waiting: The milliseconds that it waits for another process.
+    func evictSlice(_ id: Int64, waiting: Int64) throws -> Slice {
+        guard let old = evictions[id] else { return .ended(removed: 0, pages: 0) }
+        let (removed, eviction) = try evictSlice(old, waiting: waiting)
+        evictions[id] = nil
+        end(eviction, id)
+        aftermath.events += open.events
+        open.events = []
+        if eviction.isHeld != nil {
+            let pages = id == Self.ofFreeSpace ? try pagesToGiveBack() : 0
+            return .ended(removed: removed?.count ?? 0, pages: pages)
         }
-        if try goOn(Self.ofFreeSpace, waiting) == nil { return true }
+        return removed.map { .removed($0) } ?? .needsVictims(eviction)
+    }
+
+    /// Removes a slice of an eviction.
+    ///
+    /// - Returns: The rows that were removed, or nil if victims are to be chosen first, and the eviction.
+    func evictSlice(_ eviction: Eviction, waiting: Int64) throws -> (removed: Totals?, Eviction) {
+        var eviction = eviction
+        let removed = try transaction(until: Deadline(in: waiting)) { state in
+            // Another store may have removed the cache, or its limits.
+            if let cache = eviction.cache, let now = incarnations.incarnation(withID: cache.id),
+                eviction.isTrim || now.limits == cache.limits
+            {
+                return try state.advance(&eviction, Quota(Totals(), atLeast: Self.batchLimit))
+            }
+            if eviction.cache != nil {
+                eviction.isHeld = true
+                return Totals()
+            }
+            return try state.advance(&eviction, Quota(Totals(), atLeast: Self.batchLimit))
+        }
+        return (removed, eviction)
+    }
+
+    private func pagesToGiveBack() throws -> Int64 {
+        guard let floor = storeLimits.freeSpace, let files else { return 0 }
         files.discard(aftermath.files)
         aftermath.files = []
         files.emptyPool()
+        return max(0, floor.subtractingSaturated(spaceBefore)) / Int64(Connection.pageSize) + 1
+    }
+
+    /// Notes that pages were given back for the floor of free space.
+    func endEvictionForSpace() throws {
+        guard let floor = storeLimits.freeSpace, let files else { return }
         let missing = floor.subtractingSaturated(spaceBefore)
-        try giveBackPages(missing / pageSize + 1)
         if try files.freeSpace() - spaceBefore < missing / 2 { waits.space.begin(at: now) }
-        return false
     }
 
-    /// The key of the eviction that frees space of the disk.
-    private static let ofFreeSpace: Int64 = -1
-
-    /// Removes expired rows among the first 100,000, and returns their number.
-    @discardableResult
-    func removeExpired(of caches: [Incarnation], _ waiting: Int64) throws -> Int {
-        guard waits.sweep.isOver(at: now),
-            caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
-        else { return 0 }
-        var (sweep, count) = (Sweep(now: now), 0)
-        for _ in 0..<10 where sweep.next != nil {
-            count += try transaction(until: Deadline(in: waiting)) { try $0.sweepBatch(&sweep) }
-        }
-        if count == 0 { waits.sweep.begin(at: now) }
-        return count
-    }
-
-    /// Removes a batch of the least recently used rows.
+    /// Returns the eviction that trims a cache to limits: of what is too much now.
     ///
-    /// - Parameter waiting: The milliseconds that it waits for another process.
-    func evictBatch(_ eviction: inout Eviction, _ waiting: Int64) throws {
+    /// It is nil if the rows are to be counted first.
+    func beginTrim(_ declaration: CacheDeclaration, to limits: Limits) throws -> Eviction? {
+        try lookUpIncarnations()
+        guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
+        guard let totals = counts[cache.id]?.totals else { return nil }
+        let excess = limits.excess(of: totals, isExact: true)
+        if excess == Totals() { return Eviction(excess, from: cache) }
+        lastWrittenID = nil
+        return begin(Eviction(excess, of: totals, from: cache, isBounded: true))
+    }
+
+    // MARK: Removing
+
+    /// What one transaction removes for an eviction, unless the eviction needs less.
+    struct Quota {
+        let rest: Totals
+
+        /// As many rows and bytes as were added, and a number of rows at least.
+        init(_ added: Totals, atLeast rows: Int) {
+            rest = Totals(count: max(Int64(rows), added.count), size: max(0, added.size))
+        }
+
+        func isReached(by removed: Totals) -> Bool { removed.count >= rest.count && removed.size >= rest.size }
+    }
+
+    /// Removes rows of an eviction in the open transaction.
+    ///
+    /// - Returns: What was removed, or nil if victims have to be chosen outside the lock before any is.
+    func advance(_ eviction: inout Eviction, _ quota: Quota) throws -> Totals? {
+        if eviction.hasGoal {
+            guard let totals = totals(of: eviction.cache) else {
+                eviction.isHeld = true
+                return Totals()
+            }
+            eviction.look(at: totals)
+        }
+        var removed = Totals()
+        while var sweep = eviction.sweep, !eviction.isDone, !quota.isReached(by: removed) {
+            let swept = try sweepBatch(&sweep, of: eviction.cache?.id)
+            removed += swept.ofCache
+            eviction.note(swept: swept.ofCache, to: sweep)
+            if eviction.sweep == nil && eviction.sweptCount == 0 { waits.sweep.begin(at: now) }
+        }
         // With a limit of 0 no row may stay.
         let kept = eviction.cache?.limits.count == 0 ? nil : lastWrittenID
-        try transaction(until: Deadline(in: waiting)) { state in
-            // Another store may have removed rows since the last batch, or the cache.
-            if let cache = eviction.cache, incarnations[cache.cache.identity.name]?.id != cache.id {
-                return eviction.isHeld = true
-            }
-            if eviction.goal != nil {
-                guard areCounted(eviction.cache) || waits.search.isOver(at: now) else {
-                    upkeep?.ask(at: now.addingSaturated(1000), from: now)
-                    return eviction.isHeld = true
+        while !eviction.isDone, !quota.isReached(by: removed) {
+            guard let victim = eviction.nextVictim(after: foreignEpoch) else {
+                if eviction.isInVain(upTo: lastID) {
+                    eviction.isHeld = false
+                    return removed
                 }
-                if !areCounted(eviction.cache) { waits.search.begin(at: now) }
-                eviction.look(at: try totals(of: eviction.cache))
-            }
-            if eviction.isDone { return eviction.isHeld = true }
-            let before = eviction.rest
-            noteMemory()
-            // Ids that were chosen before a commit of another store mean nothing.
-            let isNewChoice = eviction.victims.isEmpty || eviction.chosenIn != epoch
-            if isNewChoice {
-                if eviction.areLast && eviction.chosenIn == epoch { return eviction.isHeld = false }
-                // Each choice looks at all rows.
-                let limit = eviction.rest.size > 0 ? 10_000 : min(50_000, Int(clamping: eviction.rest.count))
-                eviction.victims = try leastRecentlyUsed(of: eviction.cache, atMost: limit, kept)[...]
-                (eviction.chosenIn, eviction.areLast) = (epoch, eviction.victims.count < limit)
-            }
-            for victim in eviction.victims.prefix(Self.batchLimit) where !eviction.isDone {
-                guard let (header, incarnation) = try connection.header(victim.id),
-                    eviction.cache.map({ $0.id == incarnation }) ?? true, !header.meta.isPinned
-                else { continue }
-                // It was written or read since it was chosen.
-                if header.revision != victim.revision
-                    || accesses.lastAccess(victim.id, victim.revision).map(Access.order) ?? .min > victim.lastUse
-                {
-                    eviction.areLast = false
-                    continue
+                // Another store may have removed the first victims, so the rows are counted again before others are chosen.
+                if eviction.hasChosen && eviction.hasGoal && !isReliable(eviction.cache) {
+                    if eviction.isTrim { return removed == Totals() ? nil : removed }
+                    eviction.isHeld = true
+                    return removed
                 }
-                // The last written row is kept, and counted as removed.
-                let shortage = eviction.shortage ?? (eviction.rest.count > 0 ? .count : .size)
-                if victim.id != kept { try remove(header, from: incarnation, .evicted(by: shortage)) }
-                eviction.note(header, stays: victim.id == kept)
+                if try chooseHere(&eviction, kept) { continue }
+                return removed == Totals() ? nil : removed
             }
-            // A damaged index names rows that are not there.
-            if isNewChoice && eviction.rest == before { eviction.isHeld = false }
+            removed += try remove(victim, of: &eviction, kept)
         }
         if eviction.isDone { eviction.isHeld = true }
-        eviction.victims = eviction.victims.dropFirst(Self.batchLimit)
+        return removed
     }
 
-    /// Returns unpinned rows in the order of use, with a row that is to be kept at the end.
-    private func leastRecentlyUsed(
-        of cache: Incarnation?, atMost count: Int, _ kept: Int64?
-    ) throws(SQLiteError) -> [Eviction.Victim] {
-        // Accesses that are not stored yet count too, and can move as many rows back.
-        let noted = accesses.moments
-        let all = counts.values.reduce(0) { $0 + $1.totals.count }
-        // A cache that has few of the rows is looked through by its keys, other rows in the order of ids.
-        let isSmall = cache.map { counts[$0.id]?.totals.count ?? 0 < all / 8 } ?? false
-        let sql = isSmall ? SQL.leastRecentlyUsedByKey : .leastRecentlyUsed
-        var rows = try connection.list(sql, Int64(count + noted.count + 1), cache?.id) { row -> Eviction.Victim in
-            let id = row.int64(0)
-            let lastUse = max(row.int64(2), noted[id].map(Access.order) ?? .min)
-            return (id, row.int64(1), id == kept ? .max : lastUse)
+    /// Removes a row that was chosen, unless it was written or read since, and returns what counts as removed.
+    ///
+    /// What is known of a row holds as long as its revision does.
+    private func remove(_ victim: Eviction.Victim, of eviction: inout Eviction, _ kept: Int64?) throws -> Totals {
+        let (row, size) = (victim.row, Totals(count: 1, size: victim.row.size))
+        let cache = eviction.cache ?? incarnations.incarnation(withID: victim.cache)
+        guard let cache, cache.id == victim.cache else { return Totals() }
+        if row.id == kept, try connection.header(row.id)?.header.revision == row.revision {
+            // The last written row is kept, and counted as removed.
+            eviction.note(stays: size)
+            return size
         }
-        rows.sort { ($0.lastUse, $0.id) < ($1.lastUse, $1.id) }
+        if accesses.lastAccess(row.id, row.revision).map(Access.order) ?? .min > victim.lastUse {
+            eviction.noteLeftOut()
+            return Totals()
+        }
+        try connection.run(.deleteRevision, row.id, row.revision)
+        if connection.changes == 0 {
+            eviction.noteLeftOut()
+            return Totals()
+        }
+        if victim.isStamped || eviction.stampCount != stampCount { try connection.run(.deleteUse, row.id) }
+        try noteDeletion(of: row, from: cache.id)
+        let shortage = eviction.shortage ?? (eviction.rest.count > 0 ? .count : .size)
+        noteRemoval(of: row, from: cache, .evicted(by: shortage))
+        eviction.note(removed: size)
+        return size
+    }
+
+    /// Chooses victims under the lock, and returns false if there are too many rows to look at for that.
+    @discardableResult
+    func chooseHere(_ eviction: inout Eviction, _ kept: Int64?, amongMany: Bool = false) throws(SQLiteError) -> Bool {
+        let isByKey = isByKey(eviction.cache)
+        if !amongMany && !isQuickToScan(eviction.cache) { return false }
+        noteMemory(of: eviction.cache?.cache.identity)
+        let limit = eviction.choiceLimit
+        eviction.take(
+            try connection.leastRecentlyUsed(
+                of: eviction.cache, isByKey: isByKey, atMost: limit, accesses.moments, kept),
+            limit: limit, basis)
+        return true
+    }
+
+    var basis: Eviction.Basis {
+        .init(lastID: lastID, stampCount: stampCount, foreignEpoch: foreignEpoch, now: now)
+    }
+
+    /// Returns whether a choice among the rows of a cache, or of all, takes so little time that writers may wait for it.
+    private func isQuickToScan(_ cache: Incarnation?) -> Bool {
+        if database.file == nil { return true }
+        // A row that is found by its key takes as long as some neighbours.
+        let rows = isByKey(cache) ? (counts[cache?.id ?? 0]?.totals.count ?? 0) * 5 : counts.rowCount
+        return rows <= Self.scanLimit
+    }
+
+    /// Returns whether a cache is looked through by its keys: it has few of the rows, the others are in the order of ids.
+    func isByKey(_ cache: Incarnation?) -> Bool {
+        cache.map { counts[$0.id]?.totals.count ?? 0 < counts.rowCount / 8 } ?? false
+    }
+}
+
+extension Connection {
+    /// Returns unpinned rows of a cache, or of all, in the order of use, with a row that is to be kept at the end.
+    ///
+    /// - Parameter noted: The accesses that are not stored yet: they count too, and can move as many rows back.
+    mutating func leastRecentlyUsed(
+        of cache: Incarnation?, isByKey: Bool, atMost count: Int, _ noted: [Int64: Int64], _ kept: Int64?
+    ) throws(SQLiteError) -> [Eviction.Victim] {
+        let sql = isByKey ? SQL.leastRecentlyUsedByKey : .leastRecentlyUsed
+        var rows = try list(sql, Int64(count + noted.count + 1), cache?.id) { row -> Eviction.Victim in
+            let header = row.header(row.key(8), by: .unlimited)
+            let lastUse = max(row.int64(10), noted[header.id].map(Access.order) ?? .min)
+            return Eviction.Victim(
+                row: header, cache: row.int64(9), lastUse: header.id == kept ? .max : lastUse,
+                isStamped: row.int64(11) != 0)
+        }
+        rows.sort { ($0.lastUse, $0.row.id) < ($1.lastUse, $1.row.id) }
         return Array(rows.prefix(count))
     }
 }

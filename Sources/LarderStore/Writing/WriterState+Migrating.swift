@@ -14,6 +14,7 @@ extension WriterState {
 
     func retire(hidden incarnation: Incarnation) throws(SQLiteError) {
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
+        counts.retire(incarnation.id)
         upkeep?.ask(at: now, from: now)
     }
 
@@ -21,6 +22,7 @@ extension WriterState {
     func declareHidden(_ declaration: CacheDeclaration) throws(SQLiteError) -> Incarnation {
         let hidden = Incarnation(id: try newID(), cache: declaration)
         try connection.save(hidden, state: 2, openedAt: now, .insertIncarnation)
+        counts.begin(hidden.id)
         return hidden
     }
 
@@ -32,6 +34,7 @@ extension WriterState {
         let revision = ((revision >> 31) << 31) | hidden.id
         let old = try connection.find(entry.key, in: hidden, accesses)?.header
         let id = try write(entry, entry.meta, revision, over: old, in: hidden)
+        counts.add(Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0)), to: hidden.id)
         if accessedAt > entry.writtenAt {
             try store(Access(id: id, revision: revision, moment: accessedAt, grain: 0))
         }
@@ -42,6 +45,7 @@ extension WriterState {
     func drop(_ key: StoredKey, from hidden: Incarnation) throws(SQLiteError) -> Bool {
         guard let old = try connection.find(key, in: hidden, accesses)?.header else { return false }
         try delete(old, from: hidden.id)
+        counts.add(Totals(count: -1, size: -old.size), to: hidden.id)
         return true
     }
 
@@ -49,7 +53,9 @@ extension WriterState {
     func dropVanished(from hidden: Incarnation, _ old: Incarnation) throws(SQLiteError) -> Int {
         let ids = try connection.list(.vanishedRows, hidden.id, old.id) { $0.int64(0) }
         for id in ids {
-            if let (header, _) = try connection.header(id) { try delete(header, from: hidden.id) }
+            guard let (header, _) = try connection.header(id) else { continue }
+            try delete(header, from: hidden.id)
+            counts.add(Totals(count: -1, size: -header.size), to: hidden.id)
         }
         return ids.count
     }
@@ -62,5 +68,6 @@ extension WriterState {
         (next.limits, next.keepsExpired) = (old.limits, old.keepsExpired)
         open.switchesIncarnation = true
         try save(next, .updateIncarnation)
+        counts.forgetEnds(of: next.id)
     }
 }

@@ -23,15 +23,14 @@ extension WriterState {
             case .change(let key, let change, let moment):
                 try self.change(key, change, at: moment, in: incarnation, &outcome)
             case .clear:
-                outcome.cleared = try count(of: incarnation).totals
+                outcome.cleared = counts[incarnation.id]?.totals
                 try clear(incarnation)
                 return outcome
             case .note(let contents):
                 for (number, content) in contents { try setNote(number, content, of: declaration.name) }
                 return outcome
             }
-            // A rollback forgets all counts.
-            changeCount(of: incarnation.id) { $0.totals += outcome.difference }
+            counts.add(outcome.difference, to: incarnation.id)
             return outcome
         }
     }
@@ -196,17 +195,29 @@ extension WriterState {
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
     func remove(_ header: EntryHeader, from incarnation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
         try delete(header, from: incarnation)
-        changeCount(of: incarnation) { $0.totals += Totals(count: -1, size: -header.size) }
-        guard let cache = incarnations.values.first(where: { $0.id == incarnation })?.cache else { return }
-        open.removedRows[cache.identity, default: []].append(
+        if let cache = incarnations.incarnation(withID: incarnation) {
+            noteRemoval(of: header, from: cache, cause)
+        } else {
+            counts.add(Totals(count: -1, size: -header.size), to: incarnation)
+        }
+    }
+
+    /// Notes that a row of a live cache was deleted, which memory learns after the commit.
+    func noteRemoval(of header: EntryHeader, from cache: Incarnation, _ cause: RemovedRow.Cause) {
+        counts.add(Totals(count: -1, size: -header.size), to: cache.id)
+        open.removedRows[cache.cache.identity, default: []].append(
             RemovedRow(key: header.key, id: header.id, revision: header.revision, cause: cause))
-        if case .evicted = cause { evictedCount += 1 }
     }
 
     /// Deletes a row with its tags and accesses.
     func delete(_ header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
         try connection.run(.deleteRow, header.id)
         try connection.run(.deleteUse, header.id)
+        try noteDeletion(of: header, from: incarnation)
+    }
+
+    /// Deletes the tags of a row that was deleted, and records its file.
+    func noteDeletion(of header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
         try deleteTags(header.meta.tags, in: incarnation, id: header.id)
         if let file = header.file { open.displacedFiles.append(file) }
         if header.meta.isPinned { notePinGone() }
@@ -223,7 +234,7 @@ extension WriterState {
     private func noteEnd(of cache: Incarnation, _ expiresAt: Int64?, _ meta: RowMeta, writtenAt: Int64) {
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
         let end = rule.end(writtenAt: writtenAt, accessedAt: writtenAt)
-        changeCount(of: cache.id) { $0.note(end: end) }
+        counts.note(end: end, of: cache.id)
         if end != .max { upkeep?.ask(forRemovalAt: cache.removal(at: end), from: now) }
     }
 
@@ -278,6 +289,7 @@ extension WriterState {
             try store(Access(id: old.id, revision: revision, moment: accessedAt, grain: 0))
         }
         lastWrittenID = old.id
+        if longRemovals > 0 { replacedRevisions[old.revision] = revision }
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { notePinGone() }
         noteEnd(of: cache, expiresAt, meta, writtenAt: writtenAt)

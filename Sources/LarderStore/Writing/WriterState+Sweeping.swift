@@ -8,13 +8,18 @@ struct Sweep {
 }
 
 extension WriterState {
-    /// Removes the expired rows of a batch, and returns their number.
-    func sweepBatch(_ sweep: inout Sweep) throws -> Int {
+    /// Removes the expired rows of a batch.
+    ///
+    /// - Returns: The number of the rows, and the totals of those of one incarnation, or of all.
+    func sweepBatch(_ sweep: inout Sweep, of one: Int64? = nil) throws -> (count: Int, ofCache: Totals) {
         let ids = try findExpired(&sweep, atMost: Self.batchLimit)
+        var totals = Totals()
         for id in ids {
-            if let (header, incarnation) = try connection.header(id) { try remove(header, from: incarnation, .expired) }
+            guard let (header, incarnation) = try connection.header(id) else { continue }
+            try remove(header, from: incarnation, .expired)
+            if one == nil || incarnation == one { totals += Totals(count: 1, size: header.size) }
         }
-        return ids.count
+        return (ids.count, totals)
     }
 
     /// Returns the ids of the expired rows among the next 10,000, at most `limit`.
@@ -47,38 +52,36 @@ extension WriterState {
         return expired
     }
 
-    /// Discards the counts of the swept caches, whose first end has changed.
+    /// Forgets the first ends of the swept caches.
     func endSweep(_ sweep: Sweep) {
         for cache in incarnations.values where cache.removal(at: counts[cache.id]?.firstEnd ?? .max) < sweep.now {
-            counts[cache.id] = nil
+            counts.forgetEnds(of: cache.id)
         }
     }
 
-    /// Returns the moment at which the next row can be removed for its age; nil if none ever can.
-    func nextRemoval() throws(SQLiteError) -> Int64? {
-        try lookUpIncarnations()
+    /// The moment at which the next row can be removed for its age, as far as rows were counted; nil if none ever can.
+    var nextRemoval: Int64? {
         var next = Int64.max
-        for cache in incarnations.values { next = min(next, cache.removal(at: try count(of: cache).firstEnd)) }
+        for cache in incarnations.values { next = min(next, cache.removal(at: counts[cache.id]?.firstEnd ?? .max)) }
         return next == .max ? nil : next
     }
 
-    /// Gives empty pages back to the disk.
-    func giveBackPages(_ count: Int64) throws(SQLiteError) {
+    /// The pages that are given back in one hold of the lock.
+    static let pagesGivenBack = 250
+
+    /// Gives some empty pages back to the disk, and returns whether there may be more.
+    func giveBackPages() throws(SQLiteError) -> Bool {
         // The file could not grow to its size again.
-        if room.isFull { return }
+        if room.isFull { return false }
         connection.setBusyTimeout(Int32(clamping: busyTimeout))
-        var rest = count
-        while rest > 0 {
-            if try connection.freePages() == 0 { return }
-            let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
-                let free = try connection.freePages()
-                if free == 0 { return false }
-                try connection.vacuum(pages: 1000)
-                return try connection.freePages() < free
-            }
-            if !isLess { return }
-            copyLog()
-            rest -= 1000
+        if try connection.freePages() == 0 { return false }
+        let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
+            let free = try connection.freePages()
+            if free == 0 { return false }
+            try connection.vacuum(pages: Self.pagesGivenBack)
+            return try connection.freePages() < free
         }
+        if isLess { copyLog() }
+        return isLess
     }
 }

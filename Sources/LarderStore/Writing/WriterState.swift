@@ -22,10 +22,13 @@ package final class WriterState {
     var aftermath = Aftermath()
 
     var incarnations = LiveIncarnations()
+    /// The openings that are written with the next commit.
+    var unwrittenOpenings: [CacheIdentity: (cache: CacheDeclaration, moment: Int64)] = [:]
     /// The number of caches that were opened or removed, which tells the order of their commits.
     var openingCount = 0
-    /// What is known of incarnations that were counted, by id.
-    var counts: [Int64: RowCount] = [:]
+    var counts = RowCounts()
+    /// The last commit of another store that is known, as an epoch of the watch.
+    private(set) var foreignEpoch = CommitWatch.noEpoch
 
     private(set) var epoch: UInt32 = 0
 
@@ -46,6 +49,10 @@ package final class WriterState {
     private(set) var hasLimits = false
     /// The evictions that have begun, by the ids of incarnations; 0 for that of the store.
     var evictions: [Int64: Eviction] = [:]
+    /// What ended evictions have chosen and not needed.
+    var spareVictims: [Int64: Eviction.Spare] = [:]
+    /// The number of accesses that were stored.
+    var stampCount = 0
     var waits = LimitWaits()
     /// The free bytes of the disk when the running eviction for its floor began.
     var spaceBefore: Int64 = 0
@@ -53,12 +60,17 @@ package final class WriterState {
     var lastID: Int64 = 0
     /// The row that was written last, which no limit removes.
     var lastWrittenID: Int64?
-    var evictedCount = 0
 
     var room = Room()
     var log = LogCopies()
     /// The retired incarnation whose rows are being deleted, and the id from which some may be left.
     var reclaimCursor = (incarnation: Int64(0), id: Int64?.some(.min))
+    /// The first tag that may belong to the retired incarnation; nil for the first of all.
+    var tagCursor: (tag: String, cache: Int64, entry: Int64)?
+    /// The revisions that changes of attributes have replaced while removals of many rows run, by the older one.
+    var replacedRevisions: [Int64: Int64] = [:]
+    /// The number of those removals.
+    var longRemovals = 0
     private(set) var isWriting = false
     /// The number of rows that the open transaction has changed.
     var changeCount: Int { Int(clamping: connection.totalChanges &- open.changesBefore) }
@@ -104,19 +116,26 @@ package final class WriterState {
     func commit(_ apply: (UInt32) -> Void) throws {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
+        if changeCount != 0 {
+            for (cache, moment) in unwrittenOpenings.values { try noteOpening(of: cache, at: moment) }
+        }
         isWriting = false
         guard changeCount != 0 else {
             connection.abandonWriting()
+            counts.rollBack()
             aftermath.files += open.displacedFiles
             return apply(epoch)
         }
+        unwrittenOpenings = [:]
         let epoch = watch.beginCommit()
         do {
             try connection.finishWriting()
         } catch {
             _ = watch.endCommit(isCommitted: false, switchesIncarnation: false)
+            counts.becomeEstimates()
             throw error
         }
+        counts.commit()
         // After a move the files may be those of another database, and the commit may be in a file that is gone.
         do { try database.requirePlace() } catch {
             _ = watch.endCommit(isCommitted: true, switchesIncarnation: true)
@@ -143,6 +162,7 @@ package final class WriterState {
         do {
             let result = try body(self)
             if let failure = open.failure { throw failure }
+            try removeForAdditions()
             try requireRoom()
             isCommitting = true
             try commit { epoch in
@@ -217,9 +237,17 @@ package final class WriterState {
     ///
     /// The next transaction looks the incarnations up again.
     func rollBack() {
-        if isWriting { connection.abandonWriting() }
+        if isWriting {
+            connection.abandonWriting()
+            // The rows that they have let go are there again.
+            for (id, eviction, spare) in open.evictionsBefore.reversed() {
+                (evictions[id], spareVictims[id]) = (eviction, spare)
+            }
+            open.evictionsBefore = []
+        }
         isWriting = false
-        (epoch, counts, reclaimCursor) = (0, [:], (0, .min))
+        counts.rollBack()
+        (epoch, reclaimCursor, tagCursor) = (0, (0, .min), nil)
     }
 
     // MARK: Reading
@@ -238,10 +266,20 @@ package final class WriterState {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
         try database.requirePlace()
-        counts = [:]
+        let before = incarnations
         incarnations = try connection.liveIncarnations()
         (epoch, knowsLimits) = (now, false)
+        noteForeignCommits(before)
         noteLimits()
+    }
+
+    /// Makes counts estimates if another store has committed; in memory there is none.
+    private func noteForeignCommits(_ before: LiveIncarnations) {
+        let foreign = watch.foreignEpoch()
+        guard database.file != nil, foreign != foreignEpoch || foreign == CommitWatch.noEpoch else { return }
+        foreignEpoch = foreign
+        counts.becomeEstimates()
+        for old in before.values where incarnations.incarnation(withID: old.id) == nil { counts.retire(old.id) }
     }
 
     /// Looks up what only a writer has to know.

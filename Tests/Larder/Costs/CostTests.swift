@@ -23,7 +23,7 @@ struct CostTests {
         get from the disk       4            8             0           1              0
         load                   22          127            13           5              2
         remove                  5           23            11           5              2
-        set and evict          18          120            22          10              4
+        set and evict          13           70            11           5              2
         set 100 KB              8           30            20           4              3
         get 100 KB              5           12             4           1              0
         remove 100 KB           6           32            16           5              3

@@ -167,6 +167,38 @@ struct MigrationRaceTests {
         try expectClean(921, tags: 0)
     }
 
+    enum Closure: CaseIterable { case conversion, progress }
+
+    @Test(arguments: Closure.allCases)
+    func `a closure of a migration may suspend the manager, which ends the migration`(closure: Closure) throws {
+        try old.setValues((100..<1_000).map { ($0, "\($0)") })
+        let calls = Counter()
+        // A thread of its own, so that a call without an end fails the test.
+        let opening = SideThread { [manager] in
+            @Sendable func suspend(_ kind: Closure) throws {
+                if kind == closure, calls.increment() == 2 { try manager.suspend() }
+            }
+            let _: Cache<Int, String> = try manager.cache(
+                named: "a", version: "2", maxAge: .unlimited,
+                migrations: [
+                    .from("1", as: String.self) { (_: Int, value: String, _) throws -> String? in
+                        try suspend(.conversion)
+                        return value
+                    }
+                ]
+            ) { _ in
+                do { try suspend(.progress) } catch { Issue.record(error) }
+            }
+        }
+        let error = #expect(throws: CacheError.self) { try opening.value() }
+        #expect(error?.code == .suspended && manager.store.isSuspended)
+        // No lock is left that would keep another process from migrating.
+        let other = try place.manager { $0.busyTimeout = .zero }
+        #expect(try Self.open(other, "2", [.from("1", as: String.self) { $0 + "!" }]).count == 921)
+        manager.resume()
+        #expect(try Self.open(manager, "2")[100] == "100!")
+    }
+
     @Test func `a copy in memory is not that of a later value of its key`() throws {
         let other = try place.manager()
         let second = try migrate {}
