@@ -18,6 +18,7 @@ var scenarios: [Scenario] {
         ownLimitScenarios,
         generationScenarios,
         lateReadScenarios,
+        busyScenarios,
         expiryScenarios,
         groupScenarios,
         migrationScenarios,
