@@ -90,7 +90,13 @@ struct CacheReopeningTests {
         } catch let error as CacheError {
             #expect(error.code == .storageUnavailable || error.code == .corrupt)
         }
-        try SideThread { try cache.setValue("later", forKey: -3) }.value()
+        let later = SideThread { try cache.setValue("later", forKey: -3) }
+        do {
+            try later.value()
+        } catch let error as CacheError where error.code == .corrupt {
+            // What was loaded may have been stored on pages that are sound in memory. The write that meets damage is repeated.
+            try SideThread { try cache.setValue("later", forKey: -3) }.value()
+        }
         #expect(try cache.value(forKey: -3) == "later")
     }
 
