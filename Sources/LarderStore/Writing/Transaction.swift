@@ -13,6 +13,8 @@ struct Transaction {
     var events: [StoreEvent] = []
     /// The rows that it removes by age, limit or tag.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
+    /// A Boolean value that indicates whether a pinned row was unpinned, replaced or removed.
+    var hasUnpinned = false
     /// The evictions that it has changed, with their spare victims, as they were before.
     var evictionsBefore: [(id: Int64, eviction: Eviction?, spare: Eviction.Spare?)] = []
     /// The rows and bytes that it has added and not removed for limits, by the keys of evictions; nil if it has begun one.

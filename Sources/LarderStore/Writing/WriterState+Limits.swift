@@ -49,6 +49,7 @@ extension WriterState {
     /// Lets limits look again at once: a row that was pinned may be what they wait for.
     func notePinGone() {
         waits.forgetSearch()
+        open.hasUnpinned = true
         for id in evictions.keys { evictions[id]?.noteLeftOut() }
     }
 
@@ -89,13 +90,13 @@ extension WriterState {
     func removeForAdditions() throws {
         guard hasLimits else { return }
         let additions = counts.additions
-        if additions.isEmpty { return }
+        if additions.isEmpty && !open.hasUnpinned { return }
         var inAll = Totals()
         for addition in additions { inAll += addition.difference }
         for (id, cache, limits) in limited {
-            guard let added = cache == nil ? inAll : additions.first(where: { $0.id == id })?.difference else {
-                continue
-            }
+            let own = cache == nil ? inAll : additions.first { $0.id == id }?.difference
+            // A row that was unpinned may be what a limit waits for.
+            guard let added = own ?? (open.hasUnpinned ? Totals() : nil) else { continue }
             let isNew = evictions[id] == nil
             open.evictionsBefore.append((id, evictions[id], spareVictims[id]))
             if isNew && !beginEviction(id, of: cache, limits) { continue }
