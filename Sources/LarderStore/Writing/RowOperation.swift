@@ -26,11 +26,11 @@ package enum RowOperation: Sendable {
     /// Writes notes next to the entries by their numbers; nil deletes one.
     case note([Int64: [UInt8]?])
 
-    /// The keys that the operation writes or removes, unless a load stores its result with it; nil for all.
-    var overtakingKeys: [StoredKey]? {
+    /// The keys that the operation writes or removes, unless a load stores its result with it; none of a clear, which
+    /// overtakes all loads where the rows are retired.
+    var overtakingKeys: [StoredKey] {
         switch self {
-        case .clear: nil
-        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _), .note: []
+        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _), .note, .clear: []
         case .put(let entries, _): entries.map(\.key)
         case .remove(let keys, _): keys
         case .take(let key), .change(let key, _, _): [key]

@@ -13,6 +13,8 @@ struct Transaction {
     var events: [StoreEvent] = []
     /// The rows that it removes by age, limit or tag.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
+    /// The caches whose incarnations it retires: their loads store nothing.
+    var retiredCaches: [CacheIdentity] = []
     /// A Boolean value that indicates whether a pinned row was unpinned, replaced or removed.
     var hasUnpinned = false
     /// The evictions that it has changed, with their spare victims, as they were before.

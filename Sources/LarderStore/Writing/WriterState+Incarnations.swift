@@ -67,9 +67,7 @@ extension WriterState {
 
     /// Clears all caches.
     func clearAll() throws(SQLiteError) {
-        let cleared = incarnations.values.flatMap { tiers[$0.cache.identity] }
         for incarnation in Array(incarnations.values) { try clear(incarnation) }
-        afterCommit { for tier in cleared { tier.overtakeLoads(of: nil) } }
     }
 
     /// Removes a cache: its handles are superseded.
@@ -124,6 +122,8 @@ extension WriterState {
         counts.retire(incarnation.id)
         evictions[incarnation.id] = nil
         upkeep?.ask(at: now, from: now)
+    /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
+    /// commit: another thread may open the cache under the same version right after it.
     }
 
     /// Deletes rows of retired incarnations, and the incarnations that have none left.

@@ -144,6 +144,7 @@ package final class WriterState {
         }
         aftermath.files += open.displacedFiles
         apply(epoch)
+        for cache in open.retiredCaches { overtakeLoads(of: nil, in: cache) }
         for (cache, rows) in open.removedRows {
             overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
             let tiers = tiers[cache]
