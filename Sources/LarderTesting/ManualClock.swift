@@ -107,6 +107,6 @@ public final class ManualClock: Sendable {
     package var timekeeper: Timekeeper {
         Timekeeper(
             now: { SystemClock.milliseconds(of: self.now) },
-            schedule: { self.fire($0, after: $1) })
+            schedule: { self.fire($0, after: $1) }, isManual: true)
     }
 }

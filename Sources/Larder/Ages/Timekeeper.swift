@@ -13,19 +13,20 @@ package struct Timekeeper: Sendable {
 
     package let schedule: Schedule
 
-    package init(now: @escaping @Sendable () -> Int64, schedule: @escaping Schedule) {
-        (self.now, self.schedule) = (now, schedule)
+    /// A Boolean value that indicates whether time passes only when a test says so.
+    package let isManual: Bool
+
+    package init(now: @escaping @Sendable () -> Int64, schedule: @escaping Schedule, isManual: Bool = false) {
+        (self.now, self.schedule, self.isManual) = (now, schedule, isManual)
     }
 
     /// Creates the timekeeper of an injected clock, or the system's if there is none.
     package init(
-        clock: (@Sendable () -> Date)?, schedule: @escaping Schedule = Timekeeper.system.schedule
+        clock: (@Sendable () -> Date)?, schedule: Schedule? = nil
     ) {
-        guard let clock else {
-            self.init(now: Self.system.now, schedule: schedule)
-            return
-        }
-        self.init(now: { SystemClock.milliseconds(of: clock()) }, schedule: schedule)
+        let now = clock.map { clock in { @Sendable in SystemClock.milliseconds(of: clock()) } }
+        self.init(
+            now: now ?? Self.system.now, schedule: schedule ?? Self.system.schedule, isManual: schedule != nil)
     }
 
     /// The system's time.

@@ -128,7 +128,7 @@ extension CacheManager {
         package var injectedClock: (@Sendable () -> Date)?
 
         /// Waits for intervals; tests replace it to move time by hand.
-        package var schedule = Timekeeper.system.schedule
+        package var schedule: Timekeeper.Schedule?
 
         /// Creates a configuration; each option that is left out has its default.
         ///

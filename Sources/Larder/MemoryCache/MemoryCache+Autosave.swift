@@ -18,9 +18,9 @@ extension MemoryCache where Key: Codable, Value: Codable {
     /// - Returns: The task, which keeps the cache alive, and ends when it is cancelled or released.
     public func autosave(to url: URL, every interval: Duration) -> AutosaveTask {
         state.withLock { $0.isFollowed = true }
-        let stream = ChangeStream<Key, Value>(every: Swift.max(interval, .milliseconds(1)), timekeeper: timekeeper) {
-            _ in [:]
-        }
+        let stream = ChangeStream<Key, Value>(
+            every: Swift.max(interval, .milliseconds(1)), delaysFirst: true, timekeeper: timekeeper
+        ) { _ in [:] }
         let subscription = hub.subscribe(stream)
         let obstacle = addSaved(url)
         let save: @Sendable () throws(CacheError) -> Void = { () throws(CacheError) in

@@ -20,8 +20,8 @@ public enum RemovalCause: Sendable, Hashable {
 extension MemoryCache {
     /// Returns a stream of the changes from now on, in batches.
     ///
-    /// The first change starts an interval, and at its end a batch is sent. If nothing changes, nothing is sent and no timer
-    /// runs. A slow reader delays no writer: pending changes hold keys, and values are read when the batch is taken, which
+    /// The first change is sent at once. Then an interval begins, and what changes in it is sent at its end. If nothing changes,
+    /// nothing is sent and no timer runs. A slow reader delays no writer: pending changes hold keys, and values are read when the batch is taken, which
     /// doesn't count as access. After more than 10,000 pending keys, and after a `removeAll`, ``CacheChanges/isReset`` is true:
     /// read everything again. The stream keeps the cache alive, and ends when it is released.
     ///

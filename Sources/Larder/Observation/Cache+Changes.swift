@@ -3,8 +3,8 @@ internal import LarderStore
 extension Cache {
     /// Returns a stream of the changes from now on, through any handle of this manager, in batches.
     ///
-    /// The first change starts an interval, and at its end a batch is sent. If nothing changes, nothing is sent. A commit of
-    /// another manager or process on the file is a reset, because what it changed is not known. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
+    /// The first change is sent at once. Then an interval begins, and what changes in it is sent at its end. If nothing changes,
+    /// nothing is sent. A commit of another manager or process on the file is a reset, because what it changed is not known. A slow reader delays no writer: pending changes hold keys, and values are read when the batch
     /// is taken, which doesn't count as access. After more than 10,000 pending keys, and after a clear or purge,
     /// ``CacheChanges/isReset`` is true: read everything again.
     ///

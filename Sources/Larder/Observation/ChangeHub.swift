@@ -95,14 +95,14 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     ///
     /// The row that was sent last is not sent again: after a reset the key may be as it was. If `read` throws, nothing is
     /// sent. The stream ends if the cache is closed or superseded. If the store is suspended, it reads again after the reset
-    /// that ``CacheManager/resume()`` notes, and else after an interval.
+    /// that ``CacheManager/resume()`` notes, and else after an interval. Where time passes by hand, no value waits for it.
     package func changes(
         of key: Key, every interval: Duration, timekeeper: Timekeeper,
         read: @escaping @Sendable () async throws(CacheError) -> (value: Value?, row: SentRow?)
     ) -> AsyncStream<Value?> {
-        // Not at once, where a read fails again and again.
-        let stream = ChangeStream<Key, Value>(every: max(interval, .milliseconds(1)), timekeeper: timekeeper) { _ in [:]
-        }
+        // A test that moves time itself waits for a value, and not for an interval.
+        let interval = timekeeper.isManual ? .zero : interval
+        let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
         let sent = Mutex<SentRow?>(nil)
@@ -119,7 +119,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
                 } catch {
                     if [.closed, .superseded].contains(error.code) { return nil }
                     // Reading again at intervals would be work in the background, which a suspension rules out.
-                    if error.code != .suspended { _ = stream.noteReset() }
+                    if error.code != .suspended { _ = stream.noteResetLater() }
                 }
                 if await subscription.stream.next() == nil { return nil }
             }

@@ -2,8 +2,9 @@ internal import LarderLocks
 
 /// The pending changes of one reader, and the time at which they are due.
 ///
-/// The first change starts the interval, and at its end a batch is due: the net changes until the reader takes it.
-/// No writer waits for a reader, and only keys are kept for it. While nothing has changed there is no timer.
+/// The first change makes a batch due: the net changes until the reader takes it. Then an interval begins, and what changes
+/// in it is due at its end. No writer waits for a reader, and only keys are kept for it. While nothing changes there is no
+/// timer.
 package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Returns the values of those keys that have one, or nil if they cannot be read any more.
     package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
@@ -24,9 +25,12 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     private let state = Mutex(State())
     private let timekeeper: Timekeeper
     let interval: Duration
+    /// A Boolean value that indicates whether the first change waits for an interval too.
+    private let delaysFirst: Bool
     private let read: Read
 
-    init(every interval: Duration, timekeeper: Timekeeper, read: @escaping Read) {
+    init(every interval: Duration, delaysFirst: Bool = false, timekeeper: Timekeeper, read: @escaping Read) {
+        self.delaysFirst = delaysFirst
         // Longer than any program runs, and short enough for every timer's arithmetic.
         self.interval = min(interval, .seconds(100 * 366 * 86_400))
         self.timekeeper = timekeeper
@@ -53,27 +57,37 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) -> ChangeLog<Key>.Dropped? {
         var dropped: ChangeLog<Key>.Dropped?
-        let next = state.withLock { state -> ChangeStep in
-            if state.isOver { return .none }
+        let (ready, isResting) = state.withLock { state -> ([CheckedContinuation<Void, Never>], Bool) in
+            if state.isOver { return ([], false) }
             dropped = change(&state.log)
-            guard case .quiet = state.phase, !state.log.isEmpty else { return .none }
-            guard interval > .zero else { return .wake(Self.makeDue(&state)) }
-            state.phase = .gathering(nil)
-            return .start
+            guard case .quiet = state.phase, !state.log.isEmpty else { return ([], false) }
+            if !delaysFirst { return (Self.makeDue(&state), false) }
+            state.phase = .resting(nil)
+            return ([], true)
         }
-        switch next {
-        case .none: break
-        case .start: startInterval()
-        case .wake(let readers): for reader in readers { reader.resume() }
-        }
+        if isResting { startInterval(interval) }
+        for reader in ready { reader.resume() }
         return dropped
     }
 
-    private func startInterval() {
+    /// Notes that everything may have changed, which is due after an interval: a read that fails is not repeated at once.
+    func noteResetLater() -> ChangeLog<Key>.Dropped? {
+        let (dropped, isResting) = state.withLock { state -> (ChangeLog<Key>.Dropped?, Bool) in
+            if state.isOver { return (nil, false) }
+            let dropped = state.log.reset()
+            guard case .quiet = state.phase else { return (dropped, false) }
+            state.phase = .resting(nil)
+            return (dropped, true)
+        }
+        if isResting { startInterval(max(interval, .milliseconds(1))) }
+        return dropped
+    }
+
+    private func startInterval(_ interval: Duration) {
         let wakeup = timekeeper.wake(interval) { [weak self] in self?.endInterval() }
         let isKept = state.withLock { state in
-            guard case .gathering = state.phase else { return false }
-            state.phase = .gathering(wakeup)
+            guard case .resting = state.phase else { return false }
+            state.phase = .resting(wakeup)
             return true
         }
         if !isKept { wakeup.cancel() }
@@ -81,8 +95,10 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     private func endInterval() {
         let ready = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            guard case .gathering = state.phase else { return [] }
-            return Self.makeDue(&state)
+            guard case .resting = state.phase else { return [] }
+            if !state.log.isEmpty { return Self.makeDue(&state) }
+            state.phase = .quiet
+            return []
         }
         for reader in ready { reader.resume() }
     }
@@ -112,7 +128,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     private func stop(_ change: (inout State) -> [CheckedContinuation<Void, Never>]) {
         let (wakeup, ready) = state.withLock { state -> (Wakeup?, [CheckedContinuation<Void, Never>]) in
             var wakeup: Wakeup?
-            if case .gathering(let running) = state.phase { wakeup = running }
+            if case .resting(let running) = state.phase { wakeup = running }
             return (wakeup, change(&state))
         }
         wakeup?.cancel()
@@ -125,12 +141,16 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     func next() async -> CacheChanges<Key, Value>? {
         while true {
             await dueBatch()
-            var (log, isOver) = state.withLock { state in
-                let isOver = state.isOver
-                if !isOver { state.phase = .quiet }
+            var (log, isOver, isResting) = state.withLock { state in
+                var isResting = false
+                if !state.isOver, case .due = state.phase {
+                    isResting = interval > .zero && !delaysFirst && !state.log.isEmpty
+                    state.phase = isResting ? .resting(nil) : .quiet
+                }
                 defer { state.log = ChangeLog() }
-                return (state.isCancelled ? ChangeLog() : state.log, isOver)
+                return (state.isCancelled ? ChangeLog() : state.log, state.isOver, isResting)
             }
+            if isResting { startInterval(interval) }
             // Sorted here, outside the lock: sorting takes a moment, and writers need the lock.
             if let batch = log.take() { return await changes(of: batch) }
             // Else another reader was faster.
@@ -166,18 +186,12 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
 /// The state of a stream's next batch.
 private enum ChangePhase {
-    /// Nothing changed.
+    /// Nothing changed, and no interval runs.
     case quiet
-    /// Something changed, and the interval runs.
-    case gathering(Wakeup?)
+    /// An interval runs, in which changes gather.
+    case resting(Wakeup?)
     /// A batch may be taken.
     case due
-}
-
-/// The action that a change requires after the lock was released.
-private enum ChangeStep {
-    case none, start
-    case wake([CheckedContinuation<Void, Never>])
 }
 
 extension CacheChanges {

@@ -32,6 +32,19 @@ struct ObservedValueTests {
         try await Waiting.until { later.value == nil && absent.value == nil }
     }
 
+    @MainActor @Test func `where time stands still, each value comes all the same`() async throws {
+        let bench = try Workbench()
+        let cache = try bench.words()
+        let observed = cache.observed("a", every: .seconds(60))
+        var values = cache.changes(forKey: "a", every: .seconds(60)).makeAsyncIterator()
+        #expect(await values.next() == .some(nil))
+        for number in 1...3 {
+            try await cache.setValue(number, forKey: "a")
+            #expect(await values.next() == number)
+            try await Waiting.until { observed.value == number }
+        }
+    }
+
     @MainActor @Test func `a hundred that are released leave nothing`() async throws {
         let bench = try Workbench()
         weak var released: Cache<String, Int>?
