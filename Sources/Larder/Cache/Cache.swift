@@ -28,6 +28,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let rows: CacheRows
     @usableFromInline let codec: ValueCodec<Value>
+    private let failures = RepeatedFailures()
     let undecodable: UndecodablePolicy
     let fileName: (@Sendable (String) -> String)?
 
@@ -117,10 +118,15 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         // An undecodable value was reported as that.
         if error.code == .undecodable { return }
         copies.count { $0.failures += 1 }
+        reportUnthrown(
+            error, CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message))
+    }
+
+    /// Sends an event for a failure that no call can throw, and writes to the log unless it has the same already.
+    func reportUnthrown(_ error: CacheError, _ event: CacheEvent) {
         if !manager.reports(error) { return }
-        manager.reporter.report(
-            CacheEvent(kind, cacheName: name, key: key.flatMap { storedName(of: $0) }, message: error.message), .error,
-            error: error)
+        let text = failures.text(for: error, event.message)
+        manager.reporter.report(event, .error, error: error, text: text)
     }
 
     func storedName(of key: Key) -> String? {

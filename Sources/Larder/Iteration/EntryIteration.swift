@@ -42,7 +42,7 @@ extension Cache {
     func reportEndedIteration(_ error: CacheError) {
         copies.count { $0.failures += 1 }
         let message = "An iteration over the cache \"\(name)\" ended early. \(error.message)"
-        manager.reporter.report(CacheEvent(.readFailed, cacheName: name, message: message), .error, error: error)
+        reportUnthrown(error, CacheEvent(.readFailed, cacheName: name, message: message))
     }
 }
 

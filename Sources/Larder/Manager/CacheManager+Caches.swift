@@ -68,6 +68,12 @@ extension CacheManager {
         }
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
+        if opening.declaration.ageRule.isOverAtOnce {
+            let text =
+                "The cache \"\(name)\" was opened with the maximum age \(maxAge), so its entries are expired at once. Use an age"
+                + " above zero, unless that is meant."
+            reporter.note(LogMessage(.warning, text))
+        }
 
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
     ///

@@ -23,7 +23,7 @@ extension Reporter {
             let version = CacheVersion(version)
             let text =
                 "A handle on the cache \"\(cache)\" under version \"\(version)\" finds nothing any more: the cache was opened"
-                + " under another version or codec, or removed. Open it again."
+                + " under another version or codec, or removed. Open it under its newest version."
             report(CacheEvent(.superseded(version: version), cacheName: cache, message: text), .warning)
         case .removed(let rows, let cache):
             if isHeard { for row in rows { report(row, of: cache) } }

@@ -16,7 +16,8 @@ public struct CacheEvent: Sendable, Hashable {
         /// A call has used a handle that finds nothing any more, because its cache was opened under another version or codec,
         /// or removed.
         ///
-        /// It is reported once for each handle. Open the cache again.
+        /// It is reported once for each handle. Open the cache under its newest version: to open the old one again purges the new
+        /// entries.
         case superseded(version: CacheVersion)
         /// An expired entry was deleted.
         case expired

@@ -18,7 +18,12 @@ final class Reporter: Sendable {
     var isHeard: Bool { log != nil || hub.hasListeners }
 
     func report(_ event: CacheEvent, _ level: LogMessage.Level, error: CacheError? = nil) {
-        note(LogMessage(level, event.message, error: error))
+        report(event, level, error: error, text: event.message)
+    }
+
+    /// Sends an event, and writes another text to the log, or nothing.
+    func report(_ event: CacheEvent, _ level: LogMessage.Level, error: CacheError?, text: String?) {
+        if let text { note(LogMessage(level, text, error: error)) }
         hub.send(event)
     }
 

@@ -25,6 +25,14 @@ package enum AgeRule: Hashable, Sendable {
     /// A Boolean value that indicates whether no clock is needed to know that an entry is served.
     @inlinable package var isUnlimited: Bool { if case .unlimited = self { true } else { false } }
 
+    /// A Boolean value that indicates whether an age is zero or less, so that nothing is ever served.
+    package var isOverAtOnce: Bool {
+        switch self {
+        case .unlimited, .until: false
+        case .sinceWrite(let age), .sinceAccess(let age): age <= 0
+        }
+    }
+
     /// The milliseconds by which each access moves the end; nil if none does.
     package var slidingAge: Int64? { if case .sinceAccess(let age) = self { age } else { nil } }
 

@@ -45,7 +45,9 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     package static let closed = StoreError(.closed, "The store was closed. Open it again.")
     static let suspended = StoreError(.suspended, "The store is suspended. Resume it first.")
     static let superseded = StoreError(
-        .superseded, "The cache was opened under another version, or removed. Open it again.")
+        .superseded,
+        "The cache was opened under another version, or removed. Open it under its newest version: to open an old one"
+            + " again would purge the new entries.")
     static let reentrant = StoreError(
         .reentrant,
         "The closure of an update or a transaction has made this call. Use what the closure is given, or call after it."

@@ -46,13 +46,49 @@ struct LogTests {
         }
         let text =
             "A handle on the cache \"a\" under version \"1\" finds nothing any more: the cache was opened under another version"
-            + " or codec, or removed. Open it again."
+            + " or codec, or removed. Open it under its newest version."
         #expect(texts(.warning) == [text, text])
         try await manager.close()
         var events: [CacheEvent] = []
         for await event in manager.events { events.append(event) }
         #expect(events.filter { $0.kind == .superseded(version: "1") }.count == 2)
         #expect(newer.version.description == "2")
+    }
+
+    @Test func `the same failure of a handle has a line, and then one for each power of ten`() throws {
+        let manager = try manager()
+        let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        let other: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        try manager.close()
+        for key in 0..<600 { #expect(cache[key] == nil) }
+        for key in 0..<600 { cache[key] = "x" }
+        for _ in 0..<600 { #expect(Array(cache).isEmpty) }
+        let text = "The cache \"a\" could not read the value of key \"0\". The store was closed. Open it again."
+        #expect(texts(.error).count == 4 && texts(.error).first == text)
+        for (text, count) in zip(texts(.error).dropFirst(), [10, 100, 1000]) {
+            #expect(text.hasSuffix(" Open it again. This handle has met it \(count) times."))
+        }
+        #expect(other[1] == nil && texts(.error).count == 5, "another handle says it too")
+        #expect(cache.statistics.failures == 1801)
+    }
+
+    @Test func `what concerns an entry has a line for each`() throws {
+        let manager = try manager()
+        let cache: Cache<Double, String> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        for _ in 0..<20 { cache[.nan] = "x" }
+        #expect(texts(.error).count == 20)
+    }
+
+    @Test(arguments: [MaxAge.seconds(0), .seconds(-5)])
+    func `a cache that is opened with an age of zero or less says so`(age: MaxAge) throws {
+        let manager = try manager()
+        let cache: Cache<Int, String> = try manager.cache(named: "a", version: "1", maxAge: age)
+        cache[1] = "x"
+        #expect(cache[1] == nil)
+        let text =
+            "The cache \"a\" was opened with the maximum age \(age), so its entries are expired at once. Use an age above zero,"
+            + " unless that is meant."
+        #expect(texts(.warning) == [text])
     }
 
     @Test func `an open without limits leaves those that the cache has, and one that changes them says so`() throws {
