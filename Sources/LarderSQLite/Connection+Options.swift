@@ -24,8 +24,14 @@ extension Connection {
         package var role: Role
         package var synchronous: Synchronous
         package var busyMilliseconds: Int32
+        /// A Boolean value that indicates whether a file is read that has fewer pages than its header says, as far as they are
+        /// there.
+        package var readsCutFiles = false
 
-        package init(role: Role, synchronous: Synchronous = .normal, busyMilliseconds: Int32) {
+        package init(
+            role: Role, synchronous: Synchronous = .normal, busyMilliseconds: Int32, readsCutFiles: Bool = false
+        ) {
+            self.readsCutFiles = readsCutFiles
             self.role = role
             self.synchronous = synchronous
             self.busyMilliseconds = busyMilliseconds
@@ -54,6 +60,8 @@ extension Connection {
         try check(larder_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0))
         try check(larder_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0))
+        // Before those that read the file.
+        if options.readsCutFiles { try execute("PRAGMA writable_schema = ON") }
         for (name, value) in Self.pragmas(for: options) { try execute("PRAGMA \(name) = \(value)") }
         // Deleted bytes are overwritten in pages that are written anyway.
         try execute("PRAGMA secure_delete = FAST")

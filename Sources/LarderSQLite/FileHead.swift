@@ -5,7 +5,7 @@ internal import LarderCSQLite
 /// They are read through SQLite's own file handle: opening and closing a database by path would drop every lock that
 /// the process holds on it.
 package struct FileHead: Sendable, Equatable {
-    /// The file's length in bytes.
+    /// The file's length in bytes; SQLite says 0 of a file of one byte.
     package let size: Int64
     /// A Boolean value that indicates whether it begins like an SQLite database.
     package let hasSQLiteHeader: Bool
@@ -13,6 +13,8 @@ package struct FileHead: Sendable, Equatable {
     package let applicationID: Int32
     /// A Boolean value that indicates whether the header declares a write-ahead log.
     package let isInLogMode: Bool
+    /// A Boolean value that indicates whether the header declares a journal that SQLite has.
+    package let hasKnownJournal: Bool
     /// A Boolean value that indicates whether the main file contains no table, index, view or trigger.
     package let hasNoTables: Bool
 
@@ -28,7 +30,19 @@ package struct FileHead: Sendable, Equatable {
         hasSQLiteHeader = size >= 100 && bytes.starts(with: Array("SQLite format 3\0".utf8))
         applicationID = Int32(bitPattern: bytes[68..<72].reduce(0) { $0 << 8 | UInt32($1) })
         isInLogMode = bytes[18] == 2 && bytes[19] == 2
+        hasKnownJournal = isInLogMode || bytes[18] == 1 && bytes[19] == 1
         // Page 1 is the root of the schema's table: a leaf (13) with no cells has no rows.
         hasNoTables = bytes[100] == 13 && bytes[103] == 0 && bytes[104] == 0
+    }
+}
+
+extension Connection {
+    /// Writes into a damaged header that the file has a write-ahead log, which no other byte depends on.
+    ///
+    /// SQLite refuses to write, or to read at all, a file whose header declares a journal of a later release.
+    package static func declareLog(inFileAt path: String) throws(SQLiteError) {
+        let connection = try open(.file(path))
+        let code = larder_write_at(larder_main_file(connection.handle), [2, 2] as [UInt8], 2, 18)
+        if code != 0 { throw SQLiteError(code: .inputOutput, message: "the file's first bytes cannot be written") }
     }
 }

@@ -127,7 +127,8 @@ struct DamagedStore: Sendable {
         var found: Set<Entry> = []
         do {
             var connection = try Connection.open(
-                .immutableFile(URL(fileURLWithPath: path).real.path), .init(role: .reader, busyMilliseconds: 0))
+                .immutableFile(URL(fileURLWithPath: path).real.path),
+                .init(role: .reader, busyMilliseconds: 0, readsCutFiles: true))
             for (id, entry) in ids {
                 do {
                     let bytes = try connection.with(.payloadOrFile) { row throws(SQLiteError) in

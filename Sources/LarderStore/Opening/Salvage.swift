@@ -19,6 +19,8 @@ struct Salvage {
     func run(isReadable: Bool = true) throws -> SalvageReport {
         let folder = FileSystem.folder(of: file.path)
         if try FileSystem.freeSpace(folder) < FileSystem.status(file.path)?.size ?? 0 { throw StoreError.full }
+        let head = try FileHead(path: file.path)
+        if head.hasSQLiteHeader && !head.hasKnownJournal { try Connection.declareLog(inFileAt: file.path) }
         var source = try DamagedFile(file, deadline)
         var rows = SalvagedRows()
         do {
@@ -80,7 +82,7 @@ private struct DamagedFile: ~Copyable {
 
     init(_ file: StoreFile, _ deadline: Deadline) throws {
         do throws(SQLiteError) {
-            connection = try file.connect(.writer, deadline)
+            connection = try file.connect(.writer, deadline, readsCutFiles: true)
             try connection?.beginWriting()
             return
         } catch {

@@ -21,7 +21,9 @@ struct SalvagedRows {
         }
         var others = [(SQL.storeLimits, SQL.setStoreLimits), (.salvagedActivity, .addActivity)]
         // An older file has none.
-        if try source.number(.hasNotes) != nil { others.append((.salvagedNotes, .setNote)) }
+        try Self.reading { () throws(SQLiteError) in
+            if try source.number(.hasNotes) != nil { others.append((.salvagedNotes, .setNote)) }
+        }
         for (sql, insert) in others {
             try Self.read(sql, from: &source) { (row) throws(SQLiteError) in try Self.insert(row, insert, &copy) }
         }

@@ -202,6 +202,11 @@ struct StoreFile: Sendable {
     @discardableResult
     func requireOwnership() throws -> Bool {
         let head = try FileHead(path: path)
+        // SQLite calls a file of one byte empty, which may be another program's, or a lock file of this one.
+        if try head.size == 0 && FileSystem.status(path)?.size != 0 && !lockFile.isMarked { throw foreign }
+        if head.hasSQLiteHeader && head.applicationID == Schema.applicationID && !head.hasKnownJournal {
+            throw SQLiteError(code: .corrupt, message: "the header declares an unknown journal")
+        }
         if head.size == 0 || head.applicationID == Schema.applicationID { return head.size == 0 }
         if !head.hasSQLiteHeader && lockFile.isMarked { throw SQLiteError(code: .notADatabase, message: "no database") }
         if !head.hasSQLiteHeader || head.isInLogMode || !head.hasNoTables || head.applicationID != 0 { throw foreign }
@@ -224,12 +229,15 @@ struct StoreFile: Sendable {
             .init(role: .reader, busyMilliseconds: Int32(clamping: options.busyTimeout)))
     }
 
-    func connect(_ role: Connection.Role, _ deadline: Deadline) throws(SQLiteError) -> Connection {
+    func connect(
+        _ role: Connection.Role, _ deadline: Deadline, readsCutFiles: Bool = false
+    ) throws(SQLiteError) -> Connection {
         try Connection.open(
             .file(path),
             .init(
                 role: role, synchronous: options.durability == .powerLoss ? .full : .normal,
-                busyMilliseconds: role == .guardian ? 0 : Int32(clamping: deadline.remaining)))
+                busyMilliseconds: role == .guardian ? 0 : Int32(clamping: deadline.remaining),
+                readsCutFiles: readsCutFiles))
     }
 
     /// Opens a file of which nothing on the disk changes, the log's index included.

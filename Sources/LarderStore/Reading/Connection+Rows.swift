@@ -51,6 +51,15 @@ extension Connection {
         }
     }
 
+    /// Throws if the row that an index has shown for a key is that of another one, because the index is damaged.
+    mutating func requireKey(of header: EntryHeader) throws(SQLiteError) {
+        guard let row = try self.header(header.id)?.header, row.revision == header.revision else { return }
+        if row.key != header.key { throw SQLiteError.damagedIndex }
+    }
+
+    /// Throws if the last statement has not found the row of the key for which an index has shown it.
+    func requireChange() throws(SQLiteError) { if changes == 0 { throw SQLiteError.damagedIndex } }
+
     /// Runs a statement whose parameters are a text and numbers, or numbers alone.
     mutating func run(_ sql: SQL, text: String? = nil, _ numbers: Int64?...) throws(SQLiteError) {
         try run(sql) { row throws(SQLiteError) in try row.bind(text: text, numbers) }

@@ -69,5 +69,6 @@ extension Statement {
 }
 
 extension SQLiteError {
+    static let damagedIndex = SQLiteError(code: .corrupt, message: "an index leads to the row of another key")
     static let damagedOrder = SQLiteError(code: .corrupt, message: "rows are not in the order of their keys")
 }

@@ -12,11 +12,12 @@ extension CacheRows {
             var found: StoredRow?
             try read { connection, cache throws(SQLiteError) in
                 found = try connection.row(key, in: cache, store.accesses)
+                if last != nil, let found { try connection.requireKey(of: found.header) }
             }
             guard let found else { return nil }
             if let row = try complete(found) { return row }
-            // The file of an older row may be overwritten.
-            if found.header.file == nil || found.header.revision == last { return discardDamaged(found.header) }
+            // The file of an older row may be overwritten, and a damaged index may have led to another row.
+            if found.header.revision == last { return discardDamaged(found.header) }
             last = found.header.revision
         }
     }
@@ -117,9 +118,7 @@ extension CacheRows {
             for row in found {
                 if let row = try complete(row) {
                     rows.append(row)
-                } else if !unreadable.insert(row.header.revision).inserted {
-                    _ = discardDamaged(row.header)
-                } else if attempt < Self.attemptsOfOneMoment {
+                } else if unreadable.insert(row.header.revision).inserted && attempt < Self.attemptsOfOneMoment {
                     isCurrent = false
                 } else if let later = try self.row(row.header.key), tag.map(later.header.meta.tags.contains) ?? true {
                     rows.append(later)

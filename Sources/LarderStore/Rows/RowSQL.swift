@@ -50,18 +50,21 @@ extension SQL {
         INSERT INTO entry (revision, written_at, expires_at, checksum, meta, payload, id, file, size, cache, key)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         """)
+    // A damaged index leads to the row of another key, so these compare what the row itself has.
     static let updateRow = SQL(
         """
         UPDATE entry SET revision = ?1, written_at = ?2, expires_at = ?3, checksum = ?4, meta = ?5, payload = ?6,
             file = ?8, size = ?9
-        WHERE id = ?7
+        WHERE id = ?7 AND +cache = ?10 AND +key = ?11
         """)
     static let updateAttributes = SQL(
         """
-        UPDATE entry SET revision = ?1, written_at = ?2, expires_at = ?3, checksum = ?4, meta = ?5 WHERE id = ?6
+        UPDATE entry SET revision = ?1, written_at = ?2, expires_at = ?3, checksum = ?4, meta = ?5
+        WHERE id = ?6 AND +cache = ?7 AND +key = ?8
         """)
     static let lastAccess = SQL("SELECT accessed_at FROM used WHERE id = ?1")
     static let deleteRow = SQL("DELETE FROM entry WHERE id = ?1")
+    static let deleteRowOfKey = SQL("DELETE FROM entry WHERE id = ?1 AND +cache = ?2 AND +key = ?3")
     static let deleteRevision = SQL("DELETE FROM entry WHERE id = ?1 AND revision = ?2")
     static let deleteUse = SQL("DELETE FROM used WHERE id = ?1")
 
@@ -159,6 +162,8 @@ extension SQL {
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let valueFiles = SQL("SELECT file FROM entry WHERE file IS NOT NULL")
     static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
+    /// The names in the table itself: a damaged index does not have all of them.
+    static let namedFiles = SQL("SELECT id, file FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let insertStore = SQL("INSERT INTO store (id) VALUES (1)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor FROM store")
     static let sizeOfFiles = SQL(

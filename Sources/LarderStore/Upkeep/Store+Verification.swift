@@ -23,7 +23,26 @@ extension Store {
     ) throws(StoreError) -> VerificationReport {
         if isReadOnly && repairing { throw .readOnly }
         if isClosed { throw .closed }
-        var verification = try writer.retrying { () throws(StoreError) in
+        var verification = try look(progress)
+        guard repairing else { return verification.report }
+        var report = verification.report
+        if verification.isFileDamaged {
+            report.salvage = try writer.repair()
+            // The first look may have ended at the damage.
+            let known = Set(verification.damaged.map(\.header.revision))
+            verification = try look(progress)
+            report.problems += verification.report.problems.filter { !report.problems.contains($0) }
+            report.entryCount = max(report.entryCount, verification.report.entryCount)
+            report.damagedCount += verification.damaged.count { !known.contains($0.header.revision) }
+        }
+        for damaged in verification.damaged {
+            try writer.runBatch { try $0.removeDamaged(damaged.header, of: damaged.cache, .damaged) }
+        }
+        return report
+    }
+
+    private func look(_ progress: (Int) -> Void) throws(StoreError) -> Verification {
+        try writer.retrying { () throws(StoreError) in
             var verification = Verification(files: files)
             // Between its steps a body can write, and a suspension waits for no closure of the program.
             try StoreError.translating {
@@ -31,12 +50,6 @@ extension Store {
             }
             return verification
         }
-        guard repairing else { return verification.report }
-        if verification.isFileDamaged { verification.report.salvage = try writer.repair() }
-        for damaged in verification.damaged {
-            try writer.runBatch { try $0.removeDamaged(damaged.header, of: damaged.cache, .damaged) }
-        }
-        return verification.report
     }
 }
 

@@ -257,7 +257,7 @@ final class Upkeep: Sendable {
             return 0
         }
         var (count, hasYoung) = (0, false)
-        for batch in try StoreError.translating({ try files.names() }).batches() {
+        for batch in try unnamedFiles(files).batches() {
             try runBatch { state in
                 // The row of a younger one may be on its way.
                 let swept = try files.sweep(batch, writtenBefore: now.addingSaturated(-3_600_000)) {
@@ -271,6 +271,41 @@ final class Upkeep: Sendable {
         state.withLock { $0.nextFileSweep = next }
         if hasYoung { ask(at: next, from: now) }
         return count
+    }
+
+    /// Returns the files that no row names, and throws if the table names one that its index does not have.
+    private func unnamedFiles(_ files: ValueFiles) throws(StoreError) -> [String] {
+        try writer.retrying { () throws(StoreError) in
+            try StoreError.translating {
+                let names = try files.names()
+                let unnamed = try writer.readAlone { connection in
+                    Set(try names.filter { try connection.number(.namesFile, text: $0) == nil })
+                }
+                var next: Int64? = unnamed.isEmpty ? nil : .min
+                while let first = next {
+                    next = try writer.readAlone { try $0.requireNone(of: unnamed, from: first) }
+                }
+                return unnamed.sorted()
+            }
+        }
+    }
+}
+
+extension Connection {
+    /// Throws if one of 10,000 rows names a file that the index does not have, and returns the id behind these rows.
+    fileprivate mutating func requireNone(of names: Set<String>, from first: Int64) throws(SQLiteError) -> Int64? {
+        // A row may have been written since the index was asked.
+        try holdSnapshot()
+        var (last, named): (Int64?, [String]) = (nil, [])
+        try with(.namedFiles) { row throws(SQLiteError) in
+            try row.bind(first, at: 1)
+            while try row.step() {
+                if row.type(of: 1) != .null, names.contains(row.text(1)) { named.append(row.text(1)) }
+                last = row.int64(0)
+            }
+        }
+        for name in named where try number(.namesFile, text: name) == nil { throw SQLiteError.damagedIndex }
+        return last.flatMap { $0 == .max ? nil : $0 + 1 }
     }
 }
 

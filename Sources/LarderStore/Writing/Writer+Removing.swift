@@ -11,7 +11,7 @@ extension Writer {
     func removeAll(tagged tag: String, in declaration: CacheDeclaration?) throws(StoreError) -> Int {
         let few = try runBatch { try $0.removeTagged(tag, in: declaration, atMost: Self.atOnce) }
         if let few { return few }
-        return try removeInSlices { state in
+        return try removeInSlices(KeyRange()) { state in
             try state.overtakeLoads(tagged: tag, in: declaration)
         } list: { connection, cache throws(SQLiteError) in
             try connection.list(.taggedRows, text: tag, cache.id) {
@@ -24,7 +24,7 @@ extension Writer {
     func removeAll(prefix: String, in declaration: CacheDeclaration) throws(StoreError) -> Int {
         let few = try runBatch { try $0.removeAll(prefix: prefix, in: declaration, atMost: Self.atOnce) }
         if let few { return few }
-        return try removeInSlices { state in
+        return try removeInSlices(KeyRange(prefix: prefix)) { state in
             [try state.overtakeLoads(prefix: prefix, in: declaration)]
         } list: { connection, cache throws(SQLiteError) in
             try connection.headers(prefix: prefix, in: cache) {
@@ -39,11 +39,12 @@ extension Writer {
     /// after it stays.
     ///
     /// - Parameters:
+    ///   - range: What the keys of the rows are in.
     ///   - overtake: Keeps loads from storing what is removed, in a transaction, and returns the caches. Called at the begin
     ///     and at the end, for the loads that have begun in the meantime.
     ///   - list: Lists the rows of a cache.
     private func removeInSlices(
-        _ overtake: (WriterState) throws -> [Incarnation],
+        _ range: KeyRange, _ overtake: (WriterState) throws -> [Incarnation],
         list: (inout Connection, Incarnation) throws(SQLiteError) -> [ListedRow]
     ) throws(StoreError) -> Int {
         lock.wait { $0?.longRemovals += 1 }
@@ -67,7 +68,7 @@ extension Writer {
         var count = 0
         for start in stride(from: 0, to: rows.count, by: Self.sliceSize) {
             lock.letOthersIn()
-            count += try runBatch { try $0.remove(rows[start..<min(rows.count, start + Self.sliceSize)]) }
+            count += try runBatch { try $0.remove(rows[start..<min(rows.count, start + Self.sliceSize)], in: range) }
         }
         _ = try runBatch(overtake)
         return count

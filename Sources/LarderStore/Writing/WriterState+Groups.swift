@@ -55,7 +55,7 @@ extension WriterState {
         let cache = try overtakeLoads(prefix: prefix, in: declaration)
         let found = try connection.headers(prefix: prefix, in: cache, atMost: limit + 1) { $0 }
         if found.count > limit { return nil }
-        for header in found { try remove(header, from: cache.id, .removed) }
+        for header in found { try remove(header, from: cache.id, .removed, isOfIndex: true) }
         return found.count
     }
 
@@ -69,7 +69,9 @@ extension WriterState {
     }
 
     /// Removes rows that were not written since they were listed, and returns their number.
-    func remove(_ rows: some Sequence<ListedRow>) throws(SQLiteError) -> Int {
+    ///
+    /// - Parameter range: What their keys are in.
+    func remove(_ rows: some Sequence<ListedRow>, in range: KeyRange) throws(SQLiteError) -> Int {
         var count = 0
         for row in rows {
             guard let (header, incarnation) = try connection.header(row.id), incarnation == row.cache else { continue }
@@ -77,6 +79,7 @@ extension WriterState {
             var revision = row.revision
             while revision != header.revision, let next = replacedRevisions[revision] { revision = next }
             if header.revision != revision { continue }
+            if !range.contains(header.key) { throw SQLiteError.damagedIndex }
             try remove(header, from: incarnation, .removed)
             count += 1
         }

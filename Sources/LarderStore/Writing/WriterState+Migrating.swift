@@ -44,7 +44,7 @@ extension WriterState {
     /// Removes what was made of an earlier row of a key, and returns whether there was something.
     func drop(_ key: StoredKey, from hidden: Incarnation) throws(SQLiteError) -> Bool {
         guard let old = try connection.find(key, in: hidden, accesses)?.header else { return false }
-        try delete(old, from: hidden.id)
+        try delete(old, from: hidden.id, isOfIndex: true)
         counts.add(Totals(count: -1, size: -old.size), to: hidden.id)
         return true
     }

@@ -119,10 +119,8 @@ extension WriterState {
             try row.bind(checksum, at: 4)
             if packed != nil { try row.bind(packed, at: 5) }
             try row.bind(id, at: 7)
-            if old == nil {
-                try row.bind(cache.id, at: 10)
-                try row.bind(entry.key, at: 11)
-            }
+            try row.bind(cache.id, at: 10)
+            try row.bind(entry.key, at: 11)
             if let file = entry.file {
                 try row.bind(file, at: 8)
                 try row.bind(Int64(entry.payloadSize), at: 9)
@@ -135,6 +133,7 @@ extension WriterState {
             }
             try result.get()
         }
+        try connection.requireChange()
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, entry, in: cache.id) }
         lastWrittenID = id
@@ -163,7 +162,7 @@ extension WriterState {
 
     private func remove(_ key: StoredKey, in cache: Incarnation, _ outcome: inout Outcome) throws(SQLiteError) {
         guard let old = try connection.find(key, in: cache, accesses)?.header else { return }
-        try delete(old, from: cache.id)
+        try delete(old, from: cache.id, isOfIndex: true)
         outcome.difference += Totals(count: -1, size: -old.size)
         outcome.rows.append(.init(key: key, row: nil))
     }
@@ -188,13 +187,17 @@ extension WriterState {
         guard let (now, incarnation) = try connection.header(header.id), incarnation == cache.id,
             now.revision == header.revision
         else { return false }
+        // A damaged index has shown the row of another key, which is whole.
+        if now.key != header.key { throw SQLiteError.damagedIndex }
         try remove(now, from: incarnation, cause)
         return true
     }
 
     /// Removes a row by its age, a limit or a tag, which memory learns after the commit.
-    func remove(_ header: EntryHeader, from incarnation: Int64, _ cause: RemovedRow.Cause) throws(SQLiteError) {
-        try delete(header, from: incarnation)
+    func remove(
+        _ header: EntryHeader, from incarnation: Int64, _ cause: RemovedRow.Cause, isOfIndex: Bool = false
+    ) throws(SQLiteError) {
+        try delete(header, from: incarnation, isOfIndex: isOfIndex)
         if let cache = incarnations.incarnation(withID: incarnation) {
             noteRemoval(of: header, from: cache, cause)
         } else {
@@ -210,8 +213,20 @@ extension WriterState {
     }
 
     /// Deletes a row with its tags and accesses.
-    func delete(_ header: EntryHeader, from incarnation: Int64) throws(SQLiteError) {
-        try connection.run(.deleteRow, header.id)
+    ///
+    /// - Parameter isOfIndex: A Boolean value that indicates whether the index of keys has shown the row, and not its id. A
+    ///   damaged one may have shown that of another key.
+    func delete(_ header: EntryHeader, from incarnation: Int64, isOfIndex: Bool = false) throws(SQLiteError) {
+        if isOfIndex {
+            try connection.run(.deleteRowOfKey) { row throws(SQLiteError) in
+                try row.bind(header.id, at: 1)
+                try row.bind(incarnation, at: 2)
+                try row.bind(header.key, at: 3)
+            }
+            try connection.requireChange()
+        } else {
+            try connection.run(.deleteRow, header.id)
+        }
         try connection.run(.deleteUse, header.id)
         try noteDeletion(of: header, from: incarnation)
     }
@@ -282,7 +297,10 @@ extension WriterState {
             try row.bind(checksum ^ before ^ after, at: 4)
             try row.bind(packed, at: 5)
             try row.bind(old.id, at: 6)
+            try row.bind(cache.id, at: 7)
+            try row.bind(key, at: 8)
         }
+        try connection.requireChange()
         try insertTags(meta.tags, in: cache.id, id: old.id, revision)
         // An access that is not stored yet names the old revision.
         if let accessedAt = accesses.lastAccess(old.id, old.revision) {

@@ -75,10 +75,18 @@ extension WriterState {
         if room.isFull { return false }
         connection.setBusyTimeout(Int32(clamping: busyTimeout))
         if try connection.freePages() == 0 { return false }
+        lookAtRoom()
+        let hasRoom = !room.isShort
         let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
             let free = try connection.freePages()
             if free == 0 { return false }
-            try connection.vacuum(pages: Self.pagesGivenBack)
+            do throws(SQLiteError) {
+                try connection.vacuum(pages: Self.pagesGivenBack)
+            } catch {
+                // On a disk with room, a damaged map of the pages leads behind the end of the file.
+                let isDamage = error.isAboutRoom && hasRoom
+                throw isDamage ? SQLiteError(code: .corrupt, message: "the map of the pages is damaged") : error
+            }
             return try connection.freePages() < free
         }
         if isLess { copyLog() }

@@ -46,13 +46,27 @@ struct DeletionTests {
         expectError(.foreignFile) { _ = try place.manager() }
         #expect(try place.folder.names == ["store.sqlite"])
         #expect(try Data(contentsOf: place.url) == Data("text".utf8))
-        try Data().write(to: place.url)
-        expectError(.foreignFile) { try CacheManager.deleteStore(at: place.url) }
+        for text in ["", "x"] {
+            try Data(text.utf8).write(to: place.url)
+            expectError(.foreignFile) { try CacheManager.deleteStore(at: place.url) }
+        }
+        expectError(.foreignFile) { _ = try place.manager() }
+        #expect(try Data(contentsOf: place.url) == Data("x".utf8))
         try FileManager.default.removeItem(at: place.url)
         try FileManager.default.createDirectory(at: place.folder("store.files"), withIntermediateDirectories: false)
         try Data("x".utf8).write(to: place.folder("store.files/theirs"))
         try CacheManager.deleteStore(at: place.url)
         #expect(try place.folder.names == ["store.files"])
+    }
+
+    @Test func `the lock file of a store is no store`() throws {
+        let manager = try place.manager()
+        let cache: Cache<Int, Int> = try manager.cache(named: "a", version: "1", maxAge: .hours(1))
+        cache[1] = 1
+        let lock = place.folder("store.sqlite.lock")
+        expectError(.foreignFile) { try CacheManager(url: lock).close() }
+        expectError(.foreignFile) { try CacheManager.deleteStore(at: lock) }
+        #expect(try Data(contentsOf: lock).count == 1 && cache[1] == 1)
     }
 
     @Test func `a damaged store is deleted too`() throws {
