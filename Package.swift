@@ -24,7 +24,7 @@ let package = Package(
             path: "Migrations",
             resources: [
                 .embedInCode("0001_initial.sql"), .embedInCode("0002_opener.sql"), .embedInCode("0003_order.sql"),
-                .embedInCode("0004_note.sql"),
+                .embedInCode("0004_note.sql"), .embedInCode("0005_key-kind.sql"),
             ]),
         // The store without types: bytes in, bytes out.
         .target(name: "LarderStore", dependencies: ["LarderSQLite", "LarderMigrations"]),

@@ -23,5 +23,6 @@ package struct MigrationStep: Sendable {
         MigrationStep(2, "0002_opener.sql", PackageResources._002_opener_sql),
         MigrationStep(3, "0003_order.sql", PackageResources._003_order_sql),
         MigrationStep(4, "0004_note.sql", PackageResources._004_note_sql),
+        MigrationStep(5, "0005_key-kind.sql", PackageResources._005_key_kind_sql),
     ]
 }

@@ -41,3 +41,10 @@ struct SourceTree {
         }
     }
 }
+
+extension SourceTree {
+    /// A checksum of a text (FNV-1a).
+    static func sum(of text: String) -> UInt64 {
+        text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0100_0000_01b3 }
+    }
+}

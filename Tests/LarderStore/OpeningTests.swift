@@ -108,7 +108,7 @@ struct OpeningTests {
         try store.close()
         var other = try place.otherConnection()
         if !isLogging { try other.execute("PRAGMA journal_mode = DELETE") }
-        try other.execute("PRAGMA user_version = 5")
+        try other.execute("PRAGMA user_version = \(Schema.current + 1)")
     }
 
     /// Expects the file to be replaced by an empty store, and to be kept beside it.
@@ -145,7 +145,7 @@ struct OpeningTests {
         try expectReplacement { $0.replacesNewerSchema = true }
         let options = Connection.Options(role: .writer, busyMilliseconds: 10_000)
         var old = try Connection.open(.file(place.realPath + ".damaged"), options)
-        #expect(try old.text("PRAGMA user_version") == "5")
+        #expect(try old.text("PRAGMA user_version") == "\(Schema.current + 1)")
         #expect(try old.texts("SELECT CAST(payload AS TEXT) FROM entry") == ["one"])
     }
 

@@ -272,7 +272,7 @@ struct ReadOnlyTests {
         case .newer:
             (code, message) = (.newerSchema, "was written by a later release. Update the program.")
             try fill()
-            try execute("PRAGMA user_version = 5")
+            try execute("PRAGMA user_version = \(Schema.current + 1)")
         case .logAlone:
             (code, message) = (.storageUnavailable, "has a log without an index. Open it once for writing.")
             try fill()

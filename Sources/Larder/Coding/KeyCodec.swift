@@ -1,4 +1,5 @@
 import Foundation
+internal import LarderCBOR
 public import LarderStore
 
 /// How keys become what is stored, and keys again.
@@ -17,6 +18,17 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
     private let decoder = CBORDecoder()
 
     package init() {}
+
+    /// What is stored of most keys of the type: an integer that is wider than 64 bits is bytes.
+    static var kind: KeyKind {
+        if Key.self == Int.self { return .integer }
+        if Key.self == String.self { return .text }
+        return switch CBORItemKind(of: Key.self) {
+        case .integer: .integer
+        case .text: .text
+        case .other: .bytes
+        }
+    }
 
     /// The form in which `key` is stored; `cache` is for the message of an error.
     @inlinable @inline(__always)

@@ -29,6 +29,7 @@ extension CacheError.Code {
             case .suspended: .suspended
             case .tooLarge: .tooLarge
             case .readOnly: .readOnly
+            case .otherKeys: .typeMismatch
             }
     }
 }

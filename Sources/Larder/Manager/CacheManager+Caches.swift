@@ -17,7 +17,8 @@ extension CacheManager {
     ///   - options: The options of the cache.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
+    ///   opened under this version with keys of another kind: integers, texts, or anything else.
     ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
     ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
     ///   for an empty name. Else a write error, see ``CacheError``.
@@ -46,7 +47,8 @@ extension CacheManager {
     ///   - codec: The codec of the values.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
+    ///   opened under this version with keys of another kind: integers, texts, or anything else.
     ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
     ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
     ///   for an empty name. Else a write error, see ``CacheError``.
@@ -54,7 +56,7 @@ extension CacheManager {
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> {
-        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier)
+        let opening = try CacheOpening(name, version, maxAge, options, codec.identifier, KeyCodec<Key>.kind)
         let _: CacheCore<Key, Value>? = try shared(opening.declaration.identity)
         if !migrations.isEmpty {
             let plan = try MigrationPlan(migrations, to: version, codec, cacheNamed: name)
@@ -66,14 +68,14 @@ extension CacheManager {
                 evictsOnFullDisk: options.onFullDisk == .evict, limits: options.disk?.storeLimits,
                 keepsExpired: opening.keepsExpired)
         }
-        return try handle(on: rows, opening, version, maxAge, options, codec)
-    }
         if opening.declaration.ageRule.isOverAtOnce {
             let text =
                 "The cache \"\(name)\" was opened with the maximum age \(maxAge), so its entries are expired at once. Use an age"
                 + " above zero, unless that is meant."
             reporter.note(LogMessage(.warning, text))
         }
+        return try handle(on: rows, opening, version, maxAge, options, codec)
+    }
 
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
     ///
@@ -84,7 +86,8 @@ extension CacheManager {
     ///   - options: The options of the cache.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
+    ///   opened under this version with keys of another kind: integers, texts, or anything else.
     ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
     ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
     ///   for an empty name. Else a write error, see ``CacheError``.
@@ -107,7 +110,8 @@ extension CacheManager {
     ///   - codec: The codec of the values.
     ///   - migrations: The steps that carry over what older versions have stored.
     ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types.
+    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
+    ///   opened under this version with keys of another kind: integers, texts, or anything else.
     ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
     ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
     ///   for an empty name. Else a write error, see ``CacheError``.
@@ -209,7 +213,8 @@ private struct CacheOpening {
     let keepsExpired: Int64
 
     init(
-        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String
+        _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String,
+        _ keyKind: KeyKind
     ) throws(CacheError) {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")
@@ -221,7 +226,8 @@ private struct CacheOpening {
                 "The option `\(option)` of the cache \"\(name)\" is \(value). Use zero or more.")
         }
         let rule = maxAge.rule
-        declaration = CacheDeclaration(name: name, version: version.text, codec: codec, ageRule: rule)
+        declaration = CacheDeclaration(
+            name: name, version: version.text, codec: codec, ageRule: rule, keyKind: keyKind)
         accessGrain = options.accessGrain.map { SystemClock.saturated($0 / .milliseconds(1)) }
         keepsExpired = SystemClock.saturated(options.keepsExpired / .milliseconds(1))
     }

@@ -34,7 +34,7 @@ struct SalvagedRows {
     private mutating func copyIncarnations(from source: inout Connection, _ copy: inout Connection) throws(SQLiteError)
     {
         var (found, crafted): ([IncarnationRow], [IncarnationRow]) = ([], [])
-        for copies in [SQL.salvagedIncarnations, SQL.firstIncarnations] where found.isEmpty && crafted.isEmpty {
+        for copies in SQL.salvagedIncarnations where found.isEmpty && crafted.isEmpty {
             for sql in copies {
                 try Self.reading { () throws(SQLiteError) in
                     try source.readIncarnations(sql) { if $0.isSound { found.append($0) } else { crafted.append($0) } }

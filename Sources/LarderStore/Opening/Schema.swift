@@ -2,10 +2,11 @@ internal import LarderMigrations
 internal import LarderSQLite
 
 /// The tables of a store, which the files of `Migrations` create, a step each.
-enum Schema {
+package enum Schema {
     /// "LrdS": marks a file as a store of this module.
-    static let applicationID: Int32 = 0x4C72_6453
-    static let current: Int32 = 4
+    package static let applicationID: Int32 = 0x4C72_6453
+    /// The number of the last step.
+    package static let current = MigrationStep.all.map(\.number).max() ?? 0
 
     /// Brings the tables to the newest step in one transaction, unless another process has done so.
     static func migrate(_ connection: inout Connection) throws(SQLiteError) {

@@ -5,8 +5,11 @@
 package final class CacheDeclaration: Hashable, Sendable {
     package let identity: CacheIdentity
     package let ageRule: AgeRule
+    /// Nil for a declaration that takes any keys.
+    package let keyKind: KeyKind?
 
-    package init(name: String, version: String, codec: String, ageRule: AgeRule) {
+    package init(name: String, version: String, codec: String, ageRule: AgeRule, keyKind: KeyKind? = nil) {
+        self.keyKind = keyKind
         identity = CacheIdentity(name: ExactName(name), version: ExactName(version), codec: ExactName(codec))
         self.ageRule = ageRule
     }

@@ -18,8 +18,9 @@ extension Incarnation {
     /// The checksum of the incarnation's row, against damage.
     func checksum(state: Int64) -> Int64 {
         let rule = rule.stored
+        let numbers = [id, rule.kind, rule.milliseconds, limits.count, limits.size, keepsExpired, state]
+        // A row of an earlier step keeps its checksum.
         return RowChecksum.of(
-            [cache.name, cache.version, cache.codec],
-            [id, rule.kind, rule.milliseconds, limits.count, limits.size, keepsExpired, state])
+            [cache.name, cache.version, cache.codec], numbers + (keyKind.map { [$0.rawValue] } ?? []))
     }
 }

@@ -87,16 +87,17 @@ extension SQL {
     static let agesOfRows = SQL("SELECT \(header) FROM entry WHERE cache = ?1")
 
     private static let incarnationColumns =
-        "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, checksum"
+        "id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, checksum, key_kind"
     static let incarnations = SQL("SELECT \(incarnationColumns), 0 FROM cache NOT INDEXED")
     static let insertIncarnation = SQL(
         """
-        INSERT INTO cache (\(incarnationColumns), opened_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        INSERT INTO cache (\(incarnationColumns), opened_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         """)
     static let updateIncarnation = SQL(
         """
         UPDATE cache SET version = ?3, codec = ?4, age_rule = ?5, age = ?6, count_limit = ?7, size_limit = ?8,
-            keeps_expired = ?9, state = ?10, checksum = ?11, opened_at = max(opened_at, ?12)
+            keeps_expired = ?9, state = ?10, checksum = ?11, key_kind = ?12, opened_at = max(opened_at, ?13)
         WHERE id = ?1 AND name = ?2
         """)
     static let retiredVersion = SQL(
@@ -161,9 +162,9 @@ extension SQL {
     static let sweptRows = SQL("SELECT \(header), NULL, cache FROM entry WHERE id >= ?1 ORDER BY id LIMIT 10000")
     static let highestID = SQL("SELECT max(id) FROM entry")
     static let valueFiles = SQL("SELECT file FROM entry WHERE file IS NOT NULL")
-    static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     /// The names in the table itself: a damaged index does not have all of them.
     static let namedFiles = SQL("SELECT id, file FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 10000")
+    static let namesFile = SQL("SELECT 1 FROM entry WHERE file = ?1")
     static let insertStore = SQL("INSERT INTO store (id) VALUES (1)")
     static let storeLimits = SQL("SELECT size_limit, free_space_floor FROM store")
     static let sizeOfFiles = SQL(
@@ -218,23 +219,20 @@ extension SQL {
 
     static let verifiedRows = SQL(
         "SELECT \(header), payload, key, cache FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT 500")
-    /// Both copies of the incarnations, in their table and in an index, and as the first step of the schema had them.
+    /// Both copies of the incarnations, in their table and in an index: as this step of the schema has them, and as earlier
+    /// ones had them.
     static let salvagedIncarnations = [
-        SQL("SELECT \(incarnationColumns), opened_at FROM cache NOT INDEXED"),
-        SQL("SELECT \(incarnationColumns), 0 FROM cache INDEXED BY cache_copy ORDER BY name"),
+        copies(incarnationColumns),
+        copies(firstColumns + ", count_limit, size_limit, keeps_expired, state, checksum, NULL"),
+        copies(firstColumns + ", NULL, NULL, keeps_expired, state, 0, NULL"),
     ]
-    static let firstIncarnations = [
-        SQL(
-            """
-            SELECT id, name, version, codec, age_rule, age, count_limit, size_limit, keeps_expired, state, 0, opened_at
-            FROM cache NOT INDEXED
-            """),
-        SQL(
-            """
-            SELECT id, name, version, codec, age_rule, age, NULL, NULL, keeps_expired, state, 0, 0
-            FROM cache INDEXED BY cache_copy ORDER BY name
-            """),
-    ]
+    private static let firstColumns = "id, name, version, codec, age_rule, age"
+    private static func copies(_ columns: String) -> [SQL] {
+        [
+            SQL("SELECT \(columns), opened_at FROM cache NOT INDEXED"),
+            SQL("SELECT \(columns), 0 FROM cache INDEXED BY cache_copy ORDER BY name"),
+        ]
+    }
     private static let entryColumns =
         "id, cache, key, revision, written_at, expires_at, checksum, file, size, meta, payload"
     static let salvagedEntries = SQL("SELECT \(entryColumns) FROM entry NOT INDEXED WHERE id >= ?1 ORDER BY id")

@@ -12,6 +12,20 @@ package enum StoredKey: Hashable, Sendable {
     case blob(Data)
 }
 
+/// What the keys of a cache are, as its row says.
+package enum KeyKind: Int64, Sendable {
+    case integer = 1
+    case text, bytes
+
+    var name: String {
+        switch self {
+        case .integer: "integers"
+        case .text: "texts"
+        case .bytes: "values that are neither integers nor texts"
+        }
+    }
+}
+
 extension Statement {
     func bind(_ key: StoredKey, at index: Int32) throws(SQLiteError) {
         switch key {

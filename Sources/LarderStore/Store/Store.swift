@@ -146,7 +146,9 @@ package final class Store: Sendable {
                 return try writer.run(.block(block)).opening
             }
         } else {
-            opening.limits = storedLimits(of: declaration)
+            let stored = stored(declaration)
+            try stored?.requireKeys(of: declaration)
+            opening.limits = stored?.limits ?? Limits()
         }
         askForUpkeep()
         let hasLimits = opening.limits != Limits() || opening.hasStoreLimits
@@ -164,14 +166,14 @@ package final class Store: Sendable {
     }
 
     /// Returns the limits of a cache in a file that is only read; none if it cannot be read now.
-    private func storedLimits(of declaration: CacheDeclaration) -> Limits {
+    private func stored(_ declaration: CacheDeclaration) -> Incarnation? {
         do throws(StoreError) {
             return try writer.read { state in
                 var live = try state.connection.liveIncarnations()
-                return live.incarnation(of: declaration)?.limits ?? Limits()
+                return live.incarnation(of: declaration)
             }
         } catch {
-            return Limits()
+            return nil
         }
     }
 

@@ -9,6 +9,8 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
         case storageUnavailable, storageFull, busy, corrupt, foreignFile, newerSchema, superseded, reentrant, closed
         case suspended
         case tooLarge, readOnly
+        /// The keys of the cache are of another kind than those of the handle.
+        case otherKeys
     }
 
     package let code: Code
@@ -30,7 +32,7 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     }
 
     /// A Boolean value that indicates whether a request was refused before it changed anything.
-    var isRefusal: Bool { code == .superseded || (code == .tooLarge && sqliteCode == nil) }
+    var isRefusal: Bool { code == .superseded || code == .otherKeys || (code == .tooLarge && sqliteCode == nil) }
 
     /// A Boolean value that indicates whether another file, or none, is at the path.
     var isAboutMove: Bool { sqliteCode == SQLiteError.moved.code.rawValue }

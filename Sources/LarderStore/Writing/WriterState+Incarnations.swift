@@ -10,7 +10,8 @@ extension WriterState {
             open.switchesIncarnation = true
             self.now = now
             if let old = incarnation(of: declaration) {
-                try change(declaration) { $0.cache = declaration }
+                try old.requireKeys(of: declaration)
+                try change(declaration) { ($0.cache, $0.keyKind) = (declaration, declaration.keyKind ?? $0.keyKind) }
                 // Other ends hold now.
                 if old.rule != declaration.ageRule { counts.forgetEnds(of: old.id) }
             } else {
@@ -21,7 +22,9 @@ extension WriterState {
                     open.events.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
-                try declare(Incarnation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
+                try declare(
+                    Incarnation(
+                        id: 0, cache: declaration, limits: old?.limits ?? Limits(), keyKind: declaration.keyKind))
             }
         }
     }
@@ -31,9 +34,11 @@ extension WriterState {
     /// Another process may be writing. When the cache was opened is written with the next commit.
     func openUnchanged(
         _ declaration: CacheDeclaration, _ limits: Limits?, keepsExpired: Int64, at now: Int64
-    ) throws(SQLiteError) -> Opened? {
+    ) throws -> Opened? {
         try lookUpLimits()
-        guard let cache = incarnation(of: declaration), cache.cache == declaration,
+        guard let cache = incarnation(of: declaration) else { return nil }
+        try cache.requireKeys(of: declaration)
+        guard cache.cache == declaration, declaration.keyKind == nil || cache.keyKind != nil,
             limits ?? cache.limits == cache.limits,
             keepsExpired <= cache.keepsExpired
         else { return nil }
@@ -99,7 +104,8 @@ extension WriterState {
     func declare(_ cache: Incarnation, openedAt: Int64? = nil) throws(SQLiteError) {
         open.switchesIncarnation = true
         let next = Incarnation(
-            id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
+            id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired,
+            keyKind: cache.keyKind)
         try save(next, .insertIncarnation, openedAt: openedAt)
         counts.begin(next.id)
     }
@@ -116,14 +122,16 @@ extension WriterState {
         noteLimits()
     }
 
+    /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
+    /// commit: another thread may open the cache under the same version right after it.
     func retire(_ incarnation: Incarnation) throws(SQLiteError) {
+        overtakeLoads(of: nil, in: incarnation.cache.identity)
+        open.retiredCaches.append(incarnation.cache.identity)
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
         counts.retire(incarnation.id)
         evictions[incarnation.id] = nil
         upkeep?.ask(at: now, from: now)
-    /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
-    /// commit: another thread may open the cache under the same version right after it.
     }
 
     /// Deletes rows of retired incarnations, and the incarnations that have none left.
