@@ -8,7 +8,9 @@ internal import Musl
 internal import Darwin
 #endif
 
-/// The only place where the system's clock is read.
+/// The clock of everything that programs see: ages, events, times in listings.
+///
+/// Deadlines of the store use `StoreTime`, and a link to a server has a clock for replies.
 ///
 /// Moments are milliseconds since 1970, rounded to the nearest once, here; all other code compares integers.
 @usableFromInline

@@ -60,8 +60,7 @@ extension CacheManager {
             freedBytes: report.freedBytes)
     }
 
-    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file,
-    ///.
+    /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
     ///
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
@@ -132,8 +131,7 @@ extension CacheManager {
         try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
     }
 
-    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies,
-    ///.
+    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
     ///
     /// - Parameter url: The file of the store.
     /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,

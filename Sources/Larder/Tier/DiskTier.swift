@@ -17,8 +17,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
 
-    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served,
-    ///.
+    /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served.
     ///
     /// - Parameter key: The key.
     /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.

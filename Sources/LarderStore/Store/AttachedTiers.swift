@@ -2,14 +2,14 @@ internal import LarderLocks
 
 /// The caches that a process has open, with the tiers in front of them.
 final class AttachedTiers: Sendable {
-    private struct AnyCacheCore {
+    private struct Attachment {
         var tiers: [any TierDelegate] = []
         var handleCount = 0
 
         var isOpen: Bool { handleCount > 0 || !tiers.isEmpty }
     }
 
-    private let byCache = Mutex<[CacheIdentity: AnyCacheCore]>([:])
+    private let byCache = Mutex<[CacheIdentity: Attachment]>([:])
     let loadCount = LoadCount()
 
     func attach(_ memory: any TierDelegate, to cache: CacheIdentity) { change(cache) { $0.tiers.append(memory) } }
@@ -21,11 +21,11 @@ final class AttachedTiers: Sendable {
     /// Notes that there is a handle more, or one less.
     func countHandle(of cache: CacheIdentity, _ difference: Int) { change(cache) { $0.handleCount += difference } }
 
-    private func change(_ cache: CacheIdentity, _ body: (inout AnyCacheCore) -> Void) {
+    private func change(_ cache: CacheIdentity, _ body: (inout Attachment) -> Void) {
         // Released outside the lock.
         let old = byCache.withLock { caches in
             let old = caches[cache]
-            var open = old ?? AnyCacheCore()
+            var open = old ?? Attachment()
             body(&open)
             caches[cache] = open.isOpen ? open : nil
             return old
