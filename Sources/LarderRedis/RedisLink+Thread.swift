@@ -27,7 +27,8 @@ extension RedisLinkCore {
             }
             // A server that greets and hangs up at once would otherwise be called without end.
             pause = isOfUse ? options.pauses.lowerBound : pause
-            _ = wait(for: nil, until: .now + pause)
+            // Many nodes that lost one server do not come back at one moment.
+            _ = wait(for: nil, until: .now + pause * Double.random(in: 0.5...1))
             pause = min(pause * 2, options.pauses.upperBound)
         }
     }
@@ -97,13 +98,17 @@ extension RedisLinkCore {
                 sent += count
             }
             replies += try input.receive(socket).replies
-            for case .error(let message) in replies { throw Failure(message: "The server says: \(message)") }
+            for case .error(let message) in replies.prefix(first.count) {
+                throw Failure(message: "The server says: \(message)")
+            }
             // A socket can be connected with itself if nothing listens, and then gets back what it sends.
             let isServer = replies.prefix(first.count).allSatisfy { if case .simple = $0 { true } else { false } }
             if !isServer { throw Failure(message: "It does not answer as a server of Redis does.") }
         }
         if replies.count > first.count + own.count { throw Failure(message: "There were more replies than commands.") }
-        options.greeted(connection, Array(replies.dropFirst(first.count)))
+        if let reason = options.greeted(connection, Array(replies.dropFirst(first.count))) {
+            throw Failure(message: reason)
+        }
     }
 
     /// Sends and receives until the connection is of no use any more, and returns why.
@@ -119,8 +124,10 @@ extension RedisLinkCore {
                 if isOver { return "It was ended on this side." }
                 let events = wait(
                     for: (socket, sends ? POLLIN | POLLOUT : POLLIN),
-                    until: sleeps ? nil : .now + options.timeout / 2)
+                    until: .now + (sleeps ? options.idle : options.timeout / 2))
                 isIdle = events == 0
+                // A network forgets a connection without traffic.
+                if sleeps, isIdle { ping() }
                 if sends, !isIdle, !state.withLock({ $0.send() }) { return "It was ended." }
                 let (hasBytes, replies) = isIdle ? (false, []) : try input.receive(socket)
                 for reply in replies { try finish(reply) }
@@ -134,6 +141,12 @@ extension RedisLinkCore {
         } catch {
             return error.message
         }
+    }
+
+    private func ping() {
+        var bytes: [UInt8] = []
+        RESPCommand.append([Data("PING".utf8)], to: &bytes)
+        send(bytes, 1, on: nil, .zero) { _ in }
     }
 
     /// Gives a reply to the first call.

@@ -20,11 +20,16 @@ package final class RedisLink: Sendable {
         /// The time without a byte of a reply after which it is late; that is noticed half of it later at most.
         package var timeout: Duration = .milliseconds(300)
         /// The pauses between two attempts to connect, from the first one to the longest.
-        package var pauses: ClosedRange<Duration> = .milliseconds(20)...(.milliseconds(500))
+        package var pauses: ClosedRange<Duration> = .milliseconds(20)...(.seconds(10))
+        /// The time without a call after which the server is asked for a sign of life.
+        package var idle: Duration = .seconds(30)
         /// Returns the commands that the connection with a number begins with, behind those of the address.
         package var greeting: @Sendable (_ connection: Int) -> [[Data]] = { _ in [] }
-        /// Gets the replies of a greeting before its connection is used.
-        package var greeted: @Sendable (_ connection: Int, [RESPValue]) -> Void = { _, _ in }
+        /// Gets the replies of a greeting before its connection is used, errors too, and returns why it is of no use.
+        package var greeted: @Sendable (_ connection: Int, [RESPValue]) -> String? = { _, replies in
+            for case .error(let message) in replies { return "The server says: \(message)" }
+            return nil
+        }
 
         package init() {}
     }

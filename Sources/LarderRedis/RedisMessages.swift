@@ -4,6 +4,8 @@ internal import LarderLocks
 
 /// The connection on which the messages of all caches of a node are awaited, by one command.
 final class RedisMessages: Sendable {
+    private typealias MessageID = RedisSpaces.MessageID
+
     private struct Wait {
         let stream: Data
         let position: String
@@ -20,20 +22,9 @@ final class RedisMessages: Sendable {
         var blocking: Int?
         var lastCommand = 0
         /// The last messages when this node asked for the ends of streams: its own up to there are given to it too.
-        var ends: [Data: ID] = [:]
-    }
-
-    /// The number of a message: the milliseconds of its server, and its place among those of the same one.
-    private struct ID: Comparable, Sendable {
-        let milliseconds, place: UInt64
-
-        init?(_ text: String) {
-            let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-            guard parts.count == 2, let first = UInt64(parts[0]), let second = UInt64(parts[1]) else { return nil }
-            (milliseconds, place) = (first, second)
-        }
-
-        static func < (a: ID, b: ID) -> Bool { (a.milliseconds, a.place) < (b.milliseconds, b.place) }
+        var ends: [Data: MessageID] = [:]
+        /// The two connections that were found to lead to one server.
+        var proven: (messages: Int, calls: Int)?
     }
 
     /// What the greeting has told of the connection.
@@ -44,6 +35,7 @@ final class RedisMessages: Sendable {
     let link: RedisLink
     private let calls: RedisCalls
     private let client: Client
+    private let name: String
     private let state = Mutex(State())
 
     /// The time for which a command waits at the server, and the number of messages of one reply.
@@ -53,12 +45,43 @@ final class RedisMessages: Sendable {
         let client = Client()
         var options = RedisLink.Options()
         options.timeout = timeout
-        options.greeting = { _ in [RedisCalls.words(["CLIENT", "ID"])] }
+        let name = "larder:\(calls.node)"
+        options.greeting = { _ in [RedisCalls.words(["CLIENT", "ID"]), RedisCalls.words(["CLIENT", "SETNAME", name])] }
         options.greeted = { _, replies in
+            for case .error(let message) in replies { return "The server says: \(message)" }
             if case .integer(let id)? = replies.first { client.id.store(id, ordering: .relaxed) }
+            return nil
         }
-        (self.calls, self.client) = (calls, client)
+        (self.calls, self.client, self.name) = (calls, client, name)
         link = try RedisLink(address, options)
+        calls.onConnection { [weak self] in self?.end() }
+    }
+
+    /// Ends the connection if it was used together with an earlier one for calls.
+    private func end() {
+        if let proven = state.withLock({ $0.proven.take() }) { link.drop(proven.messages) }
+    }
+
+    /// A Boolean value that indicates whether both connections were found to lead to one server.
+    var isProven: Bool {
+        guard let own = link.connection, let other = calls.link.connection, let proven = state.withLock({ $0.proven })
+        else { return false }
+        return proven == (own, other)
+    }
+
+    /// Throws unless both connections lead to one server, because no messages would come from another one.
+    ///
+    /// The server of the calls is asked for the name of the connection for messages.
+    private func requireOneServer() async throws {
+        guard let own = link.connection, let other = calls.link.connection else { throw RedisFault.unavailable }
+        if isProven { return }
+        let id = "\(client.id.load(ordering: .relaxed))"
+        let list = try await calls.link.call(RedisCalls.words(["CLIENT", "LIST", "ID", id]), on: other)
+        guard let list = list.text, list.contains("name=\(name) ") else {
+            link.drop(own)
+            throw RedisFault.refused("this server is not that of the calls")
+        }
+        state.withLock { $0.proven = (own, other) }
     }
 
     /// Returns the position behind all messages.
@@ -66,30 +89,26 @@ final class RedisMessages: Sendable {
     /// It is that of a message, so that a loss is noticed: an empty stream gets one that says nothing.
     func end(of stream: Data) async throws -> String {
         let end = try await translating { try await self.findEnd(of: stream) }
-        state.withLock { $0.ends[stream] = ID(end) }
+        state.withLock { $0.ends[stream] = MessageID(end) }
         return end
     }
 
     private func findEnd(of stream: Data) async throws -> String {
         // The other connection is free, but without this one there are no messages.
-        guard link.isAvailable else { throw RedisFault.unavailable }
+        try await requireOneServer()
         let look = RedisCalls.words(["XREVRANGE"]) + [stream] + RedisCalls.words(["+", "-", "COUNT", "1"])
         let last = try await calls.link.call(look)
         if case .array(let entries?) = last, let entry = entries.first, let id = Self.id(of: entry) { return id }
         let words = RedisCalls.words(["*", "n", calls.node, "k", "h", "v", ""])
-        let made = try await calls.link.call(all: [
-            RedisCalls.words(["XADD"]) + [stream] + words,
-            RedisCalls.words(["PEXPIRE"]) + [stream] + RedisCalls.words(["\(28 * 86_400_000)"]),
-        ])
-        if case .error(let message) = made[0] { throw RedisFault.refused(message) }
-        guard let id = made[0].text, ID(id) != nil else { throw Self.unexpected }
+        let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + words)
+        guard let id = made.text, MessageID(id) != nil else { throw Self.unexpected }
         return id
     }
 
     /// Returns the messages behind a position, waits for one, and returns without one after a second; nil if some were lost.
     func next(in stream: Data, after position: String) async throws -> SharedChanges? {
         // The server would refuse it again and again.
-        if ID(position) == nil { return nil }
+        if MessageID(position) == nil { return nil }
         let number = state.withLock { state in
             state.lastWait += 1
             return state.lastWait
@@ -146,8 +165,13 @@ final class RedisMessages: Sendable {
             let position = RedisCalls.words([wait.position, wait.position])
             commands.append(RedisCalls.words(["XRANGE"]) + [wait.stream] + position)
         }
-        let replies = try await translating {
-            try await link.call(all: commands, patience: .milliseconds(Self.blockTime))
+        let replies = try await translating { [commands] in
+            try await self.requireOneServer()
+            let connection = self.calls.link.connection
+            let replies = try await self.link.call(all: commands, patience: .milliseconds(Self.blockTime))
+            // In the meantime the calls may have begun on another server.
+            guard self.calls.link.connection == connection else { throw RedisFault.lost }
+            return replies
         }
         var entries: [Data: [RESPValue]] = [:]
         if case .array(let streams?) = replies[0] {
@@ -209,7 +233,7 @@ final class RedisMessages: Sendable {
     private static let unexpected = RedisTier.Failure(description: "The server has given a reply of another kind.")
 
     private static func id(of entry: RESPValue) -> String? {
-        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, ID(id) != nil else {
+        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, MessageID(id) != nil else {
             return nil
         }
         return id
@@ -221,11 +245,11 @@ final class RedisMessages: Sendable {
     }
 
     /// Returns the message in an entry of a stream; nil if it says nothing, or is this node's and behind an end.
-    private func message(_ entry: RESPValue, after end: ID?) -> SharedChanges.Message? {
+    private func message(_ entry: RESPValue, after end: MessageID?) -> SharedChanges.Message? {
         guard case .array(let parts?) = entry, parts.count == 2, case .array(let words?) = parts[1], words.count == 6,
             let node = words[1].text, let kind = words[3].text, let text = words[5].data
         else { return .removed(.all) }
-        if node == calls.node, let end, let id = parts[0].text.flatMap({ ID($0) }), end < id { return nil }
+        if node == calls.node, let end, let id = parts[0].text.flatMap({ MessageID($0) }), end < id { return nil }
         switch kind {
         case "k": return .removed(.key(text))
         case "t": return .removed(.tag(String(decoding: text, as: UTF8.self)))

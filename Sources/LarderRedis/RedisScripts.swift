@@ -1,24 +1,26 @@
 /// What the server does in one step, in Lua.
 ///
-/// Each script gets the same first keys (meta, stream, session, entry, lease, wait) and arguments (session, a new epoch, node, limit
+/// Each script gets the same first keys (meta, stream, nodes, entry, lease, wait) and arguments (session, a new epoch, node, limit
 /// of the stream).
 ///
-/// - `meta` has an epoch, the number of removals of tags and of all (`r`), that of the last one of all (`a`) and of each tag (`t:TAG`).
-///   An entry or a lease with a stamp of another epoch, or from before a removal that concerns it, counts as none. If it is
-///   evicted, the next epoch begins, and no entry counts.
-/// - `session` is the number of the last connection of the node: what another one has sent is refused.
+/// - `meta` has an epoch, the number of removals of tags and of all (`r`), that of the last one of all (`a`) and of each tag (`t:TAG`),
+///   and the id of the last message of all (`b`). An entry or a lease with a stamp of another epoch, or from before a removal that
+///   concerns it, counts as none. If it is evicted, the next epoch begins, and no entry counts.
+/// - `nodes` has the session of each node, which `check` has written: its last connection and a day. What another one has sent is
+///   refused.
 /// - `stream` has the messages: who sends, the kind (`k` key, `t` tag, `a` all, `l` loaded, `h` hello) and the key or tag.
+///
+/// These three have no end of their own, so a server that evicts what has one leaves them. A hash of all caches has the days of their
+/// last use, and the first node that finds one to be of no use deletes what it has.
 enum RedisScripts: Int, CaseIterable {
-    case fetch, store, renew, remove, discard
+    case fetch, store, renew, remove, discard, check
 
     var text: String { Self.common + "\n" + body }
 
     private static let common = """
-        local weeks = 28 * 24 * 3600 * 1000
         local function begin(e, r, a)
             redis.call('DEL', KEYS[1])
             redis.call('HSET', KEYS[1], 'e', e, 'r', r, 'a', a)
-            redis.call('PEXPIRE', KEYS[1], weeks)
             return e, r, a
         end
         local function meta()
@@ -47,11 +49,23 @@ enum RedisScripts: Int, CaseIterable {
             if type(sent) == 'table' and sent.err then
                 if not string.find(sent.err, 'WRONGTYPE') then error(sent.err) end
                 redis.call('DEL', KEYS[2])
-                redis.call('XADD', KEYS[2], '*', 'n', ARGV[3], 'k', kind, 'v', text)
+                sent = redis.call('XADD', KEYS[2], '*', 'n', ARGV[3], 'k', kind, 'v', text)
             end
-            redis.call('PEXPIRE', KEYS[2], weeks)
+            if kind == 'a' then redis.call('HSET', KEYS[1], 'b', sent) end
+            return sent
         end
-        local function isLate() return redis.call('GET', KEYS[3]) ~= ARGV[1] end
+        local function isLate()
+            local session = redis.pcall('HGET', KEYS[3], ARGV[3])
+            -- The day is no part of it.
+            return type(session) ~= 'string' or string.match(session, '^%d+') ~= string.match(ARGV[1], '^%d+')
+        end
+        local function isAfter(x, y)
+            local xt, xn = string.match(x, '^(%d+)-(%d+)$')
+            local yt, yn = string.match(y, '^(%d+)-(%d+)$')
+            if not xt or not yt then return false end
+            if xt ~= yt then return tonumber(xt) > tonumber(yt) end
+            return tonumber(xn) > tonumber(yn)
+        end
         """
 
     private var body: String {
@@ -69,11 +83,18 @@ enum RedisScripts: Int, CaseIterable {
                 redis.call('DEL', KEYS[4])
             end
             if ARGV[6] == '' then return {'missing'} end
-            if redis.call('SET', KEYS[5], ARGV[5], 'NX', 'PX', ARGV[6]) then return {'lease', e .. ':' .. r} end
-            redis.call('SET', KEYS[6], '1', 'PX', 2 * ARGV[6])
-            return {'missing'}
+            local held = redis.pcall('GET', KEYS[5])
+            if type(held) == 'table' then held = nil end
+            -- What is made under a lease from before a removal of all is stored nowhere.
+            if held and stands(string.match(held, ' (.*)$') or '', '', e, a) then
+                redis.call('SET', KEYS[6], '1', 'PX', 2 * ARGV[6])
+                return {'missing'}
+            end
+            local stamp = e .. ':' .. r
+            redis.call('SET', KEYS[5], ARGV[5] .. ' ' .. stamp, 'PX', ARGV[6])
+            return {'lease', stamp}
             """
-        // 5: the token and 6: the stamp of the lease, or nothing; 7: the key, 8: milliseconds, 9: the payload, 10: tags; then more fields.
+        // 5: the token and the stamp of the lease, or nothing; 6: the stamp; 7: the key, 8: milliseconds, 9: the payload, 10: tags; then more fields.
         case .store:
             """
             if isLate() then return 'late' end
@@ -91,12 +112,11 @@ enum RedisScripts: Int, CaseIterable {
                 redis.call('DEL', KEYS[4])
                 redis.call('HSET', KEYS[4], 's', e .. ':' .. r, 'g', ARGV[10], 'p', ARGV[9], unpack(ARGV, 11))
                 redis.call('PEXPIRE', KEYS[4], ARGV[8])
-                redis.call('PEXPIRE', KEYS[1], weeks)
             end
-            if ARGV[5] == '' then tell('k', ARGV[7]) elseif isAwaited then tell('l', ARGV[7]) end
-            return stored
+            local kind = ARGV[5] == '' and 'k' or isAwaited and 'l'
+            return kind and stored .. ' ' .. tell(kind, ARGV[7]) or stored
             """
-        // 5: the token, 6: milliseconds or nothing, 7: the key.
+        // 5: the token and the stamp, 6: milliseconds or nothing, 7: the key.
         case .renew:
             """
             if redis.call('GET', KEYS[5]) ~= ARGV[5] then return 'no' end
@@ -118,8 +138,10 @@ enum RedisScripts: Int, CaseIterable {
         case .remove:
             """
             if isLate() then return 'late' end
+            -- A full server lets a script write that has written something which takes no memory.
+            redis.call('PERSIST', KEYS[1])
             local e, r, a = meta()
-            local key = 4
+            local key, last = 4, nil
             for i = 5, #ARGV, 2 do
                 if ARGV[i] == 'k' then
                     redis.call('DEL', KEYS[key], KEYS[key + 1], KEYS[key + 2])
@@ -130,11 +152,58 @@ enum RedisScripts: Int, CaseIterable {
                 else
                     e, r, a = begin(e, r + 1, r + 1)
                 end
-                tell(ARGV[i], ARGV[i + 1])
+                last = tell(ARGV[i], ARGV[i + 1])
             end
-            if redis.call('HLEN', KEYS[1]) > 10003 then begin(e, r + 1, r + 1) end
-            redis.call('PEXPIRE', KEYS[1], weeks)
-            return 'yes'
+            -- Of too many tags the older half is forgotten, and with it all entries from before.
+            if redis.call('HLEN', KEYS[1]) > 10003 then
+                local marks, numbers = redis.call('HGETALL', KEYS[1]), {}
+                for i = 1, #marks, 2 do
+                    if string.sub(marks[i], 1, 2) == 't:' then numbers[#numbers + 1] = tonumber(marks[i + 1]) or 0 end
+                end
+                table.sort(numbers)
+                local youngest = numbers[math.floor(#numbers / 2)]
+                for i = 1, #marks, 2 do
+                    if string.sub(marks[i], 1, 2) == 't:' and (tonumber(marks[i + 1]) or 0) <= youngest then
+                        redis.call('HDEL', KEYS[1], marks[i])
+                    end
+                end
+                redis.call('HSET', KEYS[1], 'a', math.max(a, youngest))
+            end
+            return last and 'yes ' .. last or 'yes'
+            """
+        // 5: a message that this node knows, or nothing; 6: the day.
+        case .check:
+            """
+            redis.call('PERSIST', KEYS[3])
+            local found = 'yes'
+            if ARGV[5] ~= '' then
+                local known = redis.pcall('XRANGE', KEYS[2], ARGV[5], ARGV[5])
+                if known.err or #known == 0 then
+                    found = 'gone'
+                    local first = redis.pcall('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
+                    local isTrimmed = not first.err and #first == 1 and isAfter(first[1][1], ARGV[5])
+                        and redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[4])
+                    local last = redis.pcall('HGET', KEYS[1], 'b')
+                    local isNoted = type(last) == 'string' and isAfter(last, ARGV[5])
+                    if not isTrimmed and not isNoted then
+                        -- The server is back at an earlier moment: what was removed or replaced since is there again.
+                        begin(ARGV[2], 0, 0)
+                        tell('a', '')
+                        found = 'lost'
+                    end
+                end
+            end
+            local count = redis.pcall('HLEN', KEYS[3])
+            if type(count) == 'table' then redis.call('DEL', KEYS[3]) end
+            if type(count) == 'number' and count > 100 then
+                local nodes = redis.call('HGETALL', KEYS[3])
+                for i = 1, #nodes, 2 do
+                    local day = tonumber(string.match(nodes[i + 1], ' (%d+)$') or '')
+                    if not day or day + 28 < tonumber(ARGV[6]) then redis.call('HDEL', KEYS[3], nodes[i]) end
+                end
+            end
+            redis.call('HSET', KEYS[3], ARGV[3], ARGV[1])
+            return found
             """
         }
     }

@@ -17,7 +17,6 @@ public final class RedisTier: SharedTier {
         public let description: String
     }
 
-    private let prefix: String
     private let links: Result<(calls: RedisCalls, messages: RedisMessages), Failure>
 
     /// The longest age that an entry has on the server, and that of one without an end.
@@ -35,9 +34,8 @@ public final class RedisTier: SharedTier {
     ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
     public init(
-        url: String, prefix: String = "larder", timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+        url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
     ) {
-        self.prefix = prefix
         do {
             let address = try RedisAddress(url)
             let calls = try RedisCalls(address, prefix, timeout, streamLimit: streamLimit)
@@ -59,6 +57,14 @@ public final class RedisTier: SharedTier {
         }
     }
 
+    /// A Boolean value that indicates whether both connections lead to one server.
+    public var hasMessages: Bool {
+        switch links {
+        case .success(let links): links.messages.isProven
+        case .failure: false
+        }
+    }
+
     /// A Boolean value that indicates whether both connections are there.
     package var isConnected: Bool {
         if case .success(let links) = links {
@@ -68,10 +74,12 @@ public final class RedisTier: SharedTier {
         }
     }
 
-    /// Why there is no connection; nil if there is one, or none was tried yet.
+    /// Why there is no connection, or what the server has refused last; nil if all is well, or nothing was tried yet.
     public var failure: String? {
         switch links {
-        case .success(let links): links.calls.link.failure ?? links.messages.link.failure
+        case .success(let links):
+            links.calls.link.failure ?? links.messages.link.failure
+                ?? links.calls.refusal.map { "The server says: \($0)" }
         case .failure(let failure): failure.description
         }
     }
@@ -93,7 +101,7 @@ public final class RedisTier: SharedTier {
     private func fetch(
         _ key: Data, _ space: SharedSpace, _ lease: Duration?, isAgain: Bool
     ) async throws -> SharedFetch {
-        let token = UUID().uuidString
+        let token = try links.get().calls.token()
         let reply = try await run(.fetch, space, [key], [token, lease.map(Self.milliseconds) ?? ""])
         guard case .array(let values?) = reply, let kind = values.first?.text else { throw unexpected() }
         switch kind {
@@ -105,7 +113,7 @@ public final class RedisTier: SharedTier {
             if lease == nil { return .missing }
             // It is damaged, or another program has put it there.
             if isAgain { break }
-            _ = try isYes(try await run(.discard, space, [key], [values[6].data ?? Data()]))
+            _ = try isYes(space, try await run(.discard, space, [key], [values[6].data ?? Data()]))
             return try await fetch(key, space, lease, isAgain: true)
         default: break
         }
@@ -132,21 +140,24 @@ public final class RedisTier: SharedTier {
         if entry.isAbsent { fields += [Data("n".utf8), Data("1".utf8)] }
         fields += [Data("c".utf8), Data(Self.checksum(entry).utf8)]
         let age = Self.milliseconds(min(entry.age ?? Self.defaultAge, Self.longestAge))
-        let first = [lease?.token ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
+        let first = [lease.map(Self.text) ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
         let rest = [key, Data(age.utf8), entry.payload, RedisTags.bytes(of: entry.tags)]
         let reply = try await run(.store, space, [key], first + rest + fields)
-        return try isYes(reply)
+        return try isYes(space, reply)
     }
 
     /// Lets a lease begin its age again, or gives it back.
     public func renew(_ lease: SharedLease, forKey key: Data, in space: SharedSpace, age: Duration?) async throws {
-        let words = [Data(lease.token.utf8), Data((age.map(Self.milliseconds) ?? "").utf8), key]
-        _ = try isYes(try await run(.renew, space, [key], words))
+        let words = [Data(Self.text(of: lease).utf8), Data((age.map(Self.milliseconds) ?? "").utf8), key]
+        _ = try isYes(space, try await run(.renew, space, [key], words))
     }
+
+    /// What the server has of a lease.
+    private static func text(of lease: SharedLease) -> String { "\(lease.token) \(lease.stamp)" }
 
     /// Removes an entry that cannot be used, unless another one has taken its place.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
-        _ = try isYes(try await run(.discard, space, [key], [Self.checksum(entry)]))
+        _ = try isYes(space, try await run(.discard, space, [key], [Self.checksum(entry)]))
     }
 
     /// Removes entries for all nodes.
@@ -163,30 +174,35 @@ public final class RedisTier: SharedTier {
                 case .all: words += [Data("a".utf8), Data()]
                 }
             }
-            _ = try isYes(try await run(.remove, space, keys, words))
+            _ = try isYes(space, try await run(.remove, space, keys, words))
             rest = rest.dropFirst(Self.removalCount)
         }
     }
 
     /// Returns the messages of other nodes, and waits for one, for a second at most.
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
-        let (messages, stream) = (try links.get().messages, name("stream", space))
+        let (calls, messages) = try links.get()
+        let stream = calls.name("stream", space)
+        try await calls.prepare(space)
         guard let position else {
             let end = try await messages.end(of: stream)
+            calls.note(end, in: space)
             return SharedChanges(messages: [], position: end, isComplete: true, isUpToDate: true)
         }
-        guard let found = try await messages.next(in: stream, after: position) else {
-            let end = try await messages.end(of: stream)
-            return SharedChanges(messages: [], position: end, isComplete: false, isUpToDate: true)
+        var isLost = calls.takeLoss(in: space)
+        if !isLost, let found = try await messages.next(in: stream, after: position) {
+            calls.note(found.position, in: space)
+            return found
         }
-        return found
+        if !isLost { isLost = try await calls.check(position, in: space) }
+        _ = calls.takeLoss(in: space)
+        let end = try await messages.end(of: stream)
+        calls.note(end, in: space)
+        return SharedChanges(
+            messages: [], position: end, isComplete: false, isUpToDate: true, hasLostWrites: isLost)
     }
 
     // MARK: Parts
-
-    private func name(_ part: String, _ space: SharedSpace) -> Data {
-        Data("\(prefix):{\(space.name)}:\(part)".utf8)
-    }
 
     private func run(
         _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [String]
@@ -195,17 +211,17 @@ public final class RedisTier: SharedTier {
     private func run(
         _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [Data]
     ) async throws -> RESPValue {
-        let names = keys.flatMap { key in ["e:", "l:", "w:"].map { name($0, space) + key } }
-        return try await links.get().calls.run(
-            script, [name("meta", space), name("stream", space)], names, words)
+        let calls = try links.get().calls
+        let names = keys.flatMap { key in ["e:", "l:", "w:"].map { calls.name($0, space) + key } }
+        return try await calls.run(script, in: space, names, words)
     }
 
-    private func isYes(_ reply: RESPValue) throws -> Bool {
-        switch reply.text {
-        case "yes": return true
-        case "no": return false
-        default: throw unexpected()
-        }
+    /// Returns whether a script has done what was asked, and notes the message that it has sent.
+    private func isYes(_ space: SharedSpace, _ reply: RESPValue) throws -> Bool {
+        let words = (reply.text ?? "").split(separator: " ")
+        guard let answer = words.first, ["yes", "no"].contains(answer), words.count < 3 else { throw unexpected() }
+        if words.count == 2 { try links.get().calls.note(String(words[1]), in: space) }
+        return answer == "yes"
     }
 
     /// The checksum of all that is stored of an entry but its age: FNV-1a in 64 bits.

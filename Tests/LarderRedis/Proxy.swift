@@ -19,11 +19,16 @@ final class Proxy: Sendable {
     var url: String { "redis://:secret@127.0.0.1:\(server.port)" }
 
     /// - Parameter port: That of the server.
-    init(to port: Int, _ change: @escaping Change = { bytes, _, _ in bytes }) throws {
+    convenience init(to port: Int, _ change: @escaping Change = { bytes, _, _ in bytes }) throws {
+        try self.init(to: { port }, change)
+    }
+
+    /// - Parameter port: Returns that of the server for each new connection.
+    init(to port: @escaping @Sendable () -> Int, _ change: @escaping Change = { bytes, _, _ in bytes }) throws {
         let state = State(change)
         self.state = state
         server = try FakeServer { client, number in
-            guard let upstream = FakeServer.Connection(to: port) else { return }
+            guard let upstream = FakeServer.Connection(to: port()) else { return }
             let back = DispatchGroup()
             back.enter()
             Thread.detachNewThread {

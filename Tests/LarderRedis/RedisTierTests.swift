@@ -229,6 +229,100 @@ struct RedisTierTests {
         #expect(try await nodes[1].get("a") == "newest")
     }
 
+    @Test(arguments: RealServer.binaries)
+    func `a full server takes removals of every kind, and what it refuses is said once`(binary: String?) async throws {
+        let server = try RealServer(binary, options: ["--save", "", "--maxmemory-policy", "noeviction"])
+        let nodes = [try await RedisNode(server.url), try await RedisNode(server.url)]
+        for key in ["a", "b", "c"] {
+            try await nodes[0].shared.setValue("old", forKey: key, tags: [key])
+            #expect(try await nodes[1].get(key) == "old")
+        }
+        let events = nodes[0].manager.events
+        try await server.run("CONFIG", "SET", "maxmemory", "1")
+        try await nodes[0].shared.removeAll(tagged: "a")
+        try await nodes[0].shared.removeValue(forKey: "b")
+        #expect(nodes[0].shared.statistics.pendingRemovals == 0 && nodes[0].shared.health == .current)
+        try await Waiting.until { nodes[1].cache["a"] == nil && nodes[1].cache["b"] == nil }
+        for node in nodes { for key in ["a", "b"] { #expect(try await node.get(key) == nil) } }
+        try await nodes[0].shared.removeAll()
+        try await Waiting.until { nodes[1].cache["c"] == nil }
+        for key in ["a", "b"] { try await nodes[0].shared.setValue("new", forKey: key) }
+        guard case .refused(let reason) = nodes[0].shared.health else {
+            Issue.record("\(nodes[0].shared.health)")
+            return
+        }
+        #expect(reason.contains("OOM") && nodes[0].tier.failure?.contains("OOM") == true)
+        // What it refused to store it was told to remove.
+        try await nodes[0].settle()
+        #expect(nodes[0].shared.health == .refused(reason))
+        try await server.run("CONFIG", "SET", "maxmemory", "0")
+        try await nodes[0].settle()
+        try await nodes[0].shared.setValue("newer", forKey: "a")
+        #expect(nodes[0].shared.health == .current && nodes[0].tier.failure == nil)
+        try await nodes[0].manager.close()
+        var kinds: [CacheEvent.Kind] = []
+        for await event in events { kinds.append(event.kind) }
+        #expect(kinds.filter { $0 == .sharedTierRefuses }.count >= 1)
+    }
+
+    @Test func `a server that has lost its scripts costs no connection`() async throws {
+        let node = try await nodes(1)[0]
+        try await node.shared.setValue("old", forKey: "a")
+        let clients = try await server.run("CLIENT", "LIST")
+        try await server.run("SCRIPT", "FLUSH")
+        try await node.shared.setValue("new", forKey: "a")
+        #expect(try await server.value("a") == "new" && node.shared.statistics.failures == 0)
+        let later = try await server.run("CLIENT", "LIST")
+        func ids(_ list: RESPValue) -> Set<String> {
+            guard case .bulk(let text?) = list else { return [] }
+            let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
+            return Set(lines.filter { !$0.contains("cmd=client") }.map { String($0.prefix { $0 != " " }) })
+        }
+        #expect(ids(clients).isSubset(of: ids(later)) && ids(clients).count == 2)
+    }
+
+    @Test func `what nodes of an earlier version have left is deleted after four weeks`() async throws {
+        let day = Int(Date().timeIntervalSince1970 / 86_400)
+        for (name, last) in [("texts/0/cbor", day - 30), ("texts/2/cbor", day - 3)] {
+            try await server.run("HSET", "test:spaces", name, "\(last)")
+            for part in ["meta", "nodes"] { try await server.run("HSET", "test:{\(name)}:\(part)", "e", "1") }
+            try await server.run("XADD", "test:{\(name)}:stream", "*", "n", "x", "k", "h", "v", "")
+        }
+        let node = try await nodes(1)[0]
+        try await node.shared.setValue("one", forKey: "a")
+        for part in ["meta", "nodes", "stream"] {
+            #expect(try await server.run("EXISTS", "test:{texts/0/cbor}:\(part)") == .integer(0))
+            #expect(try await server.run("TTL", "test:{texts/2/cbor}:\(part)") == .integer(-1))
+            #expect(try await server.run("TTL", RedisNode.name(part)) == .integer(-1))
+        }
+    }
+
+    @Test func `the rights that the guide names are enough`() async throws {
+        let line =
+            "ACL SETUSER app on >word ~test:* resetchannels -@all +get +set +del +hget +hset +hdel +hgetall +hmget +hlen"
+            + " +persist +pexpire +pttl +xadd +xread +xrange +xrevrange +xlen +evalsha +script|load +ping +role +client|id"
+            + " +client|list +client|setname +client|unblock"
+        try await server.run(words: line.split(separator: " ").map(String.init))
+        let url = "redis://app:word@127.0.0.1:\(server.port)"
+        let (one, other) = (try await RedisNode(url), try await RedisNode(url))
+        #expect(try await one.shared.value(forKey: "a") { _ in "loaded" } == "loaded")
+        try await one.shared.setValue("set", forKey: "b", tags: ["red"])
+        #expect(try await other.get("a") == "loaded")
+        #expect(try await other.get("b") == "set")
+        try await one.shared.removeValue(forKey: "a")
+        try await one.shared.removeAll(tagged: "red")
+        try await Waiting.until { other.cache["a"] == nil && other.cache["b"] == nil }
+        try await one.shared.removeAll()
+        #expect(one.shared.health == .current && one.tier.failure == nil && one.shared.statistics.failures == 0)
+        #expect(try await server.run("ACL", "LOG") == .array([]))
+        let guide = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+            .appendingPathComponent("Sources/Larder/Documentation.docc/Guides/SharingBetweenMachines.md")
+        let rights = line.split(separator: " ").filter { $0.hasPrefix("+") }
+        let text = try String(contentsOf: guide, encoding: .utf8)
+        #expect(rights.allSatisfy { text.contains("\($0) ") || text.contains("\($0)\n") })
+    }
+
     @Test func `an address that is none, and a password that is wrong or missing, are said and cost no call`()
         async throws
     {

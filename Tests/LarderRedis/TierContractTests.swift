@@ -18,6 +18,7 @@ struct TierContractTests {
         let space = SharedSpace("articles/1/cbor")
         let key = Data("tkey".utf8)
         let other = Data("tother".utf8)
+        let young = Data("tyoung".utf8)
 
         init(_ kind: Kind) async throws {
             switch kind {
@@ -221,13 +222,27 @@ struct TierContractTests {
     }
 
     @Test(arguments: kinds)
-    func `so many tags can be removed that all entries go`(kind: Kind) async throws {
+    func `so many tags can be removed that old entries go, and young ones stay`(kind: Kind) async throws {
         let pair = try await Pair(kind)
         _ = try await pair.store(pair.a, "one", pair.key, tags: ["red"])
         let lease = try await pair.lease(pair.b, pair.other)
-        try await pair.b.remove((0...10_000).map { .tag("\($0)") }, in: pair.space)
+        try await pair.b.remove((0..<9_000).map { .tag("\($0)") }, in: pair.space)
+        _ = try await pair.store(pair.a, "young", pair.young, tags: ["blue"])
+        try await pair.b.remove((9_000...10_000).map { .tag("\($0)") }, in: pair.space)
         #expect(try await pair.payload(pair.a, pair.key) == nil)
+        #expect(try await pair.payload(pair.a, pair.young) == "young")
         #expect(try await !pair.store(pair.b, "old", pair.other, lease, tags: ["5"]))
+    }
+
+    @Test(arguments: kinds)
+    func `a lease from before a removal of all gives way to the next node`(kind: Kind) async throws {
+        let pair = try await Pair(kind)
+        let old = try await pair.lease(pair.a, pair.key)
+        try await pair.b.remove([.all], in: pair.space)
+        let new = try await pair.lease(pair.b, pair.key)
+        #expect(try await !pair.store(pair.a, "old", pair.key, old))
+        #expect(try await pair.store(pair.b, "new", pair.key, new))
+        #expect(try await pair.payload(pair.a, pair.key) == "new")
     }
 
     @Test(arguments: kinds)

@@ -39,6 +39,10 @@ public struct CacheEvent: Sendable, Hashable {
         case sharedTierLost
         /// The shared tier is there again, and the node knows what it has missed.
         case sharedTierFound
+        /// The shared tier of a cache answers, and refuses what it is asked: it is full, may not write, or lacks a right.
+        case sharedTierRefuses
+        /// The shared tier has lost writes that it had confirmed, and all its entries from before are dropped.
+        case sharedWritesLost
         /// Messages of other nodes were lost, and all copies of the cache on this node were removed.
         case sharedMessagesLost
         /// More removals waited for the shared tier than the options allow, and all its entries will be removed.

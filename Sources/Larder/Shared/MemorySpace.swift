@@ -14,6 +14,8 @@ struct MemorySpace: Sendable {
     private struct Lease {
         let token: String
         var end: Int64
+        /// The number of removals when it was given.
+        let stamp: Int
     }
 
     private struct Sent {
@@ -21,7 +23,7 @@ struct MemorySpace: Sendable {
         let message: SharedChanges.Message
     }
 
-    /// The number of tags whose removals are remembered; then all entries are forgotten.
+    /// The number of tags whose removals are remembered; then the older half is forgotten, and all entries from before.
     static let tagLimit = 10_000
 
     private let messageLimit: Int
@@ -86,13 +88,14 @@ struct MemorySpace: Sendable {
             entries[key] = nil
         }
         guard let age else { return .missing }
-        if let lease = leases[key], lease.end >= now {
+        // What is made under a lease from before a removal of all is stored nowhere.
+        if let lease = leases[key], lease.end >= now, stands(lease.stamp, []) {
             awaited.insert(key)
             return .missing
         }
         sweep(at: now)
         tokenCount += 1
-        let lease = Lease(token: "\(tokenCount)", end: now.addingSaturated(age.wholeMilliseconds))
+        let lease = Lease(token: "\(tokenCount)", end: now.addingSaturated(age.wholeMilliseconds), stamp: removalCount)
         leases[key] = lease
         return .lease(SharedLease(token: lease.token, stamp: "\(removalCount)"))
     }
@@ -138,12 +141,18 @@ struct MemorySpace: Sendable {
         case .tag(let tag):
             removalCount += 1
             lastRemovals[tag] = removalCount
-            if lastRemovals.count > Self.tagLimit { forgetAll() }
+            if lastRemovals.count > Self.tagLimit { forgetOldTags() }
         case .all:
             removalCount += 1
             forgetAll()
         }
         send(.removed(removal), by: node)
+    }
+
+    private mutating func forgetOldTags() {
+        let youngest = lastRemovals.values.sorted()[lastRemovals.count / 2]
+        lastRemovals = lastRemovals.filter { $0.value > youngest }
+        lastRemovalOfAll = max(lastRemovalOfAll, youngest)
     }
 
     /// Removes all entries, and with them what is known of their tags.

@@ -41,6 +41,9 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Hits and misses of this node are in the statistics of ``local``.
     public var statistics: SharedStatistics { node.state.withLock { $0.statistics } }
 
+    /// The state of the cache: whether it is current, alone, or refused by its tier.
+    public var health: SharedHealth { node.health }
+
     /// Ends the connection of the cache with its tier; later calls throw ``CacheError/Code/closed``.
     ///
     /// It waits for calls that run. The cache of this node stays open. Call it before you close the manager. Removals that could not

@@ -80,9 +80,10 @@ extension SharedNode {
     }
 
     /// Calls the tier; returns nil and counts if it fails.
-    func calling<R: Sendable>(_ call: () async throws -> R) async -> R? {
+    func calling<R: Sendable>(_ work: SharedWork = .store, _ call: () async throws -> R) async -> R? {
         do { return try await call() } catch {
             count { $0.failures += 1 }
+            noteRefusal(error, of: work)
             return nil
         }
     }
@@ -154,7 +155,10 @@ extension SharedNode {
                     let isStored = await self.calling {
                         try await self.tier.store(entry, forKey: key, in: self.space, lease: lease)
                     }
-                    if isStored == true { self.count { $0.stores += 1 } }
+                    if isStored == true {
+                        self.count { $0.stores += 1 }
+                        self.noteAccepted(.store)
+                    }
                     return (item, isStored)
                 }
             }
@@ -187,8 +191,10 @@ extension SharedNode {
         return entry.age.map { $0 < .milliseconds(1) } == true ? nil : entry
     }
 
+    /// Keeps leases while a load runs, but no longer than others wait for it: of a load that hangs, another node takes over.
     private func renew(_ leases: [StoredKey: SharedLease]) async {
-        while true {
+        let end = SharedClock.now + options.loadWait
+        while SharedClock.now < end {
             await SharedClock.pause(options.lease / 3)
             if Task.isCancelled { return }
             await renew(leases, age: options.lease)

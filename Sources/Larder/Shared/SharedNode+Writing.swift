@@ -11,10 +11,11 @@ extension SharedNode {
         let key = SharedForm.bytes(of: write.entry.key)
         // With no age it is nothing for the tier.
         let isOver = entry.age.map { $0 < .milliseconds(1) } ?? false
-        try await operate([.key(key)], [key]) {
+        try await operate(isOver ? .remove : .store, [.key(key)], [key]) {
             if isOver { return try await self.tier.remove([.key(key)], in: self.space) }
             _ = try await self.tier.store(entry, forKey: key, in: self.space, lease: nil)
             self.count { $0.stores += 1 }
+            self.noteAccepted(.store)
         } locally: { operation in
             try await self.put(write, operation)
         }
@@ -22,22 +23,24 @@ extension SharedNode {
 
     /// - Parameter keys: The keys that are removed; nil for a tag or all.
     func remove(_ removals: [SharedRemoval], _ keys: [Data]?) async throws {
-        try await operate(removals, keys) {
+        try await operate(.remove, removals, keys) {
             try await self.tier.remove(removals, in: self.space)
+            self.noteAccepted(.remove)
         } locally: { _ in
             try await self.apply(removals)
         }
     }
 
     private func operate(
-        _ removals: [SharedRemoval], _ keys: [Data]?, inTier tell: @escaping @Sendable () async throws -> Void,
+        _ work: SharedWork, _ removals: [SharedRemoval], _ keys: [Data]?,
+        inTier tell: @escaping @Sendable () async throws -> Void,
         locally: @escaping @Sendable (_ operation: Int) async throws -> Void
     ) async throws {
         let operation = try begin(keys)
         // In a task that is not cancelled: what the tier has done is done here too.
         try await Task {
             do {
-                let isTold = tier.isAvailable ? await calling(tell) != nil : false
+                let isTold = tier.isAvailable ? await calling(work, tell) != nil : false
                 if !isTold { try await pend(removals) }
                 try await locally(operation)
             } catch {

@@ -14,8 +14,16 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     @usableFromInline let isSilent = Atomic(false)
     private let follower = Mutex<Task<Void, Never>?>(nil)
 
-    /// The time between two attempts to reach a tier that does not answer.
-    private static var pause: Duration { .milliseconds(50) }
+    /// The times between two attempts to reach a tier that does not answer, from the first one to the longest.
+    private static var pauses: ClosedRange<Duration> { .milliseconds(50)...(.seconds(10)) }
+
+    /// Waits before another attempt, for twice as long as before the last one, but not exactly: many nodes that lost one tier do not
+    /// come back at one moment.
+    private static func pause(_ time: inout Duration) async {
+        await SharedClock.pause(time * Double.random(in: 0.5...1))
+        time = min(time * 2, pauses.upperBound)
+    }
+
     /// The number of removals that are sent at once.
     private static var batchCount: Int { 500 }
 
@@ -63,23 +71,27 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// A Boolean value that indicates whether the tier may be read.
     ///
     /// As long as it was not told of a removal it has what this node has removed.
-    var isReadable: Bool { tier.isAvailable && state.withLock { $0.isCurrent && $0.pending.isEmpty } }
+    var isReadable: Bool {
+        tier.isAvailable && tier.hasMessages && state.withLock { $0.isCurrent && $0.pending.isEmpty }
+    }
 
     func count(_ change: @Sendable (inout SharedStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
     // MARK: Messages of others
 
     private func follow() async {
+        var pause = Self.pauses.lowerBound
         while !isClosed {
             do {
                 let (position, isCurrent) = state.withLock { ($0.position, $0.isCurrent) }
                 let changes = try await changes(after: position, isCurrent)
                 noteHeard()
                 try await apply(changes, isFirst: position == nil)
+                pause = Self.pauses.lowerBound
             } catch {
                 if Task.isCancelled || Self.isEnd(error) { return stop() }
                 noteLost(error)
-                await SharedClock.pause(Self.pause)
+                await Self.pause(&pause)
             }
         }
     }
@@ -110,6 +122,13 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                     "Messages of other nodes were lost, so the copies of the cache on this node were removed.")
             }
         }
+        if changes.hasLostWrites {
+            count { $0.lostWrites += 1 }
+            report(
+                .sharedWritesLost,
+                "The tier is back at an earlier moment, and has lost writes that it had confirmed, so all its entries are dropped."
+            )
+        }
         for case .removed(let removal) in changes.messages { removals.append(removal) }
         try await apply(removals)
         for message in changes.messages {
@@ -123,10 +142,11 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             state.statistics.messages += changes.messages.count
             let isBack = changes.isUpToDate && state.isLossReported
             if changes.isUpToDate {
-                (state.isCurrent, state.isLossReported, state.hasBegun) = (true, false, true)
+                // It may be another server than the one that has refused something.
+                if !state.isCurrent { state.refusals = [:] }
+                (state.isCurrent, state.isLossReported, state.hasBegun, state.loss) = (true, false, true, nil)
                 if !state.isClosed { isSilent.store(false, ordering: .relaxed) }
             }
-            state.statistics.isCurrent = state.isCurrent
             return (state.positionToSave(), isBack)
         }
         if isBack { report(.sharedTierFound, "The tier is there again, and what was missed was taken in.") }
@@ -136,14 +156,20 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     private func noteHeard() { state.withLock { $0.heardAt = SharedClock.now } }
 
     private func noteLost(_ error: any Error) {
+        // What fails on this node says nothing of the tier.
+        let isLocal = error is CacheError
         let (isNew, silence) = state.withLock { state -> (Bool, Duration) in
-            (state.isCurrent, state.statistics.isCurrent) = (false, false)
+            (state.isCurrent, state.loss) = (false, "\(error)")
             let isNew = state.hasBegun && !state.isLossReported
             if isNew { state.isLossReported = true }
             return (isNew, SharedClock.now - state.heardAt)
         }
         if let limit = options.maxSilence, silence > limit { isSilent.store(true, ordering: .relaxed) }
-        if isNew {
+        if isNew && isLocal {
+            report(
+                .writeFailed,
+                "What other nodes have removed could not be removed here, and is tried again. \(error)")
+        } else if isNew {
             report(
                 .sharedTierLost,
                 "The tier cannot be reached (\(error)). Until it can, values are loaded on this node alone.")
@@ -215,6 +241,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     }
 
     private func settleAll() async {
+        var pause = Self.pauses.lowerBound
         while state.withLock({ state in
             state.isSettling = !state.isClosed && !state.isSettled
             return state.isSettling
@@ -227,9 +254,12 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 }
                 if state.withLock({ $0.isSettled }) { continue }
             } catch {
+                noteRefusal(error, of: .remove)
                 if Self.isEnd(error) { stop() }
             }
-            await SharedClock.pause(Self.pause)
+            await Self.pause(&pause)
+            // Where the tier is back, nothing waits for the rest of a long pause.
+            if tier.isAvailable, state.withLock({ $0.refusals[.remove] == nil }) { pause = Self.pauses.lowerBound }
         }
     }
 
@@ -244,7 +274,10 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             }
             if batch.isEmpty { return }
             let news = batch.filter { !told.contains($0.1) }
-            if !news.isEmpty { try await tier.remove(news.map { $0.0 }, in: space) }
+            if !news.isEmpty {
+                try await tier.remove(news.map { $0.0 }, in: space)
+                noteAccepted(.remove)
+            }
             state.withLock { $0.told.formUnion(news.map { $0.1 }) }
             try await apply(batch.map { $0.0 })
             await save(state.withLock { $0.forget(batch) })
@@ -254,6 +287,38 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Saves notes; what is not saved is done again after a restart.
     private func save(_ notes: [Int64: [UInt8]?]) async {
         do { _ = try await cache.run((.note(notes), { _, _ in }), "note the place among messages") } catch {}
+    }
+
+    // MARK: Refusals
+
+    /// Reports that the tier answers and refuses, once until it accepts work of that kind.
+    func noteRefusal(_ error: any Error, of work: SharedWork) {
+        guard let refusal = error as? SharedRefusal else { return }
+        let isNew = state.withLock { $0.refusals.updateValue(refusal.description, forKey: work) == nil }
+        if isNew {
+            report(
+                .sharedTierRefuses,
+                "The tier refuses what it is asked. \(refusal) Until it accepts it, values are loaded on this node alone."
+            )
+        }
+    }
+
+    /// Notes that the tier has accepted work.
+    func noteAccepted(_ work: SharedWork) {
+        let wasRefused = state.withLock { $0.refusals.removeValue(forKey: work) != nil }
+        if wasRefused { report(.sharedTierFound, "The tier accepts again what it has refused.") }
+    }
+
+    /// What a program that watches the node wants to know.
+    var health: SharedHealth {
+        let (isAvailable, hasMessages) = (tier.isAvailable, tier.hasMessages)
+        return state.withLock { state in
+            if state.isClosed { return .alone("The shared cache is closed.") }
+            if let refusal = state.refusals[.remove] ?? state.refusals[.store] { return .refused(refusal) }
+            if !isAvailable { return .alone(state.loss ?? "The tier cannot be reached.") }
+            if state.isCurrent && state.pending.isEmpty && hasMessages { return .current }
+            return state.isLossReported ? .alone(state.loss ?? "The tier cannot be reached.") : .catchingUp
+        }
     }
 
     // MARK: Waiting

@@ -62,9 +62,26 @@ public struct SharedStatistics: Hashable, Sendable {
     /// The number of calls of the tier that have failed.
     public internal(set) var failures = 0
 
+    /// The number of times that the tier has lost writes and removals which it had confirmed.
+    public internal(set) var lostWrites = 0
+
     /// The number of removals that wait for the tier.
     public internal(set) var pendingRemovals = 0
 
-    /// A Boolean value that indicates whether this node knows all that others have removed.
+    /// A Boolean value that indicates whether this node knows all that others have removed, and they what it has removed.
     public internal(set) var isCurrent = false
+}
+
+/// The state of a shared cache, for a page or a probe that watches it.
+///
+/// A node that is alone serves its copies and loads for itself: whether a program is ready should not depend on it.
+public enum SharedHealth: Hashable, Sendable {
+    /// The node knows all that others have removed, and they what it has removed.
+    case current
+    /// The tier is there, and the node takes in what it has missed, or tells what it has removed.
+    case catchingUp
+    /// The tier cannot be reached, with the reason.
+    case alone(String)
+    /// The tier answers, and refuses writes or removals, with what it has said.
+    case refused(String)
 }

@@ -27,6 +27,10 @@ struct SharedState {
     var hasBegun = false
     /// A Boolean value that indicates whether it was reported that the tier cannot be reached.
     var isLossReported = false
+    /// Why the tier could not be reached the last time; nil if it is there.
+    var loss: String?
+    /// What the tier has said when it refused a work, until it accepts one of that kind.
+    var refusals: [SharedWork: String] = [:]
     var isClosed = false
 
     private var operations: [Int: Operation] = [:]
@@ -36,13 +40,20 @@ struct SharedState {
 
     /// The removals that the tier was not told, by number.
     private(set) var pending: [SharedRemoval: Int64] = [:]
-    private var lastPending: Int64 = 0
     /// The numbers of those that the tier was told, and whose copies here are not removed yet.
     var told: Set<Int64> = []
     var isSettling = false
 
     var waiters: [Data: [ObjectIdentifier: SharedWaiter]] = [:]
-    var statistics = SharedStatistics()
+    private var counts = SharedStatistics()
+    var statistics: SharedStatistics {
+        get {
+            var statistics = counts
+            statistics.isCurrent = isCurrent && pending.isEmpty
+            return statistics
+        }
+        set { counts = newValue }
+    }
 
     /// Takes over what the store has kept.
     init(_ notes: [Int64: [UInt8]]) {
@@ -50,7 +61,6 @@ struct SharedState {
         savedPosition = position
         for (number, bytes) in notes where number > 0 {
             pending[SharedForm.removal(bytes)] = number
-            lastPending = max(lastPending, number)
         }
         statistics.pendingRemovals = pending.count
     }
@@ -112,11 +122,10 @@ struct SharedState {
     ) -> (notes: [Int64: [UInt8]?], hasOverflowed: Bool) {
         var notes: [Int64: [UInt8]?] = [:]
         func add(_ removal: SharedRemoval, _ state: inout SharedState) {
-            state.lastPending += 1
-            if let old = state.pending.updateValue(state.lastPending, forKey: removal) {
-                notes.updateValue(nil, forKey: old)
-            }
-            notes.updateValue(SharedForm.bytes(of: removal), forKey: state.lastPending)
+            // Random, because another process may have notes in the same store.
+            let number = Int64.random(in: 1...(1 << 62))
+            if let old = state.pending.updateValue(number, forKey: removal) { notes.updateValue(nil, forKey: old) }
+            notes.updateValue(SharedForm.bytes(of: removal), forKey: number)
         }
         for removal in removals { add(removal, &self) }
         let hasOverflowed = pending.count > max(1, limit)
@@ -153,6 +162,11 @@ struct SharedState {
         (savedPosition, savedAt) = (safe, now)
         return safe
     }
+}
+
+/// What a node asks of a tier, of which a full one may refuse a kind.
+enum SharedWork {
+    case store, remove
 }
 
 /// A load that waits until another node has loaded its keys.

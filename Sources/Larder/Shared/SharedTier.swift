@@ -10,6 +10,9 @@ public import Foundation
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
 /// - A call that has thrown must not take effect after a later call has returned.
+/// - A tier that can lose what it has confirmed notices that, serves nothing from before, and says so in its next messages.
+///
+/// It throws a ``SharedRefusal`` if it answers and refuses, and any other error if it cannot be reached.
 public protocol SharedTier: Sendable {
     /// Returns the entry of a key; if there is none, gives this node the lease to make one.
     ///
@@ -72,9 +75,17 @@ public protocol SharedTier: Sendable {
 
     /// A Boolean value that indicates whether a call is worth its while; false if it would fail at once.
     var isAvailable: Bool { get }
+
+    /// A Boolean value that indicates whether the messages are those of what the calls use.
+    ///
+    /// If not, the tier is not read. It is true unless a tier has a connection for each.
+    var hasMessages: Bool { get }
 }
 
 extension SharedTier {
+    /// True.
+    public var hasMessages: Bool { true }
+
     /// Removes the entry of a key for all nodes.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
         try await remove([.key(key)], in: space)
@@ -183,6 +194,10 @@ public struct SharedChanges: Hashable, Sendable {
     /// A Boolean value that indicates whether the tier had no more messages.
     public var isUpToDate: Bool
 
+    /// A Boolean value that indicates whether the tier has lost writes and removals that it had confirmed. Then it
+    /// serves no entry from before.
+    public var hasLostWrites: Bool
+
     /// Creates a batch of messages.
     ///
     /// - Parameters:
@@ -190,7 +205,22 @@ public struct SharedChanges: Hashable, Sendable {
     ///   - position: The position behind them.
     ///   - isComplete: Whether none was lost in front of them.
     ///   - isUpToDate: Whether there were no more.
-    public init(messages: [Message], position: String, isComplete: Bool, isUpToDate: Bool) {
+    ///   - hasLostWrites: Whether the tier has lost what it had confirmed.
+    public init(
+        messages: [Message], position: String, isComplete: Bool, isUpToDate: Bool, hasLostWrites: Bool = false
+    ) {
         (self.messages, self.position, self.isComplete, self.isUpToDate) = (messages, position, isComplete, isUpToDate)
+        self.hasLostWrites = hasLostWrites
     }
+}
+
+/// What a tier throws that answers, and does not do what it is asked: it is full, may not write, or lacks a right.
+public struct SharedRefusal: Error, Hashable, CustomStringConvertible {
+    /// A sentence that says what the tier has said.
+    public let description: String
+
+    /// Creates a refusal.
+    ///
+    /// - Parameter description: A sentence that says what the tier has said.
+    public init(_ description: String) { self.description = description }
 }

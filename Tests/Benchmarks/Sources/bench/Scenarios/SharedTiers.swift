@@ -64,7 +64,7 @@ var sharedTierScenarios: [Scenario] {
                     Variant("XADD to XREAD") { running.value.messages(300, share) },
                 ]))
     }
-    let alone = Lazily { Nodes(1) { RedisTier(url: "redis://127.0.0.1:1") } }
+    let alone = Lazily { Nodes(1) { RedisTier(url: "redis://127.0.0.1:1", prefix: "bench") } }
     scenarios += [
         Scenario(
             "tier-gone-set", unit: "us",
