@@ -189,7 +189,9 @@ final class RedisCalls: Sendable {
         }
     }
 
-    /// Forgets what was said of a script that is accepted. A full server takes removals, and gives what it has.
+    /// Forgets what was said of a script that is accepted.
+    ///
+    /// A full server takes removals, and gives what it has.
     private func noteAccepted(_ script: RedisScripts, _ reply: RESPValue) {
         greeting.said.withLock { said in
             if said.isEmpty { return }

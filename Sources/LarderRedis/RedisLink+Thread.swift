@@ -128,13 +128,15 @@ extension RedisLinkCore {
                 isIdle = events == 0
                 // A network forgets a connection without traffic.
                 if sleeps, isIdle { ping() }
-                if sends, !isIdle, !state.withLock({ $0.send() }) { return "It was ended." }
+                let isSending = sends && !isIdle
+                if isSending, !state.withLock({ $0.send() }) { return "It was ended." }
                 let (hasBytes, replies) = isIdle ? (false, []) : try input.receive(socket)
                 for reply in replies { try finish(reply) }
                 isOfUse = isOfUse || !replies.isEmpty
                 let isLate = state.withLock { state in
-                    if hasBytes { state.deadline = max(state.deadline, .now + options.timeout) }
-                    return !state.calls.isEmpty && state.deadline < .now
+                    // A large command takes its time to be sent.
+                    if hasBytes || isSending { state.deadline = max(state.deadline, .now + options.timeout) }
+                    return state.calls.first.map { state.deadline < .now || !isSending && $0.end < .now } ?? false
                 }
                 if isLate { return "The server has not answered in time." }
             }

@@ -104,6 +104,8 @@ final class RedisLinkCore: Sendable {
     /// A call that waits for its replies.
     struct Call {
         let time: Duration
+        /// The moment at which it is late whatever has arrived.
+        let end: ContinuousClock.Instant
         /// The number of replies, and those that have come.
         let count: Int
         var replies: [RESPValue] = []
@@ -171,7 +173,8 @@ final class RedisLinkCore: Sendable {
         _ bytes: [UInt8], _ count: Int, on connection: Int?, _ patience: Duration,
         _ finish: @escaping @Sendable (Result<[RESPValue], any Error>) -> Void
     ) {
-        let call = Call(time: options.timeout + patience, count: count, finish: finish)
+        let time = options.timeout + patience
+        let call = Call(time: time, end: ContinuousClock.now + time + options.timeout * 3, count: count, finish: finish)
         let (isSent, wakes) = state.withLock { state -> (Bool, Bool) in
             guard state.socket >= 0, !state.isDropped, connection ?? state.connection == state.connection,
                 state.outgoing.count + bytes.count <= Self.outgoingLimit

@@ -73,6 +73,11 @@ final class RedisMessages: Sendable {
     ///
     /// The server of the calls is asked for the name of the connection for messages.
     private func requireOneServer() async throws {
+        // It is made at the same time as the other one.
+        let end = ContinuousClock.now + .milliseconds(50)
+        while link.connection == nil, calls.link.isAvailable, ContinuousClock.now < end {
+            try await Task.sleep(for: .milliseconds(1))
+        }
         guard let own = link.connection, let other = calls.link.connection else { throw RedisFault.unavailable }
         if isProven { return }
         let id = "\(client.id.load(ordering: .relaxed))"

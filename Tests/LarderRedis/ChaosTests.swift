@@ -4,7 +4,8 @@ import LarderRedis
 import LarderTestSupport
 import Testing
 
-/// Three processes on a server, all of which are stopped, killed and started again, while the server loses what it has.
+/// Three processes on a server, all of which are stopped, killed and started again, while the server loses what it has, or is back at an earlier
+/// moment.
 @Suite(.enabled(if: RealServer.isInstalled, "redis-server is not installed"))
 struct ChaosTests {
     private static let keys = (0..<9).map { "\($0)" }
@@ -41,7 +42,7 @@ struct ChaosTests {
             for _ in 0..<12 {
                 let index = Int.random(in: 0..<3, using: &random)
                 try work(.random(in: 1...3, using: &random))
-                let fault = Int.random(in: 0..<6, using: &random)
+                let fault = Int.random(in: 0..<7, using: &random)
                 faults["\(fault)", default: 0] += 1
                 switch fault {
                 case 0:
@@ -62,6 +63,8 @@ struct ChaosTests {
                     try work(10)
                     try server.start()
                 case 4: _ = try waiting { try await server.run("FLUSHALL") }
+                // What it has now it has again whenever it is started from now on.
+                case 5: _ = try waiting { try await server.run("SAVE") }
                 default: _ = try waiting { try await server.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0") }
                 }
             }

@@ -45,15 +45,19 @@ final class FakeServer: Sendable {
             return found
         }
 
-        func write(_ text: String) { write(Array(text.utf8)) }
+        /// - Returns: False if the other side has ended the connection.
+        @discardableResult
+        func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-        func write(_ all: [UInt8]) {
+        @discardableResult
+        func write(_ all: [UInt8]) -> Bool {
             var bytes = all[...]
             while !bytes.isEmpty {
                 let count = bytes.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Self.flags) }
-                if count <= 0 { return }
+                if count <= 0 { return false }
                 bytes = bytes.dropFirst(count)
             }
+            return true
         }
 
         /// Ends the connection, for a thread that reads from it.

@@ -54,6 +54,19 @@ struct RedisLinkTests {
         }
     }
 
+    @Test func `a reply that comes byte by byte without end is given up`() async throws {
+        let server = try FakeServer { connection, _ in
+            connection.greet()
+            connection.read(until: "SLOW\r\n")
+            connection.write("$60000000\r\n")
+            // Until the link hangs up.
+            while connection.write("x") {}
+        }
+        let link = try link(server) { $0.timeout = .milliseconds(50) }
+        try await Waiting.until { link.isAvailable }
+        await #expect(throws: RedisFault.lost) { try await link.call(words("SLOW")) }
+    }
+
     @Test func `a refusal is thrown, and the connection stays`() async throws {
         let server = try FakeServer { connection, _ in
             connection.greet()

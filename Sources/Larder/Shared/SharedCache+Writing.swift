@@ -23,7 +23,10 @@ extension SharedCache {
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = []
     ) async throws {
-        guard let value else { return try await removeValue(forKey: key) }
+        guard let value else {
+            try await removeValue(forKey: key)
+            return
+        }
         try node.requireOpen()
         var attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
         let stored = try local.stored(key)
@@ -36,31 +39,50 @@ extension SharedCache {
 
     /// Removes a key on all nodes.
     ///
+    /// - Returns: Whether all nodes were told, or will be.
     /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
-    public func removeValue(forKey key: Key) async throws { try await removeValues(forKeys: CollectionOfOne(key)) }
+    @discardableResult
+    public func removeValue(forKey key: Key) async throws -> SharedOutcome {
+        try await removeValues(forKeys: CollectionOfOne(key))
+    }
 
     /// Removes keys on all nodes; absent keys are skipped.
     ///
+    /// - Returns: Whether all nodes were told, or will be.
     /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
-    public func removeValues(forKeys keys: some Sequence<Key>) async throws {
+    @discardableResult
+    public func removeValues(forKeys keys: some Sequence<Key>) async throws -> SharedOutcome {
         try node.requireOpen()
         let keys = try local.pairs(keys).map { SharedForm.bytes(of: $0.stored) }
-        if !keys.isEmpty { try await node.remove(keys.map { .key($0) }, keys) }
+        return keys.isEmpty ? .everywhere : try await node.remove(keys.map { .key($0) }, keys)
     }
 
     /// Removes the entries that have a tag on all nodes.
     ///
+    /// - Returns: Whether all nodes were told, or will be.
     /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
-    public func removeAll(tagged tag: String) async throws {
+    @discardableResult
+    public func removeAll(tagged tag: String) async throws -> SharedOutcome {
         try node.requireOpen()
-        try await node.remove([.tag(CBORText.normalized(tag))], nil)
+        return try await node.remove([.tag(CBORText.normalized(tag))], nil)
     }
 
     /// Removes all entries on all nodes.
     ///
+    /// - Returns: Whether all nodes were told, or will be.
     /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
-    public func removeAll() async throws {
+    @discardableResult
+    public func removeAll() async throws -> SharedOutcome {
         try node.requireOpen()
-        try await node.remove([.all], nil)
+        return try await node.remove([.all], nil)
     }
+}
+
+/// Who knows of a removal when its call returns.
+public enum SharedOutcome: Hashable, Sendable {
+    /// The tier has it, and the other nodes get its message.
+    case everywhere
+    /// This node has it, and tells the tier once that can be reached. Its store keeps the note: if its files are lost before, so is the
+    /// removal.
+    case pending
 }

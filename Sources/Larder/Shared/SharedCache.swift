@@ -44,6 +44,13 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// The state of the cache: whether it is current, alone, or refused by its tier.
     public var health: SharedHealth { node.health }
 
+    /// Waits until this node knows all that others have written and removed up to now.
+    ///
+    /// Call it where a program is told by another way that something has changed, or after its process stood still.
+    ///
+    /// - Throws: `.storageUnavailable` if the tier cannot be reached. Else a write error, see ``CacheError``.
+    public func catchUp() async throws { try await node.catchUp() }
+
     /// Ends the connection of the cache with its tier; later calls throw ``CacheError/Code/closed``.
     ///
     /// It waits for calls that run. The cache of this node stays open. Call it before you close the manager. Removals that could not

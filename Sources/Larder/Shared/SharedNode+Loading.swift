@@ -127,7 +127,7 @@ extension SharedNode {
             for item in keys {
                 guard let result = made[item.key].map({ encoded($0, item) }) else { continue }
                 made[item.key] = local(result)
-                if let lease = leases[item.stored], let entry = try entry(of: result) {
+                if let lease = leases[item.stored], let entry = try entry(of: result), !isTooLarge(entry) {
                     entries.append((item, lease, entry))
                 }
             }
@@ -235,6 +235,8 @@ extension SharedNode {
             tags: Set(attributes.tags.map { CBORText.normalized($0) }),
             extendedData: attributes.extendedData)
     }
+
+    func isTooLarge(_ entry: SharedEntry) -> Bool { entry.payload.count > options.entryLimit }
 
     /// Returns what is left of an age, or of that of the cache; nil if it never ends.
     private func left(of age: MaxAge?) throws(CacheError) -> Duration? {

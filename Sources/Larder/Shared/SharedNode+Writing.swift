@@ -9,8 +9,8 @@ internal import LarderStore
 extension SharedNode {
     func set(_ write: Cache<Key, Value>.Write, _ entry: SharedEntry) async throws {
         let key = SharedForm.bytes(of: write.entry.key)
-        // With no age it is nothing for the tier.
-        let isOver = entry.age.map { $0 < .milliseconds(1) } ?? false
+        // Without an age, or with too many bytes, it is nothing for the tier, and other nodes remove what they have.
+        let isOver = entry.age.map { $0 < .milliseconds(1) } ?? false || isTooLarge(entry)
         try await operate(isOver ? .remove : .store, [.key(key)], [key]) {
             if isOver { return try await self.tier.remove([.key(key)], in: self.space) }
             _ = try await self.tier.store(entry, forKey: key, in: self.space, lease: nil)
@@ -22,7 +22,8 @@ extension SharedNode {
     }
 
     /// - Parameter keys: The keys that are removed; nil for a tag or all.
-    func remove(_ removals: [SharedRemoval], _ keys: [Data]?) async throws {
+    /// - Returns: Whether the tier was told.
+    func remove(_ removals: [SharedRemoval], _ keys: [Data]?) async throws -> SharedOutcome {
         try await operate(.remove, removals, keys) {
             try await self.tier.remove(removals, in: self.space)
             self.noteAccepted(.remove)
@@ -31,16 +32,19 @@ extension SharedNode {
         }
     }
 
+    /// - Returns: Whether the tier was told.
+    @discardableResult
     private func operate(
         _ work: SharedWork, _ removals: [SharedRemoval], _ keys: [Data]?,
         inTier tell: @escaping @Sendable () async throws -> Void,
         locally: @escaping @Sendable (_ operation: Int) async throws -> Void
-    ) async throws {
+    ) async throws -> SharedOutcome {
         let operation = try begin(keys)
         // In a task that is not cancelled: what the tier has done is done here too.
-        try await Task {
+        return try await Task {
+            var isTold = false
             do {
-                let isTold = tier.isAvailable ? await calling(work, tell) != nil : false
+                isTold = tier.isAvailable ? await calling(work, tell) != nil : false
                 if !isTold { try await pend(removals) }
                 try await locally(operation)
             } catch {
@@ -48,6 +52,7 @@ extension SharedNode {
                 throw error
             }
             state.withLock { $0.end(operation) }
+            return isTold ? .everywhere : .pending
         }.value
     }
 

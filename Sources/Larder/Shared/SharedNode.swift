@@ -39,8 +39,10 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Begins to follow the tier, and waits until this node is up to date, or for a time.
     func start() async {
         settle()
-        follower.withLock { $0 = Task { await self.follow() } }
         let end = SharedClock.now + options.catchUp
+        // A tier that was made a moment ago is being connected. A failed attempt would be followed by a pause.
+        while !tier.isAvailable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
+        follower.withLock { $0 = Task { await self.follow() } }
         while !isReadable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
         state.withLock { $0.hasBegun = true }
     }
@@ -93,6 +95,30 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 noteLost(error)
                 await Self.pause(&pause)
             }
+        }
+    }
+
+    /// Takes in all messages that there are now.
+    func catchUp() async throws {
+        try requireOpen()
+        do {
+            while true {
+                let position = state.withLock { $0.position }
+                let end = try await tier.changes(in: space, after: nil)
+                if position == end.position { return }
+                let changes = position == nil ? end : try await tier.changes(in: space, after: position)
+                try await apply(changes, isFirst: position == nil)
+                if changes.isUpToDate { return }
+            }
+        } catch let error as CacheError {
+            throw error
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw CacheError(
+                .storageUnavailable,
+                "The tier of the shared cache \"\(cache.name)\" cannot be reached (\(error)). Try again.",
+                underlying: error)
         }
     }
 

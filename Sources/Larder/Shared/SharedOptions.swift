@@ -22,18 +22,26 @@ public struct SharedOptions: Hashable, Sendable {
     /// A bound for the ages of copies on this node; nil for none.
     public var localMaxAge: Duration?
 
+    /// The bytes of an encoded value above which it stays on its node: a larger one is not stored in the tier, and each node loads
+    /// it for itself.
+    public var entryLimit: Int
+
     /// Creates options, each with its default.
     public init(
         lease: Duration = .seconds(2), loadWait: Duration = .seconds(10), pendingLimit: Int = 10_000,
-        catchUp: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil
+        catchUp: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil,
+        entryLimit: Int = 1 << 20
     ) {
+        self.entryLimit = entryLimit
         (self.lease, self.loadWait, self.pendingLimit) = (lease, loadWait, pendingLimit)
         (self.catchUp, self.maxSilence, self.localMaxAge) = (catchUp, maxSilence, localMaxAge)
     }
 
     func check(_ cache: String) throws(CacheError) {
         let times = [lease, loadWait, catchUp, maxSilence ?? .zero, localMaxAge ?? .zero]
-        if lease >= .milliseconds(1), times.allSatisfy({ $0 >= .zero }), pendingLimit >= 0 { return }
+        if lease >= .milliseconds(1), times.allSatisfy({ $0 >= .zero }), min(pendingLimit, entryLimit) >= 0 {
+            return
+        }
         throw CacheError(
             .invalidConfiguration,
             "The options of the shared cache \"\(cache)\" have a negative number, or a lease of less than a millisecond: \(self)."

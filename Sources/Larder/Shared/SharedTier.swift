@@ -194,8 +194,9 @@ public struct SharedChanges: Hashable, Sendable {
     /// A Boolean value that indicates whether the tier had no more messages.
     public var isUpToDate: Bool
 
-    /// A Boolean value that indicates whether the tier has lost writes and removals that it had confirmed. Then it
-    /// serves no entry from before.
+    /// A Boolean value that indicates whether the tier has lost writes and removals that it had confirmed.
+    ///
+    /// Then it serves no entry from before.
     public var hasLostWrites: Bool
 
     /// Creates a batch of messages.

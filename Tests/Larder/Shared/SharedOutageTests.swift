@@ -30,6 +30,51 @@ struct SharedOutageTests {
         #expect(node.tier.count(of: .fetch) == 0)
     }
 
+    @Test func `a removal tells whether the tier has it`() async throws {
+        let node = try await TestNode(tiers[0])
+        try await node.shared.setValue("one", forKey: "a", tags: ["red"])
+        #expect(try await node.shared.removeValue(forKey: "a") == .everywhere)
+        #expect(try await node.shared.removeAll(tagged: "red") == .everywhere)
+        tiers[0].isAvailable = false
+        #expect(try await node.shared.removeValue(forKey: "a") == .pending)
+        #expect(try await node.shared.removeAll() == .pending)
+        #expect(try await node.shared.removeValues(forKeys: []) == .everywhere)
+        if case .alone = node.shared.health {} else { Issue.record("\(node.shared.health)") }
+    }
+
+    @Test func `a node that catches up knows all that others have done`() async throws {
+        let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
+        try await b.shared.setValue("old", forKey: "a")
+        #expect(try await a.get("a") == "old")
+        let gate = LoadGate()
+        a.tier.after(.changes) { try await gate.waitInTask() }
+        defer { gate.open() }
+        try await b.shared.removeValue(forKey: "a")
+        a.tier.after(.changes, nil)
+        try await a.shared.catchUp()
+        #expect(a.cache["a"] == nil)
+        tiers[0].isAvailable = false
+        await #expect(throws: CacheError.self) { try await a.shared.catchUp() }
+    }
+
+    @Test func `a value that is too large for the tier stays on its node`() async throws {
+        var options = TestNode.options
+        options.entryLimit = 100
+        let (a, b) = (try await TestNode(tiers[0], options: options), try await TestNode(tiers[1], options: options))
+        let large = String(repeating: "x", count: 200)
+        try await a.shared.setValue("small", forKey: "a")
+        #expect(try await b.get("a") == "small")
+        try await a.shared.setValue(large, forKey: "a")
+        #expect(try await a.get("a") == large && a.cache["a"] == large)
+        try await Waiting.until { b.cache["a"] == nil }
+        #expect(try await a.inTier("a") == nil)
+        #expect(try await b.shared.value(forKey: "b") { _ in large } == large)
+        #expect(b.cache["b"] == large)
+        // Its lease was given back.
+        #expect(try await a.shared.value(forKey: "b") { _ in "small" } == "small")
+        #expect(try await a.inTier("b") == "small")
+    }
+
     @Test func `what was removed meanwhile is told once the tier is there, and read from it only then`() async throws {
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1]))
         for key in ["a", "b", "c"] {
