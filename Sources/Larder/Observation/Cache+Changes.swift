@@ -47,6 +47,9 @@ extension Cache {
         return stream
     }
 
+    /// The number of readers of streams that wait.
+    package var streamReaders: Int { copies.changes.streams.reduce(0) { $0 + $1.waitingCount } }
+
     /// A Boolean value that indicates whether the store is open and has the cache under this version.
     private var isCurrent: Bool {
         if manager.store.isClosed { return false }

@@ -119,7 +119,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
                 } catch {
                     if [.closed, .superseded].contains(error.code) { return nil }
                     // Reading again at intervals would be work in the background, which a suspension rules out.
-                    if error.code != .suspended { _ = stream.noteResetLater() }
+                    if error.code != .suspended { stream.noteResetLater() }
                 }
                 if await subscription.stream.next() == nil { return nil }
             }

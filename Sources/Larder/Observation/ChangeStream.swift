@@ -39,63 +39,93 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     // MARK: - Writers
 
-    /// Notes a change after all earlier ones; returns the objects to release while no lock is held.
-    func note(_ key: Key, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
+    /// Notes a change after all earlier ones; returns what is to be released while no lock is held.
+    func note(_ key: Key, _ change: KeyChange) -> Noted? {
         note { $0.note(key, change) }
     }
 
     /// Notes that all of `keys` changed, as one step.
-    func note(_ keys: some Collection<Key>, _ change: KeyChange) -> ChangeLog<Key>.Dropped? {
+    func note(_ keys: some Collection<Key>, _ change: KeyChange) -> Noted? {
         // Keys are dropped at most once, because after that the log is empty.
         note { log in keys.reduce(nil) { log.note($1, change) ?? $0 } }
     }
 
     /// Notes that everything may have changed.
-    func noteReset() -> ChangeLog<Key>.Dropped? {
+    func noteReset() -> Noted? {
         note { $0.reset() }
     }
 
-    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) -> ChangeLog<Key>.Dropped? {
-        var dropped: ChangeLog<Key>.Dropped?
-        let (ready, isResting) = state.withLock { state -> ([CheckedContinuation<Void, Never>], Bool) in
-            if state.isOver { return ([], false) }
-            dropped = change(&state.log)
-            guard case .quiet = state.phase, !state.log.isEmpty else { return ([], false) }
-            if !delaysFirst { return (Self.makeDue(&state), false) }
-            state.phase = .resting(nil)
-            return ([], true)
+    /// What a noted change leaves: its release makes the batch due, once a transaction has noted all of its changes.
+    final class Noted: Sendable {
+        private let stream: ChangeStream?
+        private let dropped: ChangeLog<Key>.Dropped?
+
+        fileprivate init(_ stream: ChangeStream?, _ dropped: ChangeLog<Key>.Dropped?) {
+            (self.stream, self.dropped) = (stream, dropped)
         }
-        if isResting { startInterval(interval) }
-        for reader in ready { reader.resume() }
-        return dropped
+
+        deinit { stream?.endInterval() }
     }
 
-    /// Notes that everything may have changed, which is due after an interval: a read that fails is not repeated at once.
-    func noteResetLater() -> ChangeLog<Key>.Dropped? {
-        let (dropped, isResting) = state.withLock { state -> (ChangeLog<Key>.Dropped?, Bool) in
-            if state.isOver { return (nil, false) }
-            let dropped = state.log.reset()
-            guard case .quiet = state.phase else { return (dropped, false) }
+    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) -> Noted? {
+        var (dropped, old): (ChangeLog<Key>.Dropped?, Wakeup?)
+        let (isDue, isResting) = state.withLock { state -> (Bool, Bool) in
+            if state.isOver { return (false, false) }
+            dropped = change(&state.log)
+            if state.log.isEmpty { return (false, false) }
+            switch state.phase {
+            case .resting, .due: return (false, false)
+            case .failed(let wakeup): old = wakeup
+            case .quiet: break
+            }
             state.phase = .resting(nil)
-            return (dropped, true)
+            return (!delaysFirst, delaysFirst)
         }
-        if isResting { startInterval(max(interval, .milliseconds(1))) }
-        return dropped
+        old?.cancel()
+        if isResting { startInterval(interval) }
+        return isDue || dropped != nil ? Noted(isDue ? self : nil, dropped) : nil
+    }
+
+    /// Notes that everything may have changed, which is due after an interval or with the next change: a read that fails is not
+    /// repeated at once.
+    func noteResetLater() {
+        let dropped = state.withLock { state -> ChangeLog<Key>.Dropped? in
+            if state.isOver { return nil }
+            let dropped = state.log.reset()
+            switch state.phase {
+            case .quiet: state.phase = .failed(nil)
+            // The batch that was read was taken a moment ago.
+            case .resting(let wakeup): state.phase = .failed(wakeup)
+            case .failed, .due: return dropped
+            }
+            return dropped
+        }
+        _ = consume dropped
+        startInterval(max(interval, .milliseconds(1)))
     }
 
     private func startInterval(_ interval: Duration) {
         let wakeup = timekeeper.wake(interval) { [weak self] in self?.endInterval() }
-        let isKept = state.withLock { state in
-            guard case .resting = state.phase else { return false }
-            state.phase = .resting(wakeup)
-            return true
+        let old = state.withLock { state -> Wakeup? in
+            switch state.phase {
+            case .resting(let old):
+                state.phase = .resting(wakeup)
+                return old
+            case .failed(let old):
+                state.phase = .failed(wakeup)
+                return old
+            case .quiet, .due: return wakeup
+            }
         }
-        if !isKept { wakeup.cancel() }
+        old?.cancel()
     }
 
     private func endInterval() {
         let ready = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            guard case .resting = state.phase else { return [] }
+            switch state.phase {
+            case .resting, .failed: break
+            case .quiet, .due: return []
+            }
             if !state.log.isEmpty { return Self.makeDue(&state) }
             state.phase = .quiet
             return []
@@ -128,7 +158,10 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     private func stop(_ change: (inout State) -> [CheckedContinuation<Void, Never>]) {
         let (wakeup, ready) = state.withLock { state -> (Wakeup?, [CheckedContinuation<Void, Never>]) in
             var wakeup: Wakeup?
-            if case .resting(let running) = state.phase { wakeup = running }
+            switch state.phase {
+            case .resting(let running), .failed(let running): wakeup = running
+            case .quiet, .due: break
+            }
             return (wakeup, change(&state))
         }
         wakeup?.cancel()
@@ -190,6 +223,8 @@ private enum ChangePhase {
     case quiet
     /// An interval runs, in which changes gather.
     case resting(Wakeup?)
+    /// A read has failed, and is repeated after an interval or with the next change.
+    case failed(Wakeup?)
     /// A batch may be taken.
     case due
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import LarderLocks
 internal import LarderStore
 
 /// Reports events that no caller asked for, for the caches that a manager opened.
@@ -6,6 +7,7 @@ final class Reporter: Sendable {
     let hub: EventHub
     /// The program's log; nil for the standard one, which hears warnings and errors.
     private let log: (@Sendable (LogMessage) -> Void)?
+    private let noted = Mutex<Set<String>>([])
     /// The key under which a thread knows that it is inside the log closure of this reporter.
     private var mark: String { "larder.log.\(ObjectIdentifier(self).hashValue)" }
 
@@ -25,6 +27,11 @@ final class Reporter: Sendable {
     func report(_ event: CacheEvent, _ level: LogMessage.Level, error: CacheError?, text: String?) {
         if let text { note(LogMessage(level, text, error: error)) }
         hub.send(event)
+    }
+
+    /// Writes a message to the log unless it was written this way before.
+    func noteOnce(_ message: LogMessage) {
+        if noted.withLock({ $0.insert(message.text).inserted }) { note(message) }
     }
 
     /// Writes to the log, except from inside the log closure: its own failing writes would be reported without end.

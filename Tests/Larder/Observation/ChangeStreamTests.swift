@@ -52,6 +52,14 @@ private final class Observed: Sendable {
     func endInterval() { time.advance(by: .milliseconds(100)) }
 }
 
+extension ChangeHub {
+    /// Notes changes as a commit does: they are due once what they displace is released.
+    fileprivate func tell(_ changes: (inout Deferred) -> Void) {
+        var deferred = Deferred()
+        changes(&deferred)
+    }
+}
+
 struct ChangeStreamTests {
     private typealias Changes = CacheChanges<Int, String>
     private let cache = Observed()
@@ -71,8 +79,7 @@ struct ChangeStreamTests {
         }
         try await Waiting.until { hub.streams.allSatisfy { $0.waitingCount == 1 } }
         #expect(reads.value == 1 && time.pendingCount == 0)
-        var deferred = Deferred()
-        hub.noteReset(&deferred)
+        hub.tell { hub.noteReset(&$0) }
         time.advance(by: .milliseconds(100))
         #expect(await reader.value == "a")
         #expect(reads.value == 2)
@@ -99,8 +106,29 @@ struct ChangeStreamTests {
         reader.cancel()
     }
 
+    @Test func `a read that fails is repeated after an interval, or with the next change`() async throws {
+        let (time, hub, reads) = (ManualClock(), ChangeHub<Int, String>(), Counter())
+        let stream = hub.changes(of: 1, every: .milliseconds(100), timekeeper: time.timekeeper) {
+            () async throws(CacheError) -> (value: String?, row: SentRow?) in
+            if reads.increment() < 3 { throw CacheError(.undecodable, "It does not decode.") }
+            return ("a", nil)
+        }
+        let reader = Task {
+            var values = stream.makeAsyncIterator()
+            return await values.next()
+        }
+        try await Waiting.until { reads.value == 1 && time.pendingCount == 1 }
+        time.advance(by: .milliseconds(1))
+        try await Waiting.until { reads.value == 2 && time.pendingCount == 1 }
+        // Time stands still, and the key gets another value.
+        hub.tell { hub.noteUpdated([1], &$0) }
+        #expect(await reader.value == "a")
+    }
+
     @Test func `what changed in one interval is one batch`() async {
         var changes = cache.changes().makeAsyncIterator()
+        cache[0] = "first"
+        #expect(await changes.next()?.updated == [0: "first"])
         cache.set(1..<3)
         cache[3] = "three"
         cache.endInterval()
@@ -124,6 +152,8 @@ struct ChangeStreamTests {
     @Test func `a batch is the net of its interval`() async {
         cache.set(1..<3)
         var changes = cache.changes().makeAsyncIterator()
+        cache[0] = "first"
+        #expect(await changes.next()?.updated == [0: "first"])
         for value in [nil, "one", nil] { cache[1] = value }
         for value in [nil, "two", "II"] { cache[2] = value }
         for value in ["three", nil] { cache[3] = value }
@@ -201,8 +231,7 @@ struct ChangeStreamTests {
         var changes = hub.changes(every: .milliseconds(1), timekeeper: .system) { keys in
             [Int: Int](uniqueKeysWithValues: keys.map { ($0, $0) })
         }.makeAsyncIterator()
-        var deferred = Deferred()
-        hub.noteUpdated([1], &deferred)
+        hub.tell { hub.noteUpdated([1], &$0) }
         #expect(await changes.next()?.updated == [1: 1])
     }
 
@@ -235,9 +264,10 @@ struct ChangeStreamTests {
         let time = ManualClock()
         var changes = hub.changes(every: .seconds(1), timekeeper: time.timekeeper) { _ in [2: "two", 9: "not asked"] }
             .makeAsyncIterator()
-        var deferred = Deferred()
-        hub.noteUpdated([1, 2], &deferred)
-        hub.noteRemoved([3], &deferred)
+        hub.tell {
+            hub.noteUpdated([1, 2], &$0)
+            hub.noteRemoved([3], &$0)
+        }
         time.advance(by: .seconds(1))
         #expect(await changes.next() == Changes(updated: [2: "two"], removed: [1, 3], isReset: false))
     }
@@ -269,8 +299,7 @@ struct ChangeStreamTests {
     @Test func `an interval beyond all bounds is only long`() {
         let hub = ChangeHub<Int, Int>()
         let stream = hub.changes(every: .seconds(Int64.max), timekeeper: .system) { _ in [:] }
-        var deferred = Deferred()
-        hub.noteUpdated([1], &deferred)
+        hub.tell { hub.noteUpdated([1], &$0) }
         withExtendedLifetime(stream) {}
     }
 

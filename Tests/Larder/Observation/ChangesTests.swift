@@ -123,6 +123,22 @@ struct ChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a reader that waits gets a whole transaction at once`(kind: StoreKind) async throws {
+        let bench = try Workbench(kind)
+        let cache = try bench.numbers()
+        let changes = cache.changes()
+        let reader = Task {
+            var iterator = changes.makeAsyncIterator()
+            return await iterator.next()
+        }
+        try await Waiting.until { cache.streamReaders == 1 }
+        try await bench.manager.transaction { transaction in
+            for key in 1...50 { try transaction.setValue("\(key)", forKey: key, in: cache) }
+        }
+        #expect(await reader.value?.updated.count == 50)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a change through another handle is seen`(kind: StoreKind) async throws {
         let bench = try Workbench(kind)
         let cache = try bench.numbers()
