@@ -4,24 +4,25 @@ package enum CBORItemKind: Sendable, Equatable {
 
     /// Asks a type for what its `init(from:)` reads.
     ///
-    /// A type that tries several kinds counts as the first of them.
-    package init<T: Decodable>(of type: T.Type) {
+    /// - Returns: Nil if it tries several kinds.
+    package init?<T: Decodable>(of type: T.Type) {
         let probe = CBORKindProbe()
         do { _ = try probe.decode(type) } catch {}
-        self = probe.kind ?? .other
+        guard let kind = probe.kinds.first, probe.kinds.count == 1 else { return nil }
+        self = kind
     }
 }
 
-/// A decoder that has no data, and notes what is read first.
+/// A decoder that has no data, and notes what is read.
 private final class CBORKindProbe: Decoder, SingleValueDecodingContainer {
-    private(set) var kind: CBORItemKind?
+    private(set) var kinds: Set<CBORItemKind> = []
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
     private struct NoData: Error {}
 
     private func note(_ asked: CBORItemKind) -> NoData {
-        if kind == nil { kind = asked }
+        kinds.insert(asked)
         return NoData()
     }
 

@@ -87,6 +87,27 @@ struct MigrationTests {
         #expect(try place.folder.names.filter { $0.contains("damaged") || $0.contains("salvaged") } == [])
     }
 
+    @Test func `the first opening of a cache of step 4 notes the kind of its keys, and later ones write nothing`()
+        throws
+    {
+        try copyStore(4)
+        func declaration(_ kind: KeyKind) -> CacheDeclaration {
+            CacheDeclaration(
+                name: "texts", version: "1", codec: "cbor", ageRule: .sinceWrite(30 * 86_400_000), keyKind: kind)
+        }
+        let store = try open()
+        _ = try store.open(declaration(.text))
+        var other = try place.otherConnection()
+        #expect(try other.text("SELECT key_kind FROM cache WHERE name = 'texts' AND state = 0") == "2")
+        try store.close()
+        let again = try open { $0.busyTimeout = 0 }
+        try other.execute("BEGIN IMMEDIATE")
+        #expect(try again.open(declaration(.text)).row(.text("key 1")) != nil)
+        try other.execute("ROLLBACK")
+        let error = #expect(throws: StoreError.self) { try again.open(declaration(.integer)) }
+        #expect(error?.code == .otherKeys)
+    }
+
     @Test func `a store without an ending gets a folder of its own for its large values`() throws {
         try copyStore(to: "store", files: "store.files")
         let store = try open(place.folder("store").path)

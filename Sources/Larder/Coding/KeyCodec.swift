@@ -19,14 +19,17 @@ package struct KeyCodec<Key: Codable & Hashable & Sendable>: Sendable {
 
     package init() {}
 
-    /// What is stored of most keys of the type: an integer that is wider than 64 bits is bytes.
-    static var kind: KeyKind {
+    /// What is stored of most keys of the type; nil if its `init(from:)` reads several kinds.
+    ///
+    /// An integer that is wider than 64 bits is bytes in a cache of integers.
+    static var kind: KeyKind? {
         if Key.self == Int.self { return .integer }
         if Key.self == String.self { return .text }
         return switch CBORItemKind(of: Key.self) {
         case .integer: .integer
         case .text: .text
         case .other: .bytes
+        case nil: nil
         }
     }
 

@@ -72,7 +72,7 @@ extension CacheManager {
             let text =
                 "The cache \"\(name)\" was opened with the maximum age \(maxAge), so its entries are expired at once. Use an age"
                 + " above zero, unless that is meant."
-            reporter.note(LogMessage(.warning, text))
+            reporter.noteOnce(LogMessage(.warning, text))
         }
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
@@ -214,7 +214,7 @@ private struct CacheOpening {
 
     init(
         _ name: String, _ version: CacheVersion, _ maxAge: MaxAge, _ options: CacheOptions, _ codec: String,
-        _ keyKind: KeyKind
+        _ keyKind: KeyKind?
     ) throws(CacheError) {
         guard !name.isEmpty else { throw CacheError(.invalidName, "A cache needs a name that is not empty.") }
         try maxAge.requireNumber("the cache \"\(name)\"")

@@ -121,7 +121,7 @@ extension Connection {
                     ageRule: AgeRule(kind: row.int64(4), milliseconds: row.int64(5)), keyKind: keyKind)
                 let incarnation = Incarnation(
                     id: row.int64(0), cache: cache, limits: Limits(count: row.number(6), size: row.number(7)),
-                    keepsExpired: row.int64(8), keyKind: keyKind)
+                    keepsExpired: row.int64(8))
                 try body(
                     IncarnationRow(
                         incarnation: incarnation, state: row.int64(9), checksum: row.int64(10), openedAt: row.int64(12))
@@ -145,7 +145,7 @@ extension Connection {
             try row.bind(incarnation.keepsExpired, at: 9)
             try row.bind(state, at: 10)
             try row.bind(incarnation.checksum(state: state), at: 11)
-            if let kind = incarnation.keyKind { try row.bind(kind.rawValue, at: 12) }
+            if let kind = cache.keyKind { try row.bind(kind.rawValue, at: 12) }
             try row.bind(openedAt, at: 13)
         }
     }

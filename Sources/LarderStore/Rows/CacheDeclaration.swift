@@ -20,7 +20,7 @@ package final class CacheDeclaration: Hashable, Sendable {
 
     @usableFromInline
     package static func == (a: CacheDeclaration, b: CacheDeclaration) -> Bool {
-        a === b || a.identity == b.identity && a.ageRule == b.ageRule
+        a === b || a.identity == b.identity && a.ageRule == b.ageRule && a.keyKind == b.keyKind
     }
 
     @usableFromInline

@@ -135,6 +135,12 @@ extension CacheRows {
     ///
     /// The file is never overwritten then: a program that has it open goes on reading the old bytes.
     package func filePath(_ key: StoredKey) throws(StoreError) -> (path: String, header: EntryHeader)? {
+        // No checksum would tell that a damaged index has led to the row of another key.
+        try read { connection, cache throws(SQLiteError) in
+            if let header = try connection.find(key, in: cache, store.accesses)?.header {
+                try connection.requireKey(of: header)
+            }
+        }
         var header = try header(key)
         while let found = header, let file = found.file {
             let path = try store.files?.handOut(file)

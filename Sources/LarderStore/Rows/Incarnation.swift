@@ -9,8 +9,6 @@ package struct Incarnation: Hashable, Sendable {
     var limits = Limits()
     /// The milliseconds that expired rows stay.
     var keepsExpired: Int64 = 0
-    /// Nil until the cache is opened, if it is of a store of step 4.
-    var keyKind: KeyKind?
 
     /// The incarnation without limits and times below 0, which only a damaged or crafted row has.
     var withoutNonsense: Incarnation {
@@ -22,7 +20,7 @@ package struct Incarnation: Hashable, Sendable {
 
     /// Throws if a declaration has keys of another kind.
     func requireKeys(of declaration: CacheDeclaration) throws(StoreError) {
-        guard let keyKind, let wanted = declaration.keyKind, keyKind != wanted else { return }
+        guard let keyKind = cache.keyKind, let wanted = declaration.keyKind, keyKind != wanted else { return }
         throw StoreError(
             .otherKeys,
             "It has \(keyKind.name) as keys, and was opened with \(wanted.name). Use keys of the kind that it has, or open it"

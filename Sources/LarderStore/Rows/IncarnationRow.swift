@@ -21,6 +21,6 @@ extension Incarnation {
         let numbers = [id, rule.kind, rule.milliseconds, limits.count, limits.size, keepsExpired, state]
         // A row of an earlier step keeps its checksum.
         return RowChecksum.of(
-            [cache.name, cache.version, cache.codec], numbers + (keyKind.map { [$0.rawValue] } ?? []))
+            [cache.name, cache.version, cache.codec], numbers + (cache.keyKind.map { [$0.rawValue] } ?? []))
     }
 }

@@ -165,7 +165,7 @@ package final class Store: Sendable {
             declaration, inlineLimit: 16_384, accessGrain: 0, evictsOnFullDisk: false, store: self, opening: Opened())
     }
 
-    /// Returns the limits of a cache in a file that is only read; none if it cannot be read now.
+    /// Returns a cache of a file that is only read; nil if there is none, or it cannot be read now.
     private func stored(_ declaration: CacheDeclaration) -> Incarnation? {
         do throws(StoreError) {
             return try writer.read { state in

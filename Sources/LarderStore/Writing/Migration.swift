@@ -76,6 +76,7 @@ extension Store {
         let now = time.now()
         return try writer.runBatch { state in
             guard let live = state.incarnation(of: old) else { return false }
+            try live.requireKeys(of: declaration)
             state.now = now
             state.open.switchesIncarnation = true
             try state.change(old) { $0.cache = declaration }
@@ -176,6 +177,7 @@ private final class MigrationRun {
             state.now = now
             try state.retireMigration()
             guard let live = state.incarnation(of: old.declaration) else { return nil }
+            try live.requireKeys(of: new.declaration)
             total = Int(state.counts[live.id]?.totals.count ?? 0)
             return Hidden(
                 rows: try state.declareHidden(new.declaration), dropped: try state.declareHidden(new.declaration))

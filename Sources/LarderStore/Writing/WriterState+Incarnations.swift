@@ -11,7 +11,7 @@ extension WriterState {
             self.now = now
             if let old = incarnation(of: declaration) {
                 try old.requireKeys(of: declaration)
-                try change(declaration) { ($0.cache, $0.keyKind) = (declaration, declaration.keyKind ?? $0.keyKind) }
+                try change(declaration) { $0.cache = declaration }
                 // Other ends hold now.
                 if old.rule != declaration.ageRule { counts.forgetEnds(of: old.id) }
             } else {
@@ -22,9 +22,7 @@ extension WriterState {
                     open.events.append(
                         .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
                 }
-                try declare(
-                    Incarnation(
-                        id: 0, cache: declaration, limits: old?.limits ?? Limits(), keyKind: declaration.keyKind))
+                try declare(Incarnation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
             }
         }
     }
@@ -38,7 +36,7 @@ extension WriterState {
         try lookUpLimits()
         guard let cache = incarnation(of: declaration) else { return nil }
         try cache.requireKeys(of: declaration)
-        guard cache.cache == declaration, declaration.keyKind == nil || cache.keyKind != nil,
+        guard cache.cache == declaration,
             limits ?? cache.limits == cache.limits,
             keepsExpired <= cache.keepsExpired
         else { return nil }
@@ -104,8 +102,7 @@ extension WriterState {
     func declare(_ cache: Incarnation, openedAt: Int64? = nil) throws(SQLiteError) {
         open.switchesIncarnation = true
         let next = Incarnation(
-            id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired,
-            keyKind: cache.keyKind)
+            id: try newID(), cache: cache.cache, limits: cache.limits, keepsExpired: cache.keepsExpired)
         try save(next, .insertIncarnation, openedAt: openedAt)
         counts.begin(next.id)
     }

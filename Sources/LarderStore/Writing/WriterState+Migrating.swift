@@ -20,7 +20,7 @@ extension WriterState {
 
     /// Adds a hidden incarnation.
     func declareHidden(_ declaration: CacheDeclaration) throws(SQLiteError) -> Incarnation {
-        let hidden = Incarnation(id: try newID(), cache: declaration, keyKind: declaration.keyKind)
+        let hidden = Incarnation(id: try newID(), cache: declaration)
         try connection.save(hidden, state: 2, openedAt: now, .insertIncarnation)
         counts.begin(hidden.id)
         return hidden

@@ -72,6 +72,49 @@ struct KeyKindTests {
         expectError(.typeMismatch) { _ = try open(place.manager(), Int.self, version: "2") }
     }
 
+    @Test func `a migration refuses another kind too, and changes nothing`() throws {
+        let manager = try place.manager()
+        try open(manager, Int.self).setValue(7, forKey: 1)
+        try manager.close()
+        for migration in [
+            CacheMigration<String, Int>.keeping("1"), .from("1", as: Int.self) { (value: Int) in value },
+        ] {
+            expectError(.typeMismatch) {
+                let other = try place.manager()
+                let _: Cache<String, Int> = try other.cache(
+                    named: "a", version: "2", maxAge: .unlimited, migrations: [migration])
+            }
+        }
+        #expect(try open(place.manager(), Int.self).value(forKey: 1) == 7)
+    }
+
+    /// A type that was a number once, and is a text now.
+    private struct Mixed: Codable, Hashable, Sendable {
+        let text: String
+
+        init(_ text: String) { self.text = text }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            do { text = "\(try container.decode(Int.self))" } catch { text = try container.decode(String.self) }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(text)
+        }
+    }
+
+    @Test func `a type that reads several kinds opens any`() throws {
+        let manager = try place.manager()
+        try open(manager, String.self).setValue(7, forKey: "one")
+        try manager.close()
+        let other = try place.manager()
+        #expect(try open(other, Mixed.self).value(forKey: Mixed("one")) == 7)
+        try other.close()
+        #expect(try open(place.manager(), String.self).value(forKey: "one") == 7)
+    }
+
     @Test func `caches in memory refuse another kind too, once no handle is live`() throws {
         let manager = try CacheManager.inMemory()
         do { try open(manager, Pair.self).setValue(1, forKey: Pair()) }
