@@ -198,6 +198,16 @@ struct StorePages: Sendable {
     /// Changes a byte of the file.
     mutating func change(_ place: Int, to byte: UInt8) { bytes[place] = byte }
 
+    /// Changes the id of the last row on a leaf to 1, and returns false if it has not two bytes.
+    mutating func lowerLastID(of leaf: Int) -> Bool {
+        guard let cell = cells(leaf).last else { return false }
+        var place = (leaf - 1) * Self.size + cell
+        _ = number(at: &place)
+        guard bytes[place] >= 0x80, bytes[place + 1] < 0x80 else { return false }
+        (bytes[place], bytes[place + 1]) = (0x80, 1)
+        return true
+    }
+
     /// Leaves the first pages alone.
     mutating func cut(to count: Int) { bytes.removeLast(bytes.count - count * Self.size) }
 

@@ -263,4 +263,10 @@ package final class ValueFiles: Sendable {
         }
         return (deleted, hasYoung)
     }
+
+    /// Returns whether there is such a file that was written before a moment.
+    func isWritten(_ name: String, before moment: Int64) throws(FileError) -> Bool {
+        guard let status = try FileSystem.status(path(name)), status.isFile else { return false }
+        return status.modifiedAt < moment
+    }
 }

@@ -257,7 +257,7 @@ final class Upkeep: Sendable {
             return 0
         }
         var (count, hasYoung) = (0, false)
-        for batch in try unnamedFiles(files).batches() {
+        for batch in try unnamedFiles(files, writtenBefore: now.addingSaturated(-3_600_000)).batches() {
             try runBatch { state in
                 // The row of a younger one may be on its way.
                 let swept = try files.sweep(batch, writtenBefore: now.addingSaturated(-3_600_000)) {
@@ -274,16 +274,19 @@ final class Upkeep: Sendable {
     }
 
     /// Returns the files that no row names, and throws if the table names one that its index does not have.
-    private func unnamedFiles(_ files: ValueFiles) throws(StoreError) -> [String] {
+    ///
+    /// The table is read only if there are some that are old enough to be deleted.
+    private func unnamedFiles(_ files: ValueFiles, writtenBefore moment: Int64) throws(StoreError) -> [String] {
         try writer.retrying { () throws(StoreError) in
             try StoreError.translating {
                 let names = try files.names()
                 let unnamed = try writer.readAlone { connection in
                     Set(try names.filter { try connection.number(.namesFile, text: $0) == nil })
                 }
-                var next: Int64? = unnamed.isEmpty ? nil : .min
+                let old = try unnamed.filter { try files.isWritten($0, before: moment) }
+                var next: Int64? = old.isEmpty ? nil : .min
                 while let first = next {
-                    next = try writer.readAlone { try $0.requireNone(of: unnamed, from: first) }
+                    next = try writer.readAlone { try $0.requireNone(of: old, from: first) }
                 }
                 return unnamed.sorted()
             }
@@ -301,7 +304,10 @@ extension Connection {
             try row.bind(first, at: 1)
             while try row.step() {
                 if row.type(of: 1) != .null, names.contains(row.text(1)) { named.append(row.text(1)) }
-                last = row.int64(0)
+                let id = row.int64(0)
+                // A damaged page could lead back without end.
+                guard id >= last ?? first else { throw SQLiteError.damagedOrder }
+                last = id
             }
         }
         for name in named where try number(.namesFile, text: name) == nil { throw SQLiteError.damagedIndex }

@@ -75,17 +75,15 @@ extension WriterState {
         if room.isFull { return false }
         connection.setBusyTimeout(Int32(clamping: busyTimeout))
         if try connection.freePages() == 0 { return false }
-        lookAtRoom()
-        let hasRoom = !room.isShort
         let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in
             let free = try connection.freePages()
             if free == 0 { return false }
             do throws(SQLiteError) {
                 try connection.vacuum(pages: Self.pagesGivenBack)
             } catch {
-                // On a disk with room, a damaged map of the pages leads behind the end of the file.
-                let isDamage = error.isAboutRoom && hasRoom
-                throw isDamage ? SQLiteError(code: .corrupt, message: "the map of the pages is damaged") : error
+                // The disk is asked at the commit. This is a page behind the end of the file, to which a damaged map leads.
+                guard .full ~= error.code else { throw error }
+                throw SQLiteError(code: .corrupt, message: "the map of the pages is damaged")
             }
             return try connection.freePages() < free
         }
