@@ -72,20 +72,23 @@ final class RedisCalls: Sendable {
         _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data]
     ) async throws -> RESPValue {
         guard let connection = link.connection else { throw unavailable() }
-        let session = try await session(on: connection, in: space)
-        let reply = try await send(script, in: space, keys, words, session, on: connection)
-        if reply.text == "late" {
-            // The server has forgotten this node. The next call tells it again.
+        for _ in 0..<2 {
+            let session = try await session(on: connection, in: space)
+            let reply = try await send(script, in: space, keys, words, session, on: connection)
+            if reply.text != "late" { return reply }
+            // The server has forgotten this node, and is told again.
             spaces.end(session, in: space.name)
-            throw RedisTier.Failure(description: "The server has forgotten this node.")
         }
-        return reply
+        throw RedisTier.Failure(description: "The server has forgotten this node.")
     }
 
     // MARK: What the server has confirmed
 
     /// Notes a message whose place in the stream this node knows.
     func note(_ id: String, in space: SharedSpace) { spaces.note(id, in: space.name) }
+
+    /// A Boolean value that indicates whether the server has lost what it had confirmed, and no node was told.
+    func hasLoss(in space: SharedSpace) -> Bool { spaces.hasLoss(in: space.name) }
 
     /// Returns whether the server has lost what it had confirmed, once for each time.
     func takeLoss(in space: SharedSpace) -> Bool { spaces.takeLoss(in: space.name) }
@@ -117,11 +120,12 @@ final class RedisCalls: Sendable {
         let session = "\(connection) \(day)"
         let reply = try await send(.check, in: space, [], Self.words([id, "\(day)"]), session, on: connection)
         guard let found = reply.text, ["yes", "gone", "lost"].contains(found) else {
-            dropConnection()
+            link.drop(connection)
             throw RedisTier.Failure(description: "The server has given a reply of another kind.")
         }
         spaces.begin(
-            session, on: connection, in: space.name, on: day, isGone: found != "yes", hasLostWrites: found == "lost")
+            session, on: connection, in: space.name, on: day, gone: found == "yes" ? nil : id,
+            hasLostWrites: found == "lost")
         await noteUse(of: space, on: day)
         return (session, found == "lost")
     }
@@ -177,7 +181,10 @@ final class RedisCalls: Sendable {
             greeting.said.withLock { $0[script] = message }
             // Another server may have taken the place of this one. Redis 6 has its reason inside of the text.
             let isOfServer = ["NOAUTH", "READONLY", "MASTERDOWN"].contains(where: message.contains)
-            if isOfServer || refusals.add(1, ordering: .relaxed).newValue >= Self.refusalLimit {
+            // No other connection would change these.
+            let isOfState = ["OOM", "NOREPLICAS", "MISCONF", "NOPERM", "BUSY"].contains(where: message.contains)
+            let isOneOfMany = !isOfState && refusals.add(1, ordering: .relaxed).newValue >= Self.refusalLimit
+            if isOfServer || isOneOfMany {
                 refusals.store(0, ordering: .relaxed)
                 link.drop(connection)
             }

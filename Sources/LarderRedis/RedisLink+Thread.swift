@@ -136,7 +136,8 @@ extension RedisLinkCore {
                 let isLate = state.withLock { state in
                     // A large command takes its time to be sent.
                     if hasBytes || isSending { state.deadline = max(state.deadline, .now + options.timeout) }
-                    return state.calls.first.map { state.deadline < .now || !isSending && $0.end < .now } ?? false
+                    let isLate = state.deadline < .now || state.outgoing.isEmpty && state.lastDeadline < .now
+                    return !state.calls.isEmpty && isLate
                 }
                 if isLate { return "The server has not answered in time." }
             }

@@ -104,8 +104,6 @@ final class RedisLinkCore: Sendable {
     /// A call that waits for its replies.
     struct Call {
         let time: Duration
-        /// The moment at which it is late whatever has arrived.
-        let end: ContinuousClock.Instant
         /// The number of replies, and those that have come.
         let count: Int
         var replies: [RESPValue] = []
@@ -123,13 +121,19 @@ final class RedisLinkCore: Sendable {
         var calls: ArraySlice<Call> = []
         /// The moment at which the first of them is late.
         var deadline = ContinuousClock.now
+        /// The moment at which it is late whatever has arrived.
+        var lastDeadline = ContinuousClock.now
         var (isClosed, isDropped) = (false, false)
         /// A Boolean value that indicates whether the thread looks at no deadline until it is woken.
         var isAsleep = false
         var failure: String?
 
         /// Begins the time of the call that is the first one now.
-        mutating func beginWaiting() { if let first = calls.first { deadline = .now + first.time } }
+        mutating func beginWaiting() {
+            guard let first = calls.first else { return }
+            deadline = .now + first.time
+            lastDeadline = deadline + first.time * 3
+        }
 
         /// Sends what the socket takes, and returns false if the connection is lost.
         mutating func send() -> Bool {
@@ -173,8 +177,7 @@ final class RedisLinkCore: Sendable {
         _ bytes: [UInt8], _ count: Int, on connection: Int?, _ patience: Duration,
         _ finish: @escaping @Sendable (Result<[RESPValue], any Error>) -> Void
     ) {
-        let time = options.timeout + patience
-        let call = Call(time: time, end: ContinuousClock.now + time + options.timeout * 3, count: count, finish: finish)
+        let call = Call(time: options.timeout + patience, count: count, finish: finish)
         let (isSent, wakes) = state.withLock { state -> (Bool, Bool) in
             guard state.socket >= 0, !state.isDropped, connection ?? state.connection == state.connection,
                 state.outgoing.count + bytes.count <= Self.outgoingLimit

@@ -46,7 +46,12 @@ final class RedisMessages: Sendable {
         var options = RedisLink.Options()
         options.timeout = timeout
         let name = "larder:\(calls.node)"
-        options.greeting = { _ in [RedisCalls.words(["CLIENT", "ID"]), RedisCalls.words(["CLIENT", "SETNAME", name])] }
+        options.greeting = { connection in
+            [
+                RedisCalls.words(["CLIENT", "ID"]),
+                RedisCalls.words(["CLIENT", "SETNAME", "\(name):\(connection)"]),
+            ]
+        }
         options.greeted = { _, replies in
             for case .error(let message) in replies { return "The server says: \(message)" }
             if case .integer(let id)? = replies.first { client.id.store(id, ordering: .relaxed) }
@@ -82,7 +87,7 @@ final class RedisMessages: Sendable {
         if isProven { return }
         let id = "\(client.id.load(ordering: .relaxed))"
         let list = try await calls.link.call(RedisCalls.words(["CLIENT", "LIST", "ID", id]), on: other)
-        guard let list = list.text, list.contains("name=\(name) ") else {
+        guard let list = list.text, list.contains("name=\(name):\(own) ") else {
             link.drop(own)
             throw RedisFault.refused("this server is not that of the calls")
         }

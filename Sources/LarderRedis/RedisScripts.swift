@@ -175,6 +175,10 @@ enum RedisScripts: Int, CaseIterable {
         case .check:
             """
             redis.call('PERSIST', KEYS[3])
+            -- One of an earlier connection may come late.
+            local session = redis.pcall('HGET', KEYS[3], ARGV[3])
+            local last = type(session) == 'string' and tonumber(string.match(session, '^%d+') or '') or 0
+            if last > tonumber(string.match(ARGV[1], '^%d+')) then return 'late' end
             local found = 'yes'
             if ARGV[5] ~= '' then
                 local known = redis.pcall('XRANGE', KEYS[2], ARGV[5], ARGV[5])
@@ -199,7 +203,8 @@ enum RedisScripts: Int, CaseIterable {
                 local nodes = redis.call('HGETALL', KEYS[3])
                 for i = 1, #nodes, 2 do
                     local day = tonumber(string.match(nodes[i + 1], ' (%d+)$') or '')
-                    if not day or day + 28 < tonumber(ARGV[6]) then redis.call('HDEL', KEYS[3], nodes[i]) end
+                    -- Each node that runs comes once a day.
+                    if not day or day + 2 < tonumber(ARGV[6]) then redis.call('HDEL', KEYS[3], nodes[i]) end
                 end
             end
             redis.call('HSET', KEYS[3], ARGV[3], ARGV[1])

@@ -43,16 +43,21 @@ final class RedisSpaces: Sendable {
         }
     }
 
-    /// Notes that the server was told a session, and what it has said of the last known message.
+    /// Notes that the server was told a session, and whether a message is missing.
     func begin(
-        _ session: String, on connection: Int, in space: String, on day: Int, isGone: Bool, hasLostWrites: Bool
+        _ session: String, on connection: Int, in space: String, on day: Int, gone id: String?, hasLostWrites: Bool
     ) {
         spaces.withLock { spaces in
-            spaces[space, default: Space()].session = (connection, session, day)
-            if isGone { spaces[space]?.known = nil }
-            if hasLostWrites { spaces[space]?.hasLostWrites = true }
+            var known = spaces[space] ?? Space()
+            // The reply of an earlier connection may come late.
+            if known.session.map({ $0.connection <= connection }) ?? true { known.session = (connection, session, day) }
+            if let id, known.known?.text == id { known.known = nil }
+            if hasLostWrites { known.hasLostWrites = true }
+            spaces[space] = known
         }
     }
+
+    func hasLoss(in space: String) -> Bool { spaces.withLock { $0[space]?.hasLostWrites ?? false } }
 
     /// Forgets a session that the server does not know.
     func end(_ session: String, in space: String) {

@@ -189,17 +189,16 @@ public final class RedisTier: SharedTier {
             calls.note(end, in: space)
             return SharedChanges(messages: [], position: end, isComplete: true, isUpToDate: true)
         }
-        var isLost = calls.takeLoss(in: space)
-        if !isLost, let found = try await messages.next(in: stream, after: position) {
+        if !calls.hasLoss(in: space), let found = try await messages.next(in: stream, after: position) {
             calls.note(found.position, in: space)
             return found
         }
-        if !isLost { isLost = try await calls.check(position, in: space) }
-        _ = calls.takeLoss(in: space)
+        // One that is no position of a server tells nothing of this one.
+        if RedisSpaces.MessageID(position) != nil { _ = try await calls.check(position, in: space) }
         let end = try await messages.end(of: stream)
         calls.note(end, in: space)
         return SharedChanges(
-            messages: [], position: end, isComplete: false, isUpToDate: true, hasLostWrites: isLost)
+            messages: [], position: end, isComplete: false, isUpToDate: true, hasLostWrites: calls.takeLoss(in: space))
     }
 
     // MARK: Parts

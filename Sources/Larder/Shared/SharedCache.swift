@@ -46,7 +46,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Waits until this node knows all that others have written and removed up to now.
     ///
-    /// Call it where a program is told by another way that something has changed, or after its process stood still.
+    /// It takes up to a second if there are none. Call it where a program is told by another way that something has changed, or after its process stood still.
     ///
     /// - Throws: `.storageUnavailable` if the tier cannot be reached. Else a write error, see ``CacheError``.
     public func catchUp() async throws { try await node.catchUp() }

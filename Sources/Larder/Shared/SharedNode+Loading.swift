@@ -191,9 +191,12 @@ extension SharedNode {
         return entry.age.map { $0 < .milliseconds(1) } == true ? nil : entry
     }
 
-    /// Keeps leases while a load runs, but no longer than others wait for it: of a load that hangs, another node takes over.
+    /// The time after which a load counts as one that hangs, so that another node takes over.
+    private static var longestLoad: Duration { .seconds(60) }
+
+    /// Keeps leases while a load runs, but not those of one that hangs.
     private func renew(_ leases: [StoredKey: SharedLease]) async {
-        let end = SharedClock.now + options.loadWait
+        let end = SharedClock.now + max(options.loadWait, Self.longestLoad)
         while SharedClock.now < end {
             await SharedClock.pause(options.lease / 3)
             if Task.isCancelled { return }

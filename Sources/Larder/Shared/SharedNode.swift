@@ -99,16 +99,20 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     }
 
     /// Takes in all messages that there are now.
+    ///
+    /// Whether the node is current is left to the task that follows the tier.
     func catchUp() async throws {
         try requireOpen()
         do {
-            while true {
-                let position = state.withLock { $0.position }
-                let end = try await tier.changes(in: space, after: nil)
-                if position == end.position { return }
-                let changes = position == nil ? end : try await tier.changes(in: space, after: position)
-                try await apply(changes, isFirst: position == nil)
+            var position = state.withLock { $0.position }
+            if position == nil { position = try await tier.changes(in: space, after: nil).position }
+            while let last = position {
+                let changes = try await tier.changes(in: space, after: last)
+                var removals: [SharedRemoval] = changes.isComplete ? [] : [.all]
+                for case .removed(let removal) in changes.messages { removals.append(removal) }
+                try await apply(removals)
                 if changes.isUpToDate { return }
+                position = changes.position
             }
         } catch let error as CacheError {
             throw error
@@ -284,7 +288,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 if Self.isEnd(error) { stop() }
             }
             await Self.pause(&pause)
-            // Where the tier is back, nothing waits for the rest of a long pause.
+            // A tier that is there again is asked soon.
             if tier.isAvailable, state.withLock({ $0.refusals[.remove] == nil }) { pause = Self.pauses.lowerBound }
         }
     }
@@ -340,8 +344,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         let (isAvailable, hasMessages) = (tier.isAvailable, tier.hasMessages)
         return state.withLock { state in
             if state.isClosed { return .alone("The shared cache is closed.") }
-            if let refusal = state.refusals[.remove] ?? state.refusals[.store] { return .refused(refusal) }
             if !isAvailable { return .alone(state.loss ?? "The tier cannot be reached.") }
+            if let refusal = state.refusals[.remove] ?? state.refusals[.store] { return .refused(refusal) }
             if state.isCurrent && state.pending.isEmpty && hasMessages { return .current }
             return state.isLossReported ? .alone(state.loss ?? "The tier cannot be reached.") : .catchingUp
         }
