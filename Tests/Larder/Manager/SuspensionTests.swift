@@ -127,8 +127,9 @@ struct SuspensionTests {
         defer { isDone.change { $0 = true } }
         let tasks = Task {
             while !isDone.value {
+                // Of keys that no thread writes: a load of another manager would not know of the write.
                 for cache in caches {
-                    do { _ = try await cache.value(forKey: 7) { _ in "loaded" } } catch {}
+                    do { _ = try await cache.value(forKey: 9) { _ in "loaded" } } catch {}
                     do { try await cache.setValue("task", forKey: 8) } catch {}
                 }
             }
