@@ -46,12 +46,12 @@ struct RewoundServerTests {
         try server.start()
         try await settle(nodes)
         try await expectNothingOld(nodes)
-        #expect(nodes.reduce(0) { $0 + $1.shared.statistics.lostWrites } == 1, "one node begins anew for all")
+        #expect(nodes.reduce(0) { $0 + $1.shared.statistics.lostWrites } == 1, "one node begins a new epoch for all")
         try await nodes[0].shared.setValue("newest", forKey: "removed")
         #expect(try await nodes[1].get("removed") == "newest")
     }
 
-    @Test func `a server that lost only what one node had confirmed begins anew too`() async throws {
+    @Test func `a server that lost only what one node had confirmed begins a new epoch too`() async throws {
         let server = try RealServer(options: ["--save", "3600", "1"])
         let node = try await RedisNode(server.url)
         try await node.shared.setValue("old", forKey: "a")

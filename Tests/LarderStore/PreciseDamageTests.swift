@@ -69,7 +69,7 @@ struct PreciseDamageTests {
 
     // MARK: The map of the pages
 
-    @Test func `a wrong number in the map of the pages does not make upkeep fail for ever`() throws {
+    @Test func `a wrong number in the map of the pages does not make each upkeep fail`() throws {
         // Five bytes for each page from the third on: the kind, and the page that leads to it.
         let map = StorePages.size
         for page in (sample.pages.count - 6)...sample.pages.count {
@@ -88,7 +88,7 @@ struct PreciseDamageTests {
         #expect(!events.salvages.isEmpty)
     }
 
-    @Test func `a row with too low an id at the end of the table does not make upkeep run for ever`() throws {
+    @Test func `a row with too low an id at the end of the table leaves upkeep an end`() throws {
         let clock = StoreClock()
         clock.advance(4_000_000_000_000)
         var pages = sample.pages
