@@ -37,7 +37,7 @@ struct CostTests {
         hit                     0            0             0           0              0
         miss                    0            2             0           1              0
         get from the disk       0            8             0           1              0
-        load                    0          101            13           5              2
+        load                    0          105            13           5              2
         remove                  0           18            11           5              2
         set and evict           0           30            11           5              2
         set 100 KB              0           21            20           4              3
