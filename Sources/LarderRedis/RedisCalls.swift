@@ -36,9 +36,7 @@ final class RedisCalls: Sendable {
             [Self.words(["ROLE"])] + RedisScripts.allCases.map { Self.words(["SCRIPT", "LOAD", $0.text]) }
         }
         options.greeted = { _, replies in
-            if case .array(let role?)? = replies.first, let role = role.first?.text, role != "master" {
-                return "The server is a replica, which cannot write."
-            }
+            if let refusal = Self.refusal(ofRole: replies.first) { return refusal }
             let names = replies.dropFirst().map { $0.data }
             for case .error(let message) in replies.dropFirst() { return "The server says: \(message)" }
             greeting.said.withLock { $0 = [:] }
@@ -49,6 +47,12 @@ final class RedisCalls: Sendable {
         }
         (self.greeting, self.prefix, self.streamLimit) = (greeting, prefix, max(100, streamLimit))
         link = try RedisLink(address, options)
+    }
+
+    /// Returns why a server with a role is of no use; nil for a master.
+    static func refusal(ofRole reply: RESPValue?) -> String? {
+        guard case .array(let role?)? = reply, let role = role.first?.text, role != "master" else { return nil }
+        return "The server is a replica, which cannot write."
     }
 
     /// Returns a text that no other lease has.
@@ -74,8 +78,11 @@ final class RedisCalls: Sendable {
         guard let connection = link.connection else { throw unavailable() }
         for _ in 0..<2 {
             let session = try await session(on: connection, in: space)
-            let reply = try await send(script, in: space, keys, words, session, on: connection)
-            if reply.text != "late" { return reply }
+            let reply = try await send(script, in: space, keys, words, on: connection)
+            if reply.text != "late" {
+                note(reply, of: session, in: space)
+                return reply
+            }
             // The server has forgotten this node, and is told again.
             spaces.end(session, in: space.name)
         }
@@ -84,8 +91,17 @@ final class RedisCalls: Sendable {
 
     // MARK: What the server has confirmed
 
-    /// Notes a message whose place in the stream this node knows.
-    func note(_ id: String, in space: SharedSpace) { spaces.note(id, in: space.name) }
+    /// Notes the message in the reply of a script that has sent one.
+    private func note(_ reply: RESPValue, of session: RedisSession, in space: SharedSpace) {
+        let words = reply.text?.split(separator: " ") ?? []
+        if words.count == 2, let id = RedisMessageID(words[1]) { spaces.note(id, of: session.life, in: space.name) }
+    }
+
+    /// Notes a message that was read, and returns the position behind it.
+    func note(_ id: RedisMessageID, of session: RedisSession, in space: SharedSpace) -> String {
+        spaces.note(id, of: session.life, in: space.name)
+        return RedisPosition(id, in: session.life).text
+    }
 
     /// A Boolean value that indicates whether the server has lost what it had confirmed, and no node was told.
     func hasLoss(in space: SharedSpace) -> Bool { spaces.hasLoss(in: space.name) }
@@ -93,78 +109,60 @@ final class RedisCalls: Sendable {
     /// Returns whether the server has lost what it had confirmed, once for each time.
     func takeLoss(in space: SharedSpace) -> Bool { spaces.takeLoss(in: space.name) }
 
-    /// Asks the server for the last message that this node knows, on each connection once, before anything else.
+    /// Tells the server of this node, and asks it for the last message that this node knows, on each connection once, before anything else.
     ///
-    /// If the message is missing, and not because there were too many, the server is back at an earlier moment. Then it begins a
-    /// new epoch, in which no entry from before counts.
-    func prepare(_ space: SharedSpace) async throws {
+    /// If the server has lost it, it begins a new epoch, in which no entry from before counts.
+    func session(in space: SharedSpace) async throws -> RedisSession {
         guard let connection = link.connection else { throw unavailable() }
-        _ = try await session(on: connection, in: space)
+        return try await session(on: connection, in: space)
     }
 
-    private func session(on connection: Int, in space: SharedSpace) async throws -> String {
-        if let session = spaces.session(on: connection, in: space.name, on: Self.today) { return session }
-        return try await check(spaces.known(in: space.name), in: space, on: connection).session
+    private func session(on connection: Int, in space: SharedSpace) async throws -> RedisSession {
+        while true {
+            if let session = spaces.session(on: connection, in: space.name, on: Self.today) { return session }
+            _ = try await check(spaces.known(in: space.name), in: space, on: connection)
+        }
     }
 
-    /// Looks for a message that is missing in the stream of a cache, and returns whether the server has lost it.
-    func check(_ id: String, in space: SharedSpace) async throws -> Bool {
-        guard let connection = link.connection else { throw unavailable() }
-        return try await check(id, in: space, on: connection).isLost
-    }
-
-    private func check(
-        _ id: String, in space: SharedSpace, on connection: Int
-    ) async throws -> (session: String, isLost: Bool) {
-        let day = Self.today
-        let session = "\(connection) \(day)"
-        let reply = try await send(.check, in: space, [], Self.words([id, "\(day)"]), session, on: connection)
-        guard let found = reply.text, ["yes", "gone", "lost"].contains(found) else {
+    /// Asks the server for a message; if it has lost it, it begins a new epoch.
+    func check(_ position: RedisPosition?, in space: SharedSpace, on connection: Int) async throws -> RedisFinding {
+        let words = Self.words([position?.id.text ?? "", position?.life ?? "", space.name])
+        let reply = try await send(.check, in: space, [Data("\(prefix):spaces".utf8)], words, on: connection)
+        guard case .array(let parts?) = reply, parts.count > 1, let life = parts[1].text,
+            let found = parts[0].text.flatMap({ RedisFinding(rawValue: $0) })
+        else {
             link.drop(connection)
             throw RedisTier.Failure(description: "The server has given a reply of another kind.")
         }
-        spaces.begin(
-            session, on: connection, in: space.name, on: day, gone: found == "yes" ? nil : id,
-            hasLostWrites: found == "lost")
-        await noteUse(of: space, on: day)
-        return (session, found == "lost")
+        let session = RedisSession(connection: connection, life: life, day: Self.today)
+        spaces.begin(session, in: space.name, position, found)
+        let unused = parts.dropFirst(2).compactMap { $0.text }
+        if !unused.isEmpty { Task { try await self.delete(unused) } }
+        return found
     }
 
     /// The days since 1970.
     private static var today: Int { Int(SystemClock.now() / 86_400_000) }
 
-    /// Notes the day of the last use of a cache, and deletes the facts and messages of caches that no node has used for four
-    /// weeks, such as those of earlier versions.
-    ///
-    /// What fails here is done another time.
-    private func noteUse(of space: SharedSpace, on day: Int) async {
-        let all = Data("\(prefix):spaces".utf8)
-        do {
-            _ = try await link.call(Self.words(["HSET"]) + [all] + Self.words([space.name, "\(day)"]))
-            guard case .array(let values?) = try await link.call(Self.words(["HGETALL"]) + [all]) else { return }
-            for index in stride(from: 0, to: values.count - 1, by: 2) {
-                guard let name = values[index].text, let last = values[index + 1].text.flatMap({ Int($0) }),
-                    last + 28 < day
-                else { continue }
-                let unused = SharedSpace(name)
-                let parts = ["meta", "stream", "nodes"].map { self.name($0, unused) }
-                _ = try await link.call(Self.words(["DEL"]) + parts)
-                _ = try await link.call(Self.words(["HDEL"]) + [all] + Self.words([name]))
-            }
-        } catch {}
+    /// Deletes the facts and messages of caches, such as those of earlier versions; their entries end by themselves.
+    private func delete(_ spaces: [String]) async throws {
+        for space in spaces {
+            let parts = ["meta", "stream", "nodes"].map { name($0, SharedSpace(space)) }
+            _ = try await link.call(Self.words(["DEL"]) + parts)
+            _ = try await link.call(Self.words(["HDEL", "\(prefix):spaces", space]))
+        }
     }
 
     // MARK: Sending
 
     private func send(
-        _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data], _ session: String,
-        on connection: Int
+        _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data], on connection: Int
     ) async throws -> RESPValue {
         let known = greeting.names.withLock { $0.indices.contains(script.rawValue) ? $0[script.rawValue] : nil }
         guard let known else { throw unavailable() }
         let keys = ["meta", "stream", "nodes"].map { name($0, space) } + keys
         let epoch = "\(node) \(epochs.add(1, ordering: .relaxed).newValue)"
-        let arguments = Self.words([session, epoch, node, "\(streamLimit)"]) + words
+        let arguments = Self.words(["\(connection)", epoch, node, "\(streamLimit)"]) + words
         let call = Self.words(["EVALSHA"]) + [known] + Self.words(["\(keys.count)"]) + keys + arguments
         do {
             let reply: RESPValue

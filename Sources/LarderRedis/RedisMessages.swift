@@ -4,14 +4,23 @@ internal import LarderLocks
 
 /// The connection on which the messages of all caches of a node are awaited, by one command.
 final class RedisMessages: Sendable {
-    private typealias MessageID = RedisSpaces.MessageID
+    /// Messages behind a place in a stream.
+    struct Found: Sendable {
+        let messages: [SharedChanges.Message]
+        /// The number of the last one, or the place if there is none.
+        let last: RedisMessageID
+        /// A Boolean value that indicates whether there were no more.
+        let isUpToDate: Bool
+        /// The connection for calls that led to the same server.
+        let connection: Int
+    }
 
     private struct Wait {
         let stream: Data
-        let position: String
+        let position: RedisMessageID
         /// The moment at which it is answered without a message.
         let end = ContinuousClock.now + .milliseconds(blockTime)
-        let continuation: CheckedContinuation<SharedChanges?, any Error>
+        let continuation: CheckedContinuation<Found?, any Error>
     }
 
     private struct State {
@@ -22,7 +31,7 @@ final class RedisMessages: Sendable {
         var blocking: Int?
         var lastCommand = 0
         /// The last messages when this node asked for the ends of streams: its own up to there are given to it too.
-        var ends: [Data: MessageID] = [:]
+        var ends: [Data: RedisMessageID] = [:]
         /// The two connections that were found to lead to one server.
         var proven: (messages: Int, calls: Int)?
     }
@@ -49,10 +58,11 @@ final class RedisMessages: Sendable {
         options.greeting = { connection in
             [
                 RedisCalls.words(["CLIENT", "ID"]),
-                RedisCalls.words(["CLIENT", "SETNAME", "\(name):\(connection)"]),
+                RedisCalls.words(["CLIENT", "SETNAME", "\(name):\(connection)"]), RedisCalls.words(["ROLE"]),
             ]
         }
         options.greeted = { _, replies in
+            if let refusal = RedisCalls.refusal(ofRole: replies.last) { return refusal }
             for case .error(let message) in replies { return "The server says: \(message)" }
             if case .integer(let id)? = replies.first { client.id.store(id, ordering: .relaxed) }
             return nil
@@ -74,17 +84,17 @@ final class RedisMessages: Sendable {
         return proven == (own, other)
     }
 
-    /// Throws unless both connections lead to one server, because no messages would come from another one.
+    /// Returns the connection for calls; throws unless both lead to one server, because no messages would come from another one.
     ///
     /// The server of the calls is asked for the name of the connection for messages.
-    private func requireOneServer() async throws {
+    private func requireOneServer() async throws -> Int {
         // It is made at the same time as the other one.
         let end = ContinuousClock.now + .milliseconds(50)
         while link.connection == nil, calls.link.isAvailable, ContinuousClock.now < end {
             try await Task.sleep(for: .milliseconds(1))
         }
         guard let own = link.connection, let other = calls.link.connection else { throw RedisFault.unavailable }
-        if isProven { return }
+        if isProven { return other }
         let id = "\(client.id.load(ordering: .relaxed))"
         let list = try await calls.link.call(RedisCalls.words(["CLIENT", "LIST", "ID", id]), on: other)
         guard let list = list.text, list.contains("name=\(name):\(own) ") else {
@@ -92,33 +102,34 @@ final class RedisMessages: Sendable {
             throw RedisFault.refused("this server is not that of the calls")
         }
         state.withLock { $0.proven = (own, other) }
+        return other
     }
 
     /// Returns the position behind all messages.
     ///
     /// It is that of a message, so that a loss is noticed: an empty stream gets one that says nothing.
-    func end(of stream: Data) async throws -> String {
-        let end = try await translating { try await self.findEnd(of: stream) }
-        state.withLock { $0.ends[stream] = MessageID(end) }
-        return end
+    func end(of stream: Data) async throws -> Found {
+        // The other connection is free, but without this one there are no messages.
+        let (end, connection) = try await translating {
+            let connection = try await self.requireOneServer()
+            return (try await self.findEnd(of: stream, on: connection), connection)
+        }
+        state.withLock { $0.ends[stream] = end }
+        return Found(messages: [], last: end, isUpToDate: true, connection: connection)
     }
 
-    private func findEnd(of stream: Data) async throws -> String {
-        // The other connection is free, but without this one there are no messages.
-        try await requireOneServer()
+    private func findEnd(of stream: Data, on connection: Int) async throws -> RedisMessageID {
         let look = RedisCalls.words(["XREVRANGE"]) + [stream] + RedisCalls.words(["+", "-", "COUNT", "1"])
-        let last = try await calls.link.call(look)
+        let last = try await calls.link.call(look, on: connection)
         if case .array(let entries?) = last, let entry = entries.first, let id = Self.id(of: entry) { return id }
         let words = RedisCalls.words(["*", "n", calls.node, "k", "h", "v", ""])
-        let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + words)
-        guard let id = made.text, MessageID(id) != nil else { throw Self.unexpected }
+        let made = try await calls.link.call(RedisCalls.words(["XADD"]) + [stream] + words, on: connection)
+        guard let id = made.text.flatMap({ RedisMessageID($0) }) else { throw Self.unexpected }
         return id
     }
 
     /// Returns the messages behind a position, waits for one, and returns without one after a second; nil if some were lost.
-    func next(in stream: Data, after position: String) async throws -> SharedChanges? {
-        // The server would refuse it again and again.
-        if MessageID(position) == nil { return nil }
+    func next(in stream: Data, after position: RedisMessageID) async throws -> Found? {
         let number = state.withLock { state in
             state.lastWait += 1
             return state.lastWait
@@ -150,7 +161,7 @@ final class RedisMessages: Sendable {
                 return state.waits
             }
             if waits.isEmpty { return }
-            var answers: [Int: Result<SharedChanges?, any Error>] = [:]
+            var answers: [Int: Result<Found?, any Error>] = [:]
             do { answers = try await read(waits) } catch { answers = waits.mapValues { _ in .failure(error) } }
             let done = state.withLock { state in
                 state.blocking = nil
@@ -165,23 +176,22 @@ final class RedisMessages: Sendable {
     /// Waits for messages in all streams, and looks whether the positions are still there.
     ///
     /// As long as the message at a position is there, none behind it was lost. Where nothing has happened, the wait goes on.
-    private func read(_ waits: [Int: Wait]) async throws -> [Int: Result<SharedChanges?, any Error>] {
+    private func read(_ waits: [Int: Wait]) async throws -> [Int: Result<Found?, any Error>] {
         let waits = waits.sorted { $0.key < $1.key }
         let words = ["XREAD", "COUNT", "\(Self.countLimit)", "BLOCK", "\(Self.blockTime)", "STREAMS"]
         var commands = [
-            RedisCalls.words(words) + waits.map { $0.value.stream } + waits.map { Data($0.value.position.utf8) }
+            RedisCalls.words(words) + waits.map { $0.value.stream } + waits.map { Data($0.value.position.text.utf8) }
         ]
         for (_, wait) in waits {
-            let position = RedisCalls.words([wait.position, wait.position])
+            let position = RedisCalls.words([wait.position.text, wait.position.text])
             commands.append(RedisCalls.words(["XRANGE"]) + [wait.stream] + position)
         }
-        let replies = try await translating { [commands] in
-            try await self.requireOneServer()
-            let connection = self.calls.link.connection
+        let (replies, connection) = try await translating { [commands] in
+            let connection = try await self.requireOneServer()
             let replies = try await self.link.call(all: commands, patience: .milliseconds(Self.blockTime))
             // In the meantime the calls may have begun on another server.
             guard self.calls.link.connection == connection else { throw RedisFault.lost }
-            return replies
+            return (replies, connection)
         }
         var entries: [Data: [RESPValue]] = [:]
         if case .array(let streams?) = replies[0] {
@@ -189,7 +199,7 @@ final class RedisMessages: Sendable {
                 if let name = stream[0].data, case .array(let found?) = stream[1] { entries[name] = found }
             }
         }
-        var answers: [Int: Result<SharedChanges?, any Error>] = [:]
+        var answers: [Int: Result<Found?, any Error>] = [:]
         let now = ContinuousClock.now
         for (index, (number, wait)) in waits.enumerated() {
             switch replies[index + 1] {
@@ -197,7 +207,9 @@ final class RedisMessages: Sendable {
             case .error(let message): answers[number] = .failure(Self.refusal(message))
             case .array(let found?) where !found.isEmpty:
                 let new = entries[wait.stream] ?? []
-                if !new.isEmpty || wait.end <= now { answers[number] = Result { try changes(new, for: wait) } }
+                if !new.isEmpty || wait.end <= now {
+                    answers[number] = Result { try messages(new, for: wait, connection) }
+                }
             default: answers[number] = .success(nil)
             }
         }
@@ -205,12 +217,12 @@ final class RedisMessages: Sendable {
         return answers
     }
 
-    private func changes(_ entries: [RESPValue], for wait: Wait) throws -> SharedChanges {
+    private func messages(_ entries: [RESPValue], for wait: Wait, _ connection: Int) throws -> Found {
         let end = state.withLock { $0.ends[wait.stream] }
-        return SharedChanges(
+        return Found(
             messages: entries.compactMap { message($0, after: end) },
-            position: try entries.last.map(Self.requireID) ?? wait.position, isComplete: true,
-            isUpToDate: entries.count < Self.countLimit)
+            last: try entries.last.map(Self.requireID) ?? wait.position, isUpToDate: entries.count < Self.countLimit,
+            connection: connection)
     }
 
     /// Ends the wait of a command at the server, so that another one is sent.
@@ -242,24 +254,22 @@ final class RedisMessages: Sendable {
 
     private static let unexpected = RedisTier.Failure(description: "The server has given a reply of another kind.")
 
-    private static func id(of entry: RESPValue) -> String? {
-        guard case .array(let parts?) = entry, parts.count == 2, let id = parts[0].text, MessageID(id) != nil else {
-            return nil
-        }
-        return id
+    private static func id(of entry: RESPValue) -> RedisMessageID? {
+        guard case .array(let parts?) = entry, parts.count == 2 else { return nil }
+        return parts[0].text.flatMap { RedisMessageID($0) }
     }
 
-    private static func requireID(of entry: RESPValue) throws -> String {
+    private static func requireID(of entry: RESPValue) throws -> RedisMessageID {
         guard let id = id(of: entry) else { throw unexpected }
         return id
     }
 
     /// Returns the message in an entry of a stream; nil if it says nothing, or is this node's and behind an end.
-    private func message(_ entry: RESPValue, after end: MessageID?) -> SharedChanges.Message? {
+    private func message(_ entry: RESPValue, after end: RedisMessageID?) -> SharedChanges.Message? {
         guard case .array(let parts?) = entry, parts.count == 2, case .array(let words?) = parts[1], words.count == 6,
             let node = words[1].text, let kind = words[3].text, let text = words[5].data
         else { return .removed(.all) }
-        if node == calls.node, let end, let id = parts[0].text.flatMap({ MessageID($0) }), end < id { return nil }
+        if node == calls.node, let end, let id = parts[0].text.flatMap({ RedisMessageID($0) }), end < id { return nil }
         switch kind {
         case "k": return .removed(.key(text))
         case "t": return .removed(.tag(String(decoding: text, as: UTF8.self)))

@@ -1,17 +1,18 @@
 /// What the server does in one step, in Lua.
 ///
-/// Each script gets the same first keys (meta, stream, nodes, entry, lease, wait) and arguments (session, a new epoch, node, limit
-/// of the stream).
+/// Each script gets the same first keys (meta, stream, nodes, entry, lease, wait) and arguments (number of the connection, a new epoch,
+/// node, limit of the stream).
 ///
-/// - `meta` has an epoch, the number of removals of tags and of all (`r`), that of the last one of all (`a`) and of each tag (`t:TAG`),
-///   and the id of the last message of all (`b`). An entry or a lease with a stamp of another epoch, or from before a removal that
+/// - `meta` has an epoch, the number of removals of tags and of all (`r`), that of the last one of all (`a`) and of each tag (`t:TAG`).
+///   An entry or a lease with a stamp of another epoch, or from before a removal that
 ///   concerns it, counts as none. If it is evicted, the next epoch begins, and no entry counts.
-/// - `nodes` has the session of each node, which `check` has written: its last connection and a day. What another one has sent is
-///   refused.
+/// - `nodes` has the last connection of each node, which `check` has written. What another one has sent is refused. It also has the
+///   server's life, the last message that is kept of each earlier one (`was LIFE`), and the last one of a life whose loss a new epoch has
+///   answered (`lost LIFE`). Behind each value stands the day.
 /// - `stream` has the messages: who sends, the kind (`k` key, `t` tag, `a` all, `l` loaded, `h` hello) and the key or tag.
 ///
 /// These three have no end of their own, so a server that evicts what has one leaves them. A hash of all caches has the days of their
-/// last use, and the first node that finds one to be of no use deletes what it has.
+/// last use: `check` returns the names of those that no node has used for four weeks, and the node deletes what they have.
 enum RedisScripts: Int, CaseIterable {
     case fetch, store, renew, remove, discard, check
 
@@ -51,13 +52,12 @@ enum RedisScripts: Int, CaseIterable {
                 redis.call('DEL', KEYS[2])
                 sent = redis.call('XADD', KEYS[2], '*', 'n', ARGV[3], 'k', kind, 'v', text)
             end
-            if kind == 'a' then redis.call('HSET', KEYS[1], 'b', sent) end
             return sent
         end
         local function isLate()
             local session = redis.pcall('HGET', KEYS[3], ARGV[3])
             -- The day is no part of it.
-            return type(session) ~= 'string' or string.match(session, '^%d+') ~= string.match(ARGV[1], '^%d+')
+            return type(session) ~= 'string' or string.match(session, '^%d+') ~= ARGV[1]
         end
         local function isAfter(x, y)
             local xt, xn = string.match(x, '^(%d+)-(%d+)$')
@@ -171,44 +171,70 @@ enum RedisScripts: Int, CaseIterable {
             end
             return last and 'yes ' .. last or 'yes'
             """
-        // 5: a message that this node knows, or nothing; 6: the day.
+        // 5 and 6: a message that this node knows, or nothing, and the life of the server that had it; 7: the name of the cache. The key 4 has
+        // the days on which caches were used.
         case .check:
             """
             redis.call('PERSIST', KEYS[3])
+            if type(redis.pcall('HLEN', KEYS[3])) == 'table' then redis.call('DEL', KEYS[3]) end
+            -- The first word of a field.
+            local function fact(field)
+                local value = redis.call('HGET', KEYS[3], field)
+                return value and string.match(value, '^%S+') or nil
+            end
             -- One of an earlier connection may come late.
-            local session = redis.pcall('HGET', KEYS[3], ARGV[3])
-            local last = type(session) == 'string' and tonumber(string.match(session, '^%d+') or '') or 0
-            if last > tonumber(string.match(ARGV[1], '^%d+')) then return 'late' end
-            local found = 'yes'
+            if (tonumber(fact(ARGV[3]) or '') or 0) > tonumber(ARGV[1]) then return 'late' end
+            local day = math.floor(tonumber(redis.call('TIME')[1]) / 86400)
+            local info = redis.pcall('INFO', 'replication')
+            local life = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
+            local before = fact(' life')
+            if before and before ~= life then
+                -- What its stream has now is what it has kept of the life before.
+                local last = redis.pcall('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
+                local kept = not last.err and #last == 1 and last[1][1] or '0-0'
+                redis.call('HSET', KEYS[3], ' was ' .. before, kept .. ' ' .. day)
+            end
+            redis.call('HSET', KEYS[3], ' life', life .. ' ' .. day)
+            local found = 'there'
             if ARGV[5] ~= '' then
                 local known = redis.pcall('XRANGE', KEYS[2], ARGV[5], ARGV[5])
-                if known.err or #known == 0 then
+                local kept, lost = fact(' was ' .. ARGV[6]), fact(' lost ' .. ARGV[6])
+                if life ~= '' and life == ARGV[6] or kept and not isAfter(ARGV[5], kept) then
+                    if known.err or #known == 0 then found = 'gone' end
+                elseif lost and not isAfter(ARGV[5], lost) then
+                    -- Another node knew it too, and a new epoch has begun.
                     found = 'gone'
-                    local first = redis.pcall('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
-                    local isTrimmed = not first.err and #first == 1 and isAfter(first[1][1], ARGV[5])
-                        and redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[4])
-                    local last = redis.pcall('HGET', KEYS[1], 'b')
-                    local isNoted = type(last) == 'string' and isAfter(last, ARGV[5])
-                    if not isTrimmed and not isNoted then
-                        -- The server is back at an earlier moment: what was removed or replaced since is there again.
-                        begin(ARGV[2], 0, 0)
-                        tell('a', '')
-                        found = 'lost'
-                    end
+                else
+                    -- The server is back at an earlier moment: what was removed or replaced since is there again.
+                    begin(ARGV[2], 0, 0)
+                    tell('a', '')
+                    redis.call('HSET', KEYS[3], ' lost ' .. ARGV[6], ARGV[5] .. ' ' .. day)
+                    found = 'lost'
                 end
             end
-            local count = redis.pcall('HLEN', KEYS[3])
-            if type(count) == 'table' then redis.call('DEL', KEYS[3]) end
-            if type(count) == 'number' and count > 100 then
+            if redis.call('HLEN', KEYS[3]) > 100 then
                 local nodes = redis.call('HGETALL', KEYS[3])
                 for i = 1, #nodes, 2 do
-                    local day = tonumber(string.match(nodes[i + 1], ' (%d+)$') or '')
+                    local last = tonumber(string.match(nodes[i + 1], ' (%d+)$') or '')
                     -- Each node that runs comes once a day.
-                    if not day or day + 2 < tonumber(ARGV[6]) then redis.call('HDEL', KEYS[3], nodes[i]) end
+                    if not last or last + 2 < day then redis.call('HDEL', KEYS[3], nodes[i]) end
                 end
             end
-            redis.call('HSET', KEYS[3], ARGV[3], ARGV[1])
-            return found
+            redis.call('HSET', KEYS[3], ARGV[3], ARGV[1] .. ' ' .. day)
+            local reply = {found, life}
+            if redis.pcall('HGET', KEYS[4], ARGV[7]) ~= tostring(day) then
+                local uses = redis.pcall('HGETALL', KEYS[4])
+                if uses.err then
+                    redis.call('DEL', KEYS[4])
+                    uses = {}
+                end
+                redis.call('HSET', KEYS[4], ARGV[7], day)
+                for i = 1, #uses, 2 do
+                    local last = tonumber(uses[i + 1])
+                    if last and last + 28 < day then reply[#reply + 1] = uses[i] end
+                end
+            end
+            return reply
             """
         }
     }

@@ -1,74 +1,127 @@
 internal import Foundation
 internal import LarderLocks
 
-/// What a node knows of its caches on the server.
-final class RedisSpaces: Sendable {
-    /// The number of a message: the milliseconds of its server, and its place among those of the same one.
-    struct MessageID: Comparable, Sendable {
-        let text: String
-        private let milliseconds, place: UInt64
+/// The number of a message: the milliseconds of its server, and its place among those of the same one.
+struct RedisMessageID: Comparable, Sendable {
+    let text: String
+    private let milliseconds, place: UInt64
 
-        init?(_ text: String) {
-            let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-            guard parts.count == 2, let first = UInt64(parts[0]), let second = UInt64(parts[1]) else { return nil }
-            (self.text, milliseconds, place) = (text, first, second)
-        }
-
-        static func < (a: MessageID, b: MessageID) -> Bool { (a.milliseconds, a.place) < (b.milliseconds, b.place) }
+    init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let first = UInt64(parts[0]), let second = UInt64(parts[1]) else { return nil }
+        (self.text, milliseconds, place) = (String(text), first, second)
     }
 
+    static func < (a: Self, b: Self) -> Bool { (a.milliseconds, a.place) < (b.milliseconds, b.place) }
+}
+
+/// A message, and the life of the server in which it was there, as one text: `ID LIFE`.
+///
+/// A life is the server's own name for its history, which it changes when it starts and when it becomes the master. Within a life it does
+/// not go back: what is missing was trimmed, evicted or deleted.
+struct RedisPosition: Sendable {
+    let id: RedisMessageID
+    let life: String
+
+    var text: String { "\(id.text) \(life)" }
+
+    init(_ id: RedisMessageID, in life: String) { (self.id, self.life) = (id, life) }
+
+    /// - Parameter text: A text; nil for one that is no position of a server.
+    init?(_ text: String) {
+        let parts = text.split(separator: " ", maxSplits: 1)
+        guard let id = parts.first.flatMap({ RedisMessageID($0) }) else { return nil }
+        self.init(id, in: parts.count == 2 ? String(parts[1]) : "")
+    }
+}
+
+/// What the server was told of a node on a connection, for one cache.
+struct RedisSession: Sendable {
+    let connection: Int
+    /// The life of the server.
+    let life: String
+    /// The day on which it was told.
+    let day: Int
+}
+
+/// What a node knows of its caches on the server.
+final class RedisSpaces: Sendable {
     private struct Space {
-        /// The last message that this node has read, or whose confirmation it has.
-        var known: MessageID?
-        /// The connection on which the server was asked for it, the session that it was told, and the day.
-        var session: (connection: Int, text: String, day: Int)?
+        /// The last message of each life that this node has read, or whose confirmation it has.
+        ///
+        /// Those of other lives than the present one were not asked for yet: a confirmation can come late.
+        var known: [String: RedisMessageID] = [:]
+        var session: RedisSession?
         /// A Boolean value that indicates whether the server has lost what it had confirmed, and no node was told.
         var hasLostWrites = false
     }
 
     private let spaces = Mutex<[String: Space]>([:])
 
-    /// Notes a message, and returns the number that it has.
-    func note(_ id: String, in space: String) {
-        guard let id = MessageID(id) else { return }
-        spaces.withLock { $0[space, default: Space()].known = max($0[space]?.known ?? id, id) }
+    private func change<R>(_ space: String, _ body: (inout sending Space) -> sending R) -> sending R {
+        spaces.withLock { body(&$0[space, default: Space()]) }
     }
 
-    func known(in space: String) -> String { spaces.withLock { $0[space]?.known?.text } ?? "" }
+    /// Notes a message of the server's life in which a call was made.
+    func note(_ id: RedisMessageID, of life: String, in space: String) {
+        change(space) { $0.known[life] = max($0.known[life] ?? id, id) }
+    }
 
-    /// Returns what the server knows the node by on a connection; nil if it was not told on this day.
-    func session(on connection: Int, in space: String, on day: Int) -> String? {
-        spaces.withLock {
-            $0[space]?.session.flatMap { $0.connection == connection && $0.day == day ? $0.text : nil }
+    /// Returns a message that the server was not asked for, or else the last one.
+    func known(in space: String) -> RedisPosition? {
+        change(space) { space in
+            let life = space.session?.life
+            let found = space.known.first { $0.key != life } ?? space.known.first
+            return found.map { RedisPosition($0.value, in: $0.key) }
         }
     }
 
-    /// Notes that the server was told a session, and whether a message is missing.
-    func begin(
-        _ session: String, on connection: Int, in space: String, on day: Int, gone id: String?, hasLostWrites: Bool
-    ) {
-        spaces.withLock { spaces in
-            var known = spaces[space] ?? Space()
+    /// Returns what the server was told on a connection; nil if it was not on this day, or was not asked for a message.
+    func session(on connection: Int, in space: String, on day: Int) -> RedisSession? {
+        change(space) { space in
+            guard let session = space.session, session.connection == connection, session.day == day,
+                space.known.keys.allSatisfy({ $0 == session.life })
+            else { return nil }
+            return session
+        }
+    }
+
+    /// Notes that the server was told of this node, and whether it has a message.
+    func begin(_ session: RedisSession, in space: String, _ position: RedisPosition?, _ found: RedisFinding) {
+        change(space) { space in
             // The reply of an earlier connection may come late.
-            if known.session.map({ $0.connection <= connection }) ?? true { known.session = (connection, session, day) }
-            if let id, known.known?.text == id { known.known = nil }
-            if hasLostWrites { known.hasLostWrites = true }
-            spaces[space] = known
+            if space.session.map({ $0.connection <= session.connection }) ?? true { space.session = session }
+            if found == .lost { space.hasLostWrites = true }
+            guard let position, space.known[position.life] == position.id else { return }
+            space.known[position.life] = nil
+            if found == .there {
+                space.known[session.life] = max(space.known[session.life] ?? position.id, position.id)
+            }
         }
     }
 
-    func hasLoss(in space: String) -> Bool { spaces.withLock { $0[space]?.hasLostWrites ?? false } }
+    func hasLoss(in space: String) -> Bool { change(space) { $0.hasLostWrites } }
 
-    /// Forgets a session that the server does not know.
-    func end(_ session: String, in space: String) {
-        spaces.withLock { if $0[space]?.session?.text == session { $0[space]?.session = nil } }
+    /// Forgets what the server was told, which it does not know.
+    func end(_ session: RedisSession, in space: String) {
+        change(space) { if $0.session?.connection == session.connection { $0.session = nil } }
     }
 
     /// Returns whether the server has lost confirmed writes since the last call.
     func takeLoss(in space: String) -> Bool {
-        spaces.withLock { spaces in
-            defer { spaces[space]?.hasLostWrites = false }
-            return spaces[space]?.hasLostWrites ?? false
+        change(space) { space in
+            defer { space.hasLostWrites = false }
+            return space.hasLostWrites
         }
     }
+}
+
+/// What the server says of a message that a node knows.
+enum RedisFinding: String {
+    /// It is there, or none was named.
+    case there
+    /// It is not there, and no other one was lost.
+    case gone
+    /// The server is back at an earlier moment, and has begun a new epoch.
+    case lost
 }

@@ -113,7 +113,7 @@ public final class RedisTier: SharedTier {
             if lease == nil { return .missing }
             // It is damaged, or another program has put it there.
             if isAgain { break }
-            _ = try isYes(space, try await run(.discard, space, [key], [values[6].data ?? Data()]))
+            _ = try isYes(try await run(.discard, space, [key], [values[6].data ?? Data()]))
             return try await fetch(key, space, lease, isAgain: true)
         default: break
         }
@@ -143,13 +143,13 @@ public final class RedisTier: SharedTier {
         let first = [lease.map(Self.text) ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
         let rest = [key, Data(age.utf8), entry.payload, RedisTags.bytes(of: entry.tags)]
         let reply = try await run(.store, space, [key], first + rest + fields)
-        return try isYes(space, reply)
+        return try isYes(reply)
     }
 
     /// Lets a lease begin its age again, or gives it back.
     public func renew(_ lease: SharedLease, forKey key: Data, in space: SharedSpace, age: Duration?) async throws {
         let words = [Data(Self.text(of: lease).utf8), Data((age.map(Self.milliseconds) ?? "").utf8), key]
-        _ = try isYes(space, try await run(.renew, space, [key], words))
+        _ = try isYes(try await run(.renew, space, [key], words))
     }
 
     /// What the server has of a lease.
@@ -157,7 +157,7 @@ public final class RedisTier: SharedTier {
 
     /// Removes an entry that cannot be used, unless another one has taken its place.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
-        _ = try isYes(space, try await run(.discard, space, [key], [Self.checksum(entry)]))
+        _ = try isYes(try await run(.discard, space, [key], [Self.checksum(entry)]))
     }
 
     /// Removes entries for all nodes.
@@ -174,7 +174,7 @@ public final class RedisTier: SharedTier {
                 case .all: words += [Data("a".utf8), Data()]
                 }
             }
-            _ = try isYes(space, try await run(.remove, space, keys, words))
+            _ = try isYes(try await run(.remove, space, keys, words))
             rest = rest.dropFirst(Self.removalCount)
         }
     }
@@ -183,22 +183,37 @@ public final class RedisTier: SharedTier {
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
         let (calls, messages) = try links.get()
         let stream = calls.name("stream", space)
-        try await calls.prepare(space)
-        guard let position else {
+        let session = try await calls.session(in: space)
+        /// Messages that came over another connection may be those of another server.
+        func requireSession(_ connection: Int) throws {
+            if connection != session.connection { throw Failure(description: "There is another connection by now.") }
+        }
+        func end(isComplete: Bool) async throws -> SharedChanges {
             let end = try await messages.end(of: stream)
-            calls.note(end, in: space)
-            return SharedChanges(messages: [], position: end, isComplete: true, isUpToDate: true)
+            try requireSession(end.connection)
+            return SharedChanges(
+                messages: [], position: calls.note(end.last, of: session, in: space), isComplete: isComplete,
+                isUpToDate: true, hasLostWrites: !isComplete && calls.takeLoss(in: space))
         }
-        if !calls.hasLoss(in: space), let found = try await messages.next(in: stream, after: position) {
-            calls.note(found.position, in: space)
-            return found
-        }
+        guard let text = position else { return try await end(isComplete: true) }
         // One that is no position of a server tells nothing of this one.
-        if RedisSpaces.MessageID(position) != nil { _ = try await calls.check(position, in: space) }
-        let end = try await messages.end(of: stream)
-        calls.note(end, in: space)
+        guard let position = RedisPosition(text) else { return try await end(isComplete: false) }
+        if calls.hasLoss(in: space) { return try await end(isComplete: false) }
+        if position.life != session.life {
+            // The number alone could be that of another message.
+            guard try await calls.check(position, in: space, on: session.connection) == .there else {
+                return try await end(isComplete: false)
+            }
+            let moved = calls.note(position.id, of: session, in: space)
+            return SharedChanges(messages: [], position: moved, isComplete: true, isUpToDate: false)
+        }
+        guard let found = try await messages.next(in: stream, after: position.id) else {
+            return try await end(isComplete: false)
+        }
+        try requireSession(found.connection)
         return SharedChanges(
-            messages: [], position: end, isComplete: false, isUpToDate: true, hasLostWrites: calls.takeLoss(in: space))
+            messages: found.messages, position: calls.note(found.last, of: session, in: space), isComplete: true,
+            isUpToDate: found.isUpToDate)
     }
 
     // MARK: Parts
@@ -215,11 +230,10 @@ public final class RedisTier: SharedTier {
         return try await calls.run(script, in: space, names, words)
     }
 
-    /// Returns whether a script has done what was asked, and notes the message that it has sent.
-    private func isYes(_ space: SharedSpace, _ reply: RESPValue) throws -> Bool {
+    /// Returns whether a script has done what was asked; behind the word stands the message that it has sent.
+    private func isYes(_ reply: RESPValue) throws -> Bool {
         let words = (reply.text ?? "").split(separator: " ")
         guard let answer = words.first, ["yes", "no"].contains(answer), words.count < 3 else { throw unexpected() }
-        if words.count == 2 { try links.get().calls.note(String(words[1]), in: space) }
         return answer == "yes"
     }
 

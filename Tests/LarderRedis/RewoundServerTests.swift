@@ -85,6 +85,28 @@ struct RewoundServerTests {
         #expect(try await again.get("a") == nil && again.shared.statistics.lostWrites == 1)
     }
 
+    @Test func `a loss is found out after more messages than the server keeps`() async throws {
+        let server = try RealServer(options: ["--save", "3600", "1"])
+        let node = try await RedisNode(server.url)
+        try await node.shared.setValue("old", forKey: "a")
+        try await server.run("SAVE")
+        try await node.shared.removeValue(forKey: "a")
+        try await node.manager.flush()
+        await node.shared.close()
+        try await node.manager.close()
+        node.tier.close()
+        server.kill()
+        try server.start()
+        let other = try await server.node(streamLimit: 100)
+        for number in 0..<1000 {
+            try await other.remove([.key(Data("t\(number % 7)".utf8))], in: SharedSpace("texts/1/cbor"))
+        }
+        #expect(try await server.value("a") == "old")
+        let again = try await RedisNode(server.url, on: node.store)
+        try await settle([again])
+        #expect(try await again.get("a") == nil && again.shared.statistics.lostWrites == 1)
+    }
+
     @Test func `a server that has trimmed its messages loses nothing else`() async throws {
         let server = try RealServer()
         let nodes = [
@@ -117,6 +139,8 @@ struct RewoundServerTests {
         try await second.run("REPLICAOF", "NO", "ONE")
         port.withLock { $0 = second.port }
         proxy.cut()
+        // They may not have noticed yet that they are cut off.
+        try await Waiting.until { nodes.contains { $0.shared.statistics.lostWrites > 0 } }
         try await settle(nodes)
         try await expectNothingOld(nodes)
         #expect(nodes.reduce(0) { $0 + $1.shared.statistics.lostWrites } == 1)

@@ -239,7 +239,9 @@ extension SharedNode {
             extendedData: attributes.extendedData)
     }
 
-    func isTooLarge(_ entry: SharedEntry) -> Bool { entry.payload.count > options.entryLimit }
+    func isTooLarge(_ entry: SharedEntry) -> Bool {
+        entry.payload.count + (entry.extendedData?.count ?? 0) > options.entryLimit
+    }
 
     /// Returns what is left of an age, or of that of the cache; nil if it never ends.
     private func left(of age: MaxAge?) throws(CacheError) -> Duration? {

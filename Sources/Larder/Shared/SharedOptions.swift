@@ -22,8 +22,8 @@ public struct SharedOptions: Hashable, Sendable {
     /// A bound for the ages of copies on this node; nil for none.
     public var localMaxAge: Duration?
 
-    /// The bytes of an encoded value above which it stays on its node: a larger one is not stored in the tier, and each node loads
-    /// it for itself.
+    /// The bytes of an encoded value and its extended data above which it stays on its node: a larger one is not stored in the tier,
+    /// and each node loads it for itself.
     public var entryLimit: Int
 
     /// Creates options, each with its default.

@@ -166,7 +166,7 @@ struct SharedState {
 
 /// What a node asks of a tier, of which a full one may refuse a kind.
 enum SharedWork {
-    case store, remove
+    case store, remove, follow
 }
 
 /// A load that waits until another node has loaded its keys.

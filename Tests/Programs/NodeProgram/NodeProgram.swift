@@ -62,8 +62,12 @@ struct NodeProgram {
             }
             try await group.waitForAll()
         }
-        try await Waiting.until { shared.statistics.isCurrent && shared.statistics.pendingRemovals == 0 }
-        say("settled")
+        do {
+            try await Waiting.until { shared.statistics.isCurrent && shared.statistics.pendingRemovals == 0 }
+            say("settled")
+        } catch {
+            say("not settled: \(shared.health), \(shared.statistics), \(tier.failure ?? "no failure")")
+        }
         while readLine() != nil {
             let copies = (0..<keyCount).map { "\($0)" }.map { key in
                 "\(key)=\(cache.memory[key] ?? "nil")=\(cache.disk[key] ?? "nil")"
