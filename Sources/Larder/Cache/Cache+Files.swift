@@ -19,6 +19,7 @@ extension Cache where Value == Data {
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) throws(CacheError) {
+        try requireUnshared("set the value")
         let stored = try stored(key)
         let attributes = EntryAttributes(maxAge: maxAge, extendedData: extendedData, tags: tags)
         let subject = "key \(stored.name) of cache \"\(name)\""

@@ -16,7 +16,8 @@ extension Cache {
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(tagged tag: String) throws(CacheError) -> Int {
-        try throwing("remove entries") { () throws(StoreError) in
+        try requireUnshared("remove entries")
+        return try throwing("remove entries") { () throws(StoreError) in
             try rows.removeAll(tagged: CBORText.normalized(tag))
         }
     }
@@ -84,7 +85,8 @@ extension Cache {
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(prefix: String) throws(CacheError) -> Int {
-        try throwing("remove entries") { () throws(StoreError) in
+        try requireUnshared("remove entries")
+        return try throwing("remove entries") { () throws(StoreError) in
             try rows.removeAll(prefix: CBORText.normalized(prefix))
         }
     }

@@ -21,7 +21,8 @@ extension Cache {
         Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
-    private func clearing() -> (RowOperation, CacheRows.Apply) {
+    private func clearing() throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+        try requireUnshared("remove everything")
         let copies = shared.copies
         return (.clear, { copies.cleared(&$1) })
     }
@@ -88,6 +89,7 @@ extension Cache {
         choose: (Row) throws -> EntryHeader?,
         end: (Row) -> Int64
     ) throws -> Int {
+        if cause == .removed { try requireUnshared("remove entries") }
         try checkCurrent("remove entries")
         copies.noteAccesses()
         var count = 0
@@ -170,6 +172,7 @@ extension Cache {
     /// - Parameter progress: Called at the start, after each batch of deleted rows, and at the end, while no lock is held.
     /// - Throws: A write error, see ``CacheError``.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
+        try requireUnshared("clear the cache")
         let copies = shared.copies
         try throwing("clear the cache") { () throws(StoreError) in
             let total = Int(try rows.totals().count)

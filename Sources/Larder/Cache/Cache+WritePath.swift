@@ -94,12 +94,14 @@ extension Cache {
     /// Writes a value.
     @inlinable
     func run(_ write: Write) throws(CacheError) {
+        try requireUnshared("set the value")
         let (copies, copy) = (shared.copies, write.copy)
         try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
     }
 
     /// Writes a value that memory does not keep.
     func runOnDisk(_ write: Write) throws(CacheError) {
+        try requireUnshared("set the value")
         let (copies, copy) = (shared.copies, write.copy)
         try rows.put([write.entry], "set the value") { copies.wroteToDisk(copy.key, hash: copy.hash, $0, &$1) }
     }
@@ -107,6 +109,7 @@ extension Cache {
     /// Writes values in one step.
     @inlinable
     func run(_ writes: [Write], _ action: String) throws(CacheError) {
+        try requireUnshared(action)
         copies.beginChange(of: writes.count)
         defer { copies.endChange(of: writes.count) }
         try rows.put(writes.map { $0.entry }, action, applying(writes))
@@ -114,6 +117,7 @@ extension Cache {
 
     /// Writes values in one step, for a task.
     func run(_ writes: [Write], _ action: String) async throws {
+        try requireUnshared(action)
         copies.beginChange(of: writes.count)
         defer { copies.endChange(of: writes.count) }
         let operation = RowOperation.put(writes.map { $0.entry })
@@ -131,14 +135,16 @@ extension Cache {
     // MARK: Other requests
 
     /// The request that removes keys.
-    func removing(_ keys: [(key: Key, stored: StoredKey)]) -> (RowOperation, CacheRows.Apply) {
+    func removing(_ keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+        try requireUnshared("remove the value")
         let copies = shared.copies
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
         return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, &$1) })
     }
 
     /// The request that removes a key, and returns its row.
-    func taking(_ key: Key, _ stored: StoredKey) -> (RowOperation, CacheRows.Apply) {
+    func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+        try requireUnshared("remove the value")
         let (copies, hash) = (shared.copies, copies.seed.hash(key))
         return (.take(stored), { copies.removed([(key, stored, hash)], $0, &$1) })
     }

@@ -183,11 +183,13 @@ extension Cache {
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) throws(CacheError) -> Bool {
+        try requireUnshared(action)
         let stored = try stored(key)
         return try !run(changing(key, stored, change), action, stored).rows.isEmpty
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) async throws -> Bool {
+        try requireUnshared(action)
         let stored = try stored(key)
         return try await !run(changing(key, stored, change), action, stored).rows.isEmpty
     }

@@ -9,8 +9,8 @@ public import LarderStore
 /// for (id, article) in articles { … }
 /// ```
 ///
-/// It stays on this machine: with `shared(through:)` several machines have one cache, and writes through this handle reach none of the
-/// others.
+/// It stays on this machine: with `shared(through:)` several machines have one cache, and until that is closed, writes and removals
+/// through this handle are refused.
 ///
 /// It may be used from any thread. Values are kept on disk, and the most recently used ones in memory as well. The handles
 /// on one cache share everything but the closures of their codecs and the options `inlineLimit`, `accessGrain`,
@@ -31,6 +31,8 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     private let failures = RepeatedFailures()
     let undecodable: UndecodablePolicy
     let fileName: (@Sendable (String) -> String)?
+    /// A Boolean value that indicates whether this is the handle by which a shared cache keeps its copies.
+    private let keepsCopies: Bool
 
     /// The manager that opened the cache.
     public let manager: CacheManager
@@ -44,6 +46,14 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ) {
         (self.shared, copies, self.rows, self.version, self.codec) = (shared, shared.copies, rows, version, codec)
         (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
+        keepsCopies = false
+    }
+
+    /// Creates the handle by which a shared cache keeps its copies.
+    init(forCopiesOf cache: Cache) {
+        (shared, copies, rows, version) = (cache.shared, cache.copies, cache.rows, cache.version)
+        (codec, undecodable, fileName, manager) = (cache.codec, cache.undecodable, cache.fileName, cache.manager)
+        keepsCopies = true
     }
 
     /// The name under which the cache was opened.
@@ -135,6 +145,16 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
 
     @inlinable
     func stored(_ key: Key) throws(CacheError) -> StoredKey { try shared.keyCodec.stored(key, cache: name) }
+
+    /// Throws while the cache is shared with other nodes, which a write or removal of this handle would not reach.
+    @usableFromInline
+    func requireUnshared(_ action: String) throws(CacheError) {
+        if keepsCopies || !shared.isShared.load(ordering: .relaxed) { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "Cache \"\(name)\" could not \(action): it is shared, and this handle does not reach the other nodes. Use the shared handle,"
+                + " or close that.")
+    }
 
     /// Runs a call of the store, and gives its failure the names of the cache and the key.
     func throwing<R>(

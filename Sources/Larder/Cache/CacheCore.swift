@@ -16,6 +16,8 @@ struct CacheSettings: Sendable {
 final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyCacheCore, PressureResponder {
     @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let keyCodec = KeyCodec<Key>()
+    /// A Boolean value that indicates whether a shared cache is open on it.
+    let isShared = Atomic(false)
     private let rows: CacheRows
     private let reporter: Reporter
 

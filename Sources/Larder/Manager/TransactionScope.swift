@@ -39,6 +39,7 @@ struct TransactionScope {
     private func run<Key, Value>(
         _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
+        try cache.requireUnshared(action)
         // Reads keep nothing of a body that is seen in part.
         let copies = cache.copies
         state.duringBody(copies) {

@@ -33,7 +33,7 @@ extension SharedCache {
         attributes.payload = try local.codec.encode(value, cache: name, key: stored.name)
         let entry = try node.entry(attributes.payload ?? Data(), attributes)
         attributes.maxAge = node.options.localMaxAge == nil ? maxAge : node.local(maxAge)
-        let write = try local.write(value, forKey: key, attributes)
+        let write = try node.cache.write(value, forKey: key, attributes)
         try await node.set(write, entry)
     }
 

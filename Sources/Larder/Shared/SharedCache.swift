@@ -15,17 +15,17 @@ internal import LarderStore
 /// If the tier cannot be reached, no call fails: each node uses its copies and loads for itself, and sends its removals later. See
 /// <doc:SharingBetweenMachines> for what is promised and what is not.
 ///
-/// - Important: Writes and removals through ``local`` stay on this node.
+/// As long as it is open, writes and removals through ``local`` throw `.invalidConfiguration`: no other node would hear of them.
 public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let node: SharedNode<Key, Value>
 
-    /// The cache of this node: a read sees its copies alone, and a write reaches no other node.
+    /// The cache of this node: a read sees its copies alone, and a write is refused.
     public let local: Cache<Key, Value>
 
     private let place: SharedPlace
 
-    init(_ node: SharedNode<Key, Value>, _ place: SharedPlace) {
-        (self.node, local, self.place) = (node, node.cache, place)
+    init(_ node: SharedNode<Key, Value>, _ local: Cache<Key, Value>, _ place: SharedPlace) {
+        (self.node, self.local, self.place) = (node, local, place)
     }
 
     deinit {
@@ -39,14 +39,18 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// What the cache has done with its tier.
     ///
     /// Hits and misses of this node are in the statistics of ``local``.
-    public var statistics: SharedStatistics { node.state.withLock { $0.statistics } }
+    public var statistics: SharedStatistics {
+        var statistics = node.state.withLock { $0.statistics }
+        statistics.isCurrent = statistics.isCurrent && node.tier.hasMessages
+        return statistics
+    }
 
     /// The state of the cache: whether it is current, alone, or refused by its tier.
     public var health: SharedHealth { node.health }
 
     /// Waits until this node knows all that others have written and removed up to now.
     ///
-    /// It takes up to a second if there are none. Call it where a program is told by another way that something has changed, or after its process stood still.
+    /// Call it where a program is told by another way that something has changed, or after its process stood still.
     ///
     /// - Throws: `.storageUnavailable` if the tier cannot be reached. Else a write error, see ``CacheError``.
     public func catchUp() async throws { try await node.catchUp() }
@@ -217,15 +221,16 @@ extension Cache {
     /// Open the caches under the same name, version and codec on all nodes. The first time, and if messages of other nodes were lost,
     /// the copies on this node are deleted.
     ///
-    /// The result is another handle: writes and removals through this one stay on this node. Use one manager for the file: another
-    /// manager or process does not know what this one loads and writes.
+    /// The result is another handle. As long as it is open, writes and removals through this one throw `.invalidConfiguration`. What
+    /// `maintain()`, limits and the manager remove is removed on this node alone.
     ///
     /// - Parameters:
     ///   - tier: What connects the nodes.
     ///   - options: The options.
     /// - Returns: The shared cache, once this node knows what others have removed, or after ``SharedOptions/catchUp``.
     /// - Throws: `.invalidConfiguration` for numbers in the options that make no sense, for an age since the last
-    ///   access, and if the cache is shared already. Else a write error, see ``CacheError``.
+    ///   access, if the cache is shared already, and if another process or manager shares caches of the file. Else a write error,
+    ///   see ``CacheError``.
     public func shared(
         through tier: any SharedTier, options: SharedOptions = .init()
     ) async throws(CacheError) -> SharedCache<Key, Value> {
@@ -237,16 +242,29 @@ extension Cache {
                 "Cache \"\(name)\" cannot be shared with an age since the last access, of which other nodes do not know. Use an age"
                     + " since the write.")
         }
-        guard let place = SharedPlace(shared, tier, SharedForm.space(rows.declaration)) else {
+        let isAlone = try throwing("be shared") { () throws(StoreError) in try rows.store.sharing.take() }
+        guard isAlone else {
+            throw CacheError(
+                .invalidConfiguration,
+                "Cache \"\(name)\" cannot be shared: another process or manager shares caches of this file. Give each process a file of"
+                    + " its own.")
+        }
+        let leaving = { @Sendable [shared, rows] in
+            shared.isShared.store(false, ordering: .relaxed)
+            rows.store.sharing.leave()
+        }
+        guard let place = SharedPlace(shared, tier, SharedForm.space(rows.declaration), leaving: leaving) else {
+            rows.store.sharing.leave()
             throw CacheError(
                 .invalidConfiguration,
                 "Cache \"\(name)\" is shared already, or another manager shares it through the same object. Use that handle, close"
                     + " it before, or create a tier for each manager.")
         }
+        shared.isShared.store(true, ordering: .relaxed)
         do throws(CacheError) {
-            let node = try await SharedNode(self, tier, options)
+            let node = try await SharedNode(Cache(forCopiesOf: self), tier, options)
             await node.start()
-            return SharedCache(node, place)
+            return SharedCache(node, self, place)
         } catch {
             place.leave()
             throw error

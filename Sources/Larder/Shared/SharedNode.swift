@@ -13,6 +13,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// A Boolean value that indicates whether the tier was silent for so long that no copy is served.
     @usableFromInline let isSilent = Atomic(false)
     private let follower = Mutex<Task<Void, Never>?>(nil)
+    /// How many times another process had shared the file when this node began.
+    private let losses: Int
 
     /// The times between two attempts to reach a tier that does not answer, from the first one to the longest.
     private static var pauses: ClosedRange<Duration> { .milliseconds(50)...(.seconds(10)) }
@@ -29,7 +31,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     init(_ cache: Cache<Key, Value>, _ tier: any SharedTier, _ options: SharedOptions) async throws(CacheError) {
         (self.cache, self.tier, self.options) = (cache, tier, options)
-        space = SharedForm.space(cache.rows.declaration)
+        (space, losses) = (SharedForm.space(cache.rows.declaration), cache.rows.store.sharing.losses)
         let notes = try await cache.reading { () throws(CacheError) in
             try cache.throwing("read the notes on its tier") { () throws(StoreError) in try cache.rows.notes() }
         }
@@ -61,7 +63,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         follower.withLock { $0?.cancel() }
     }
 
-    var isClosed: Bool { state.withLock { $0.isClosed } }
+    /// A Boolean value that indicates whether it was closed, or another process has shared the file during a suspension.
+    var isClosed: Bool { state.withLock { $0.isClosed } || cache.rows.store.sharing.losses != losses }
 
     func requireOpen() throws(CacheError) {
         if !isClosed { return }
@@ -92,10 +95,12 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 pause = Self.pauses.lowerBound
             } catch {
                 if Task.isCancelled || Self.isEnd(error) { return stop() }
+                noteRefusal(error, of: .follow)
                 noteLost(error)
                 await Self.pause(&pause)
             }
         }
+        stop()
     }
 
     /// Takes in all messages that there are now.
@@ -104,15 +109,15 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     func catchUp() async throws {
         try requireOpen()
         do {
-            var position = state.withLock { $0.position }
-            if position == nil { position = try await tier.changes(in: space, after: nil).position }
-            while let last = position {
+            let position = state.withLock { $0.position }
+            let end = try await tier.changes(in: space, after: nil).position
+            // Without a position nothing is known of the copies that there are.
+            guard var last = position else { return try await apply([.all]) }
+            while last != end {
                 let changes = try await tier.changes(in: space, after: last)
-                var removals: [SharedRemoval] = changes.isComplete ? [] : [.all]
-                for case .removed(let removal) in changes.messages { removals.append(removal) }
-                try await apply(removals)
+                try await apply(removals(of: changes, isFirst: false))
                 if changes.isUpToDate { return }
-                position = changes.position
+                last = changes.position
             }
         } catch let error as CacheError {
             throw error
@@ -141,7 +146,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         return code == CacheError.Code.closed || code == CacheError.Code.superseded
     }
 
-    private func apply(_ changes: SharedChanges, isFirst: Bool) async throws {
+    /// Returns what messages remove on this node, and reports what was lost.
+    private func removals(of changes: SharedChanges, isFirst: Bool) -> [SharedRemoval] {
         var removals: [SharedRemoval] = []
         if !changes.isComplete || isFirst {
             // Without a position nothing is known of the copies that there are.
@@ -160,7 +166,11 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             )
         }
         for case .removed(let removal) in changes.messages { removals.append(removal) }
-        try await apply(removals)
+        return removals
+    }
+
+    private func apply(_ changes: SharedChanges, isFirst: Bool) async throws {
+        try await apply(removals(of: changes, isFirst: isFirst))
         for message in changes.messages {
             switch message {
             case .loaded(let key), .removed(.key(let key)): wake(key)
@@ -199,7 +209,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             report(
                 .writeFailed,
                 "What other nodes have removed could not be removed here, and is tried again. \(error)")
-        } else if isNew {
+        } else if isNew && !(error is SharedRefusal) {
             report(
                 .sharedTierLost,
                 "The tier cannot be reached (\(error)). Until it can, values are loaded on this node alone.")
@@ -277,7 +287,12 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             return state.isSettling
         }) {
             do {
-                if tier.isAvailable { try await send() }
+                // A tier that is there again is told soon. Its refusals and failures are followed by longer pauses.
+                if tier.isAvailable {
+                    try await send()
+                } else if state.withLock({ $0.debts.isEmpty }) {
+                    pause = Self.pauses.lowerBound
+                }
                 for (operation, removals) in state.withLock({ $0.debts }) {
                     try await apply(removals)
                     state.withLock { $0.end(operation) }
@@ -288,8 +303,6 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 if Self.isEnd(error) { stop() }
             }
             await Self.pause(&pause)
-            // A tier that is there again is asked soon.
-            if tier.isAvailable, state.withLock({ $0.refusals[.remove] == nil }) { pause = Self.pauses.lowerBound }
         }
     }
 
@@ -341,11 +354,12 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     /// What a program that watches the node wants to know.
     var health: SharedHealth {
-        let (isAvailable, hasMessages) = (tier.isAvailable, tier.hasMessages)
+        let (isAvailable, hasMessages, isClosed) = (tier.isAvailable, tier.hasMessages, isClosed)
         return state.withLock { state in
-            if state.isClosed { return .alone("The shared cache is closed.") }
+            if isClosed { return .alone("The shared cache is closed.") }
             if !isAvailable { return .alone(state.loss ?? "The tier cannot be reached.") }
-            if let refusal = state.refusals[.remove] ?? state.refusals[.store] { return .refused(refusal) }
+            let refusals = [SharedWork.remove, .store, .follow].compactMap { state.refusals[$0] }
+            if let refusal = refusals.first { return .refused(refusal) }
             if state.isCurrent && state.pending.isEmpty && hasMessages { return .current }
             return state.isLossReported ? .alone(state.loss ?? "The tier cannot be reached.") : .catchingUp
         }

@@ -11,12 +11,17 @@ final class SharedPlace: Sendable {
 
     private static let taken = Mutex<Set<Part>>([])
     private let parts: Set<Part>
+    private let leaving: @Sendable () -> Void
     private let isLeft = Atomic(false)
 
     /// Takes the place; nil if it is taken.
-    init?(_ cache: AnyObject, _ tier: any SharedTier, _ space: SharedSpace) {
+    ///
+    /// - Parameter leaving: Called when it is left.
+    init?(
+        _ cache: AnyObject, _ tier: any SharedTier, _ space: SharedSpace, leaving: @escaping @Sendable () -> Void
+    ) {
         let parts: Set = [Part.cache(ObjectIdentifier(cache)), .space(space, ObjectIdentifier(tier as AnyObject))]
-        self.parts = parts
+        (self.parts, self.leaving) = (parts, leaving)
         let isFree = Self.taken.withLock { taken in
             if !taken.isDisjoint(with: parts) { return false }
             taken.formUnion(parts)
@@ -31,6 +36,7 @@ final class SharedPlace: Sendable {
     /// Leaves the place, once.
     func leave() {
         if isLeft.exchange(true, ordering: .relaxed) { return }
+        leaving()
         Self.taken.withLock { $0.subtract(parts) }
     }
 }

@@ -11,6 +11,8 @@ package struct LockFile: Sendable {
     static func ofMigration(_ store: String) -> LockFile { LockFile(path: store + migrationSuffix) }
 
     static let migrationSuffix = ".migration"
+    /// The ending of the lock of the process that shares caches of a store.
+    static let sharingSuffix = ".shared"
 
     /// Runs `body` while this thread holds the lock, of all threads of all processes.
     ///
@@ -30,22 +32,34 @@ package struct LockFile: Sendable {
     func withLock<R: ~Copyable>(
         until deadline: Deadline, creates: Bool = true, deletes: Bool = false, _ body: (HeldLock?) throws -> R
     ) throws -> R? {
+        let found: HeldLock?
+        do throws(FileError) { found = try hold(until: deadline, creates: creates) } catch {
+            // It is missing, or may not be read.
+            if !creates && error.call == "open" { return try body(nil) }
+            throw error
+        }
+        guard let held = found else { return nil }
+        // Once it is released, the file may be that of another process.
+        defer { held.release { if deletes { delete() } } }
+        return try body(held)
+    }
+
+    /// Takes the lock and keeps it; nil if another process held it until the deadline.
+    func hold(until deadline: Deadline, creates: Bool = true) throws(FileError) -> HeldLock? {
         while true {
-            let flags = creates ? O_RDWR | O_CREAT : O_RDONLY
-            let descriptor = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            if descriptor < 0 && !creates { return try body(nil) }
+            let descriptor = open(path, (creates ? O_RDWR | O_CREAT : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw FileSystem.failure("open", path) }
             let held = HeldLock(descriptor)
-            defer { held.release() }
             guard try lock(descriptor, until: deadline) else { return nil }
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("fstat", path) }
-            guard try FileSystem.status(path)?.identity == FileIdentity(status) else { continue }
-            // Once it is released, the file may be that of another process.
-            defer { if deletes { held.release { unlink(path) } } }
-            return try body(held)
+            // The file of another process may have been deleted in the meantime.
+            if try FileSystem.status(path)?.identity == FileIdentity(status) { return held }
         }
     }
+
+    /// Deletes the file, while the lock is held.
+    func delete() { unlink(path) }
 
     /// A Boolean value that indicates whether a store is set up, or was, at the path.
     package var isMarked: Bool { do { return try FileSystem.status(path)?.size ?? 0 > 0 } catch { return false } }
@@ -85,6 +99,8 @@ final class HeldLock: Sendable {
     private let descriptor: Atomic<Int32>
 
     init(_ descriptor: Int32) { self.descriptor = Atomic(descriptor) }
+
+    deinit { release() }
 
     var isReleased: Bool { descriptor.load(ordering: .acquiring) < 0 }
 

@@ -54,7 +54,9 @@ extension StoreFile {
             }
             FileSystem.deleteEmptyFolder(files)
         }
-        for part in [".ballast", LockFile.migrationSuffix, ".lock"] { try FileSystem.delete(path + part) }
+        for part in [".ballast", LockFile.migrationSuffix, LockFile.sharingSuffix, ".lock"] {
+            try FileSystem.delete(path + part)
+        }
         try FileSystem.sync(FileSystem.folder(of: path))
     }
 }

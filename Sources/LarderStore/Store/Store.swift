@@ -56,6 +56,7 @@ package final class Store: Sendable {
     /// The names of the caches that the process has open, sorted.
     package var openNames: [String] { tiers.names.map(\.text).sorted() }
     let upkeep: Upkeep
+    package let sharing: SharingLock
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
     let report: @Sendable (StoreEvent) -> Void
@@ -65,7 +66,7 @@ package final class Store: Sendable {
         readers = path == nil ? nil : Readers(options)
         readers?.open(opening.database)
         let state = WriterState(opening, readers, busyTimeout: options.busyTimeout)
-        self.path = path
+        (self.path, sharing) = (path, SharingLock(path))
         (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
         (accesses, tiers) = (state.accesses, state.tiers)
         writer = Writer(state, options)
@@ -238,7 +239,9 @@ package final class Store: Sendable {
         // A body may not undo the suspension that waits for it.
         if writer.isOwned { throw .reentrant }
         upkeep.pause()
+        sharing.pause()
         do throws(StoreError) { try writer.suspend(at: time.now()) } catch {
+            sharing.resume()
             resume()
             throw error
         }
@@ -248,6 +251,7 @@ package final class Store: Sendable {
     @discardableResult
     package func resume() -> Bool {
         guard writer.resume() else { return false }
+        sharing.resume()
         if !isReadOnly { upkeep.resume() }
         return true
     }
@@ -257,6 +261,7 @@ package final class Store: Sendable {
     /// Closing twice is harmless.
     package func close() throws(StoreError) {
         try writer.close(at: time.now())
+        sharing.pause()
         upkeep.stop()
     }
 }

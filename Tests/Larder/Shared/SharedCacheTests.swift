@@ -286,6 +286,88 @@ struct SharedCacheTests {
         #expect(try await nodes[0].get("a") == "one")
     }
 
+    @Test func `as long as a cache is shared its plain handle refuses writes and removals`() async throws {
+        let node = try await nodes(1)[0]
+        let cache = node.cache
+        try await node.shared.setValue("shared", forKey: "a", tags: ["red"])
+        let writes: [() throws -> Void] = [
+            { try cache.setValue("plain", forKey: "a") },
+            { try cache.setValues(["a": "plain"]) },
+            { try cache.remove("a") },
+            { try cache.removeValue(forKey: "a") },
+            { try cache.removeValues(forKeys: ["a"]) },
+            { try cache.removeAll() },
+            { try cache.removeAll(tagged: "red") },
+            { try cache.removeAll(prefix: "a") },
+            { try cache.removeAll { _ in true } },
+            { try cache.removeAll(whereMetadata: { _, _ in true }) },
+            { try cache.clear() },
+            { _ = try cache.touch("a") },
+            { try cache.setExtendedData(Data(), forKey: "a") },
+            { try cache.update("a") { $0 = "plain" } },
+            { try node.manager.transaction { try $0.removeValue(forKey: "a", in: cache) } },
+        ]
+        for (index, write) in writes.enumerated() {
+            await expectError(.invalidConfiguration, "Use the shared handle") { try write() }
+            #expect(cache["a"] == "shared", "\(index)")
+        }
+        await expectError(.invalidConfiguration, "Use the shared handle") {
+            try await cache.setValue("plain", forKey: "a")
+        }
+        cache["a"] = "plain"
+        #expect(cache["a"] == "shared" && cache.statistics.failures == 1)
+        // What this handle loads is a copy like any other, and the shared handle may write.
+        #expect(try await cache.value(forKey: "b") { _ in "loaded" } == "loaded" && cache.disk["b"] == "loaded")
+        try await node.shared.setValue("new", forKey: "a")
+        #expect(cache["a"] == "new")
+        await node.shared.close()
+        try await cache.setValue("plain", forKey: "a")
+        #expect(cache["a"] == "plain")
+    }
+
+    @Test(arguments: [false, true])
+    func `caches of a file are shared by one manager at a time, and not while it is suspended`(isLeft: Bool)
+        async throws
+    {
+        let tiers = MemorySharedTier.nodes(3)
+        let first = try await TestNode(tiers[0])
+        let (second, third) = (try first.store.manager(), try first.store.manager())
+        func cache(_ manager: CacheManager) async throws -> Cache<String, String> {
+            try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
+        }
+        await expectError(.invalidConfiguration, "another process or manager") {
+            _ = try await cache(second).shared(through: tiers[1])
+        }
+        // A cache beside it, of the same manager.
+        let more: Cache<Int, Int> = try await first.manager.cache(named: "more", version: "1", maxAge: .days(1))
+        let shared = try await more.shared(through: first.tier)
+        try await first.manager.suspend()
+        first.manager.resume()
+        try await first.shared.setValue("one", forKey: "a")
+        await expectError(.invalidConfiguration, "another process or manager") {
+            _ = try await cache(second).shared(through: tiers[1])
+        }
+        // Another one may come in between, and then this one has to be opened again.
+        try await first.manager.suspend()
+        let other = try await cache(second).shared(through: tiers[1])
+        if isLeft { await other.close() }
+        first.manager.resume()
+        await expectError(.closed, "shared(through:) again") { try await first.shared.removeValue(forKey: "a") }
+        #expect(first.shared.health == .alone("The shared cache is closed."))
+        await first.shared.close()
+        await shared.close()
+        if !isLeft {
+            await expectError(.invalidConfiguration, "another process or manager") {
+                _ = try await cache(third).shared(through: tiers[2])
+            }
+            await other.close()
+        }
+        let last = try await cache(third).shared(through: tiers[2])
+        try await last.removeValue(forKey: "a")
+        await last.close()
+        #expect(!FileManager.default.fileExists(atPath: first.store.url.path + ".shared"))
+    }
+
     @Test func `what cannot be shared is refused with a sentence`() async throws {
         let node = try await nodes(1)[0]
         await expectError(.invalidConfiguration, "shared already") {
@@ -305,10 +387,10 @@ struct SharedCacheTests {
         }
         try await node.shared.setValue("1", forKey: "a", maxAge: .until(Date(timeIntervalSince1970: -1e300)))
         try await node.shared.setValue("1", forKey: "a")
-        let other: Cache<String, String> = try await node.store.manager().cache(
+        let elsewhere: Cache<String, String> = try await CacheManager.inMemory().cache(
             named: "texts", version: "1", maxAge: .days(1))
         await expectError(.invalidConfiguration, "a tier for each manager") {
-            _ = try await other.shared(through: node.tier)
+            _ = try await elsewhere.shared(through: node.tier)
         }
         await node.shared.close()
         await expectError(.closed, "shared(through:) again") { try await node.shared.removeAll() }

@@ -52,7 +52,7 @@ final class TestNode: Sendable {
         // A message about a copy that is here alone comes behind all that were sent.
         let (marker, name) = (MemorySharedTier(joining: tier.inner), "marker \(UUID().uuidString)")
         let space = SharedSpace("texts/\(cache.version)/\(ValueCodec<String>.standard.identifier)")
-        try await cache.setValue("", forKey: name)
+        _ = try await cache.value(forKey: name) { _ in "" }
         try await marker.remove([.key(Data("t\(name)".utf8))], in: space)
         try await Waiting.until { self.cache[name] == nil }
     }

@@ -251,7 +251,6 @@ struct SharedOutageTests {
         #expect(node.isEmpty)
         #expect(try await node.cache.trim(toCount: 0) == 0)
         try node.removeEverything()
-        try await node.cache.clear()
         #expect(try node.notes().count == 2)
         let _: Cache<String, String> = try await node.manager.cache(
             named: "texts", version: "2", maxAge: .days(1))

@@ -125,7 +125,7 @@ private final class Nodes: Sendable {
         waitedFor { [shared] in
             for key in 0..<count { try await shared[0].setValue(Record(key), forKey: key) }
             while shared[1].local[count - 1] != nil { await Task.yield() }
-            try await shared[1].local.removeAll()
+            try await shared[1].local.manager.removeAll()
         }
     }
 
