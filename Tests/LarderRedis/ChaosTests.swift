@@ -64,7 +64,8 @@ struct ChaosTests {
                     try servers.master.start()
                 case 4: try servers.run("FLUSHALL")
                 // What it has now it has again whenever it is started from now on.
-                case 5: try servers.run("SAVE")
+                // While a replica is synchronized, the server says that it saves already.
+                case 5: do { try servers.run("SAVE") } catch RedisFault.refused(_) {}
                 case 6: try servers.run("XTRIM", RedisNode.name("stream"), "MAXLEN", "0")
                 default: try servers.failOver { try work(.random(in: 0...3, using: &random)) }
                 }

@@ -105,7 +105,9 @@ final class FakeServer: Sendable {
             var number = 0
             while true {
                 let socket = accept(listener, nil, nil)
-                if socket < 0 || isClosed.value.load(ordering: .relaxed) { break }
+                if isClosed.value.load(ordering: .relaxed) { break }
+                // The other side may have gone in the meantime.
+                if socket < 0 { continue }
                 sockets.value.withLock { _ = $0.insert(socket) }
                 let connection = number
                 number += 1
