@@ -59,10 +59,18 @@ extension Connection {
             try requireTransaction()
             try run(.commit)
             isInTransaction = false
+            if syncsCommits { try syncLog() }
         } catch {
             abandonWriting()
             throw error
         }
+    }
+
+    /// Waits until the commit is past the cache of the drive, where COMMIT does not do that.
+    private func syncLog() throws(SQLiteError) {
+        let number = larder_sync_log(handle)
+        if number == 0 { return }
+        throw SQLiteError(code: .inputOutput, message: "the log could not be synced", systemCode: number)
     }
 
     /// Undoes the transaction, if one is open.

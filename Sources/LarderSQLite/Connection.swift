@@ -21,6 +21,9 @@ package struct Connection: ~Copyable {
     /// The failure at which SQLite rolled back the open transaction; nothing more may run until it ends.
     var lostTransaction: SQLiteError?
 
+    /// A Boolean value that indicates whether a commit waits until it is past the cache of the drive.
+    private(set) var syncsCommits = false
+
     /// The place to which the log hook writes the number of pages in the log.
     private let pagesInLog: UnsafeMutablePointer<Int32>
 
@@ -35,6 +38,7 @@ package struct Connection: ~Copyable {
     package static func open(_ location: Location, _ options: Options) throws(SQLiteError) -> Connection {
         var connection = try open(location)
         try connection.configure(options)
+        connection.syncsCommits = options.synchronous == .full
         connection.watchLog()
         return connection
     }

@@ -14,7 +14,7 @@ struct SettingsTests {
         #expect(try connection.text("PRAGMA journal_mode") == "wal")
         let expected: [(String, Int64)] = [
             ("synchronous", synchronous == .full ? 2 : 1), ("fullfsync", synchronous == .full ? 1 : 0),
-            ("checkpoint_fullfsync", synchronous == .full ? 1 : 0), ("wal_autocheckpoint", 0),
+            ("checkpoint_fullfsync", 1), ("wal_autocheckpoint", 0),
             ("journal_size_limit", 4 << 20), ("cache_size", role == .guardian ? 16 : -8192), ("mmap_size", 0),
             ("secure_delete", 2), ("foreign_keys", 0), ("temp_store", 2), ("query_only", role == .reader ? 1 : 0),
             ("busy_timeout", 1234), ("page_size", Int64(Connection.pageSize)), ("auto_vacuum", 2),
