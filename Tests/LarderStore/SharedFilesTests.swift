@@ -125,6 +125,22 @@ struct SharedFilesTests {
         #expect(try store.open(.a).text(1) == big("a"))
     }
 
+    /// As HFS+ lists the names of files, which finds a file by either form.
+    @Test func `a file whose name is listed in decomposed form belongs to its row`() throws {
+        let first = try place.open()
+        let entry = EntryWrite(key: .text("caf\u{E9}"), payload: Data(count: 200), writtenAt: 0, label: "caf\u{E9}")
+        try first.open(.a, inlineLimit: 100).run(.put([entry]))
+        try first.close()
+        let name = try #require(try place.fileNames().first)
+        let listed = name.decomposedStringWithCanonicalMapping
+        #expect(Array(name.utf8) != Array(listed.utf8))
+        try FileManager.default.moveItem(at: place.file(name), to: place.file(listed))
+        let clock = StoreClock()
+        clock.moveAnHourAhead()
+        #expect(try place.open(clock).maintain().orphans == 0)
+        #expect(FileManager.default.fileExists(atPath: place.file(listed).path))
+    }
+
     /// The put has written its file, and waits for a writer that is not in a transaction.
     @Test(arguments: [false, true])
     func `a put that waits while files are swept fails, or its row has its file`(isSweptByOther: Bool) throws {

@@ -1,10 +1,14 @@
+internal import Foundation
+
 /// The names of value files: a part that people can read, random digits, and an extension.
 enum FileName {
     /// Returns a name that no file ever had.
     ///
     /// - Parameter hasExtension: A Boolean value that indicates whether what is after the last dot is an extension.
     static func new(_ suggestion: String, hasExtension: Bool) -> String {
-        let scalars = suggestion.unicodeScalars
+        // A listing gives this form: see `FileSystem.names(in:)`.
+        let isPlain = suggestion.utf8.allSatisfy { $0 < 0x80 }
+        let scalars = (isPlain ? suggestion : suggestion.precomposedStringWithCanonicalMapping).unicodeScalars
         let dot = hasExtension ? scalars.lastIndex(of: ".") ?? scalars.endIndex : scalars.endIndex
         let (head, end) = (clean(scalars[..<dot], limit: 160), clean(scalars[dot...].dropFirst(), limit: 32))
         let digits = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt32.random(in: 0 ... .max), radix: 36)
