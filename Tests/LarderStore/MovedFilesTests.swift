@@ -54,6 +54,33 @@ struct MovedFilesTests {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder(name + "/store.files").path))
     }
 
+    // MARK: Protection
+
+    @Test func `each file that is opened is protected, and each copy`() throws {
+        let seen = Locked<[String]>([])
+        var options = Store.Options()
+        options.time = clock.time
+        options.protect = { paths throws(StoreError) in seen.change { $0 += paths } }
+        let store = try Store.open(path, options)
+        let parts = ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "store.sqlite.lock", "store.files"]
+        func protected() -> [String] {
+            defer { seen.change { $0 = [] } }
+            return seen.value.map { URL(fileURLWithPath: $0).lastPathComponent }
+        }
+        #expect(protected() == parts)
+        let rows = try store.open(.a, inlineLimit: 100)
+        let source = folder("source")
+        try Data(count: 200).write(to: source)
+        let copied = try rows.copy(source.path, for: .integer(1), label: nil, isPlain: true)
+        let file = try #require(copied.file)
+        #expect(protected().count == 1)
+        try rows.run(.put([EntryWrite(key: .integer(1), file: file, writtenAt: 0, expiresAt: nil, meta: RowMeta())]))
+        try move(.renaming)
+        expectMoved { try rows.run(.put([EntryWrite(1, "late")])) }
+        try rows.run(.put([EntryWrite(1, "again")]))
+        #expect(protected() == parts)
+    }
+
     // MARK: Writes
 
     @Test(arguments: Move.allCases)

@@ -95,7 +95,8 @@ extension CacheManager {
         ///
         /// The store checks the free space after each write and in each maintenance. If less is free, it
         /// deletes expired entries of all caches first, then the least recently used. Pinned entries stay. If that
-        /// frees too little, the next check after a write comes a minute later.
+        /// frees too little, the next check after a write comes a minute later. What Apple's systems could purge does not count
+        /// as free.
         public var freeSpaceFloor: Int64?
 
         #if canImport(Darwin)
@@ -207,6 +208,9 @@ extension CacheManager {
             options.upkeepInterval = maintenanceInterval.map { SystemClock.saturated($0 / .milliseconds(1)) }
             options.opener = (ProcessInfo.processInfo.processName, CacheManager.libraryVersion)
             options.report = report
+            #if canImport(Darwin)
+            options.protect = fileProtection.map { FileProtection.protecting($0) }
+            #endif
             return options
         }
     }

@@ -50,9 +50,6 @@ public final class CacheManager: Sendable {
             try Store.open(path, options)
         }
         #if canImport(Darwin)
-        if let protection = configuration.fileProtection, configuration.access == .readWrite {
-            try FileProtection.protect(path, protection)
-        }
         let isShared = path.contains("/Containers/Shared/AppGroup/")
         if configuration.suspendsInBackground ?? isShared { suspendInBackground() }
         #endif
@@ -157,7 +154,8 @@ public final class CacheManager: Sendable {
             self?.isInBackground.store(true, ordering: .relaxed)
             // On a thread of its own: the notification is on the main one, for which what runs may wait. It is called
             // again when the time has passed.
-            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") { _ in
+            ProcessInfo.processInfo.performExpiringActivity(withReason: "The files of a store are closed.") {
+                [weak self] _ in
                 self?.followBackground()
             }
         }

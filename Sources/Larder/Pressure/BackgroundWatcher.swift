@@ -7,9 +7,11 @@ internal import Foundation
 final class BackgroundWatcher: Sendable {
     static let entering = [
         "UIApplicationDidEnterBackgroundNotification", "NSExtensionHostDidEnterBackgroundNotification",
+        "WKApplicationDidEnterBackgroundNotification",
     ]
     static let leaving = [
         "UIApplicationWillEnterForegroundNotification", "NSExtensionHostWillEnterForegroundNotification",
+        "WKApplicationWillEnterForegroundNotification",
     ]
 
     private let stop: @Sendable () -> Void

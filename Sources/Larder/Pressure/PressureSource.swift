@@ -3,13 +3,17 @@ internal import Dispatch
 
 /// Apple's source of memory pressure.
 package final class PressureSource: Sendable {
-    // Safety: set once before the source starts and only cancelled afterwards, which any thread may do. A Mutex does not
-    // do: Dispatch keeps the source too, so the compiler cannot see it as ours alone.
-    private nonisolated(unsafe) let source: any DispatchSourceMemoryPressure
-
-    private init(_ source: any DispatchSourceMemoryPressure) {
-        self.source = source
+    /// The source, which some releases of Dispatch mark as `Sendable`.
+    private final class Source: @unchecked Sendable {
+        // Safety: it is set before the source starts, and only cancelled afterwards, which any thread may do. A Mutex does not
+        // do: Dispatch keeps the source too, so the compiler cannot see it as ours alone.
+        let source: any DispatchSourceMemoryPressure
+        init(_ source: any DispatchSourceMemoryPressure) { self.source = source }
     }
+
+    private let held: Source
+
+    private init(_ source: any DispatchSourceMemoryPressure) { held = Source(source) }
 
     /// Begins to watch the system.
     package static func system(_ notify: @escaping @Sendable (MemoryPressure) -> Void) -> PressureSource? {
@@ -17,14 +21,14 @@ package final class PressureSource: Sendable {
             eventMask: [.warning, .critical], queue: .global(qos: .utility))
         let watched = PressureSource(source)
         source.setEventHandler { [weak watched] in
-            guard let event = watched?.source.data else { return }
+            guard let event = watched?.held.source.data else { return }
             notify(event.contains(.critical) ? .critical : .warning)
         }
         source.activate()
         return watched
     }
 
-    deinit { source.cancel() }
+    deinit { held.source.cancel() }
 }
 #elseif os(Linux)
 internal import Foundation

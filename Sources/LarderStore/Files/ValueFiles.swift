@@ -79,6 +79,8 @@ package final class ValueFiles: Sendable {
             let checksum = try FileSystem.copy(source, to: path(name), syncs: syncs) {
                 try requireRoom(for: source.size)
             }
+            // A clone keeps that of its source.
+            try database.file.options.protect?([path(name)])
             if syncs { try FileSystem.sync(folder) }
             return Int64(bitPattern: checksum)
         }

@@ -141,6 +141,12 @@ struct StoreFile: Sendable {
         let opened = OpenedFile(file: self, identity: identity, logs: try logs().map(\.identity))
         var guardian = try connect(.guardian, deadline)
         _ = try guardian.userVersion()
+        if let protect = options.protect {
+            // New value files get the protection of their folder.
+            let files = ValueFiles.folder(of: path)
+            try FileSystem.makeFolders(files)
+            try protect(["", "-wal", "-shm", ".lock"].map { path + $0 } + [files])
+        }
         return Opening(
             connection: connection, guardian: guardian, database: Database(connection, opened))
     }

@@ -35,6 +35,8 @@ package final class Store: Sendable {
         package var runsUpkeep = true
         /// The milliseconds after a write at which upkeep runs also if nothing else is due; nil for never.
         package var upkeepInterval: Int64?
+        /// Protects files of the store that are there, after each opening of the file and after each copy of another one.
+        package var protect: (@Sendable (_ paths: [String]) throws(StoreError) -> Void)?
         /// The program and the release of the library that open caches.
         package var opener = (program: "", library: "")
         /// Called outside all locks of the store, but for that of a running body.

@@ -1,3 +1,4 @@
+internal import Dispatch
 package import Foundation
 internal import LarderLocks
 internal import LarderSQLite
