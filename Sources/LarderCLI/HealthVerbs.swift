@@ -65,10 +65,10 @@ private func hintsOfFiles(on store: OpenedStore, _ path: String) throws -> [Hint
         hints.append(
             Hint(
                 text: "The log holds \(Text.bytes(Int64(uncopied) * 4096)) that are not in the database yet."
-                    + (users.isEmpty
+                    + (users?.isEmpty == true
                         ? " No process that writes is running."
-                        : " A long read may hold it back. Open in: \(users.joined(separator: ", "))."),
-                command: users.isEmpty ? "larder maintain \(path)" : nil))
+                        : " A long read may hold it back. Open in: \(users?.joined(separator: ", ") ?? "unknown")."),
+                command: users?.isEmpty == true ? "larder maintain \(path)" : nil))
     }
     for name in [".damaged", ".salvaged"] where OpenedStore.size(store.path + name) > 0 {
         hints.append(

@@ -112,7 +112,8 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
             "valueFiles": files.values, "valueFileCount": files.valueCount, "reserve": files.ballast,
             "purgedEntries": waiting, "freePages": look.freePages, "sizeLimit": look.limits.size ?? NSNull(),
             "caches": look.caches.map(describe), "openedBy": look.opener?.program ?? NSNull(),
-            "openedByLibrary": look.opener?.library ?? NSNull(), "openIn": OpenedStore.users(of: store.path),
+            "openedByLibrary": look.opener?.library ?? NSNull(),
+            "openIn": OpenedStore.users(of: store.path) ?? NSNull(),
         ])
     }
     try Output.line(Text.escaped(store.path))
@@ -130,7 +131,9 @@ private func showStatistics(of store: OpenedStore, _ arguments: Arguments) throw
         try Output.line("  Limits        " + [size, space].compactMap { $0 }.joined(separator: ", "))
     }
     let users = OpenedStore.users(of: store.path)
-    if !users.isEmpty { try Output.line("  Open in       " + users.joined(separator: ", ")) }
+    if users?.isEmpty != true {
+        try Output.line("  Open in       " + (users?.joined(separator: ", ") ?? "unknown on this system"))
+    }
     try Output.line("  Reserve       \(Text.bytes(files.ballast)) for a full disk")
     if let opener = look.opener {
         let who = opener.program.isEmpty ? "a program" : Text.escaped(opener.program)

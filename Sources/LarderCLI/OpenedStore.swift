@@ -88,8 +88,9 @@ struct OpenedStore {
         }
     }
 
-    /// The other processes that have a database open, as far as the system tells: `myapp (4821)`.
-    static func users(of path: String) -> [String] {
+    /// The other processes that have a database open, as far as this one may see: `myapp (4821)`; nil where the system does not tell.
+    static func users(of path: String) -> [String]? {
+        guard FileManager.default.fileExists(atPath: "/proc/self/fd") else { return nil }
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         return names(in: "/proc").compactMap { process in
             guard Int32(process).map({ $0 != getpid() }) == true else { return nil }

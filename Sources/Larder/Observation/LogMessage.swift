@@ -53,10 +53,12 @@ extension LogMessage {
         if message.level < .warning { return }
         #if canImport(os)
         let log = Logger(subsystem: "larder", category: "cache")
+        // A message names paths and keys, which a log that is sent in shows with a profile or a debugger alone.
+        let code = message.error.map { "\($0.code)" } ?? "\(message.level)"
         if message.level == .warning {
-            log.warning("\(message.description, privacy: .public)")
+            log.warning("\(code, privacy: .public): \(message.description, privacy: .private)")
         } else {
-            log.error("\(message.description, privacy: .public)")
+            log.error("\(code, privacy: .public): \(message.description, privacy: .private)")
         }
         #else
         let line = message.description.split(whereSeparator: \.isNewline).joined(separator: " ")

@@ -38,14 +38,20 @@ package enum BuildStamp {
         }
     }
 
-    /// Returns the linker's build id in the executable, else a digest of the whole file.
+    /// Returns the identifier that the linker has written into the executable, else a digest of the whole file.
     package static func stamp(executable path: String) throws -> String {
-        // Mapped: a build id is among the notes, soon after the file's header, and no more is read then.
+        // Xcode can leave the executable of a debug build as it is, and keep the code in a library next to it.
+        let stamp = try stamp(file: path)
+        do { return "\(stamp) \(try self.stamp(file: path + ".debug.dylib"))" } catch { return stamp }
+    }
+
+    private static func stamp(file path: String) throws -> String {
+        // Mapped: an identifier stands soon after the file's header, and no more is read then.
         let file = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
         return file.withUnsafeBytes { bytes in
-            if let id = ELFFile(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(1 << 20)))?.buildID {
-                return "build-id:" + id
-            }
+            let head = UnsafeRawBufferPointer(rebasing: bytes.prefix(1 << 20))
+            if let id = ELFFile(bytes: head)?.buildID { return "build-id:" + id }
+            if let id = MachOFile(bytes: head)?.identifier { return "uuid:" + id }
             return digest(bytes)
         }
     }

@@ -116,10 +116,18 @@ package enum FileSystem {
 
     /// Returns the bytes that may still be written to the disk of `path`.
     static func freeSpace(_ path: String) throws(FileError) -> Int64 {
+        #if canImport(Darwin)
+        // The counts of `statvfs` have 32 bits there.
+        var space = statfs()
+        guard path.withCString({ statfs($0, &space) }) == 0 else { throw failure("statfs", path) }
+        let (blocks, size) = (UInt64(space.f_bavail), UInt64(space.f_bsize))
+        #else
         var space = statvfs()
         guard path.withCString({ statvfs($0, &space) }) == 0 else { throw failure("statvfs", path) }
-        return Int64(
-            clamping: UInt64(space.f_bavail).multipliedReportingOverflow(by: UInt64(space.f_frsize)).partialValue)
+        let (blocks, size) = (UInt64(space.f_bavail), UInt64(space.f_frsize))
+        #endif
+        let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: size)
+        return isTooMuch ? .max : Int64(clamping: bytes)
     }
 
     package static func folder(of path: String) -> String {

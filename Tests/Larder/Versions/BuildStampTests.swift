@@ -26,6 +26,38 @@ struct BuildStampTests {
         #expect(versions == [.custom("v4"), .custom("4-b")])
     }
 
+    /// Three load commands, of which the second one is the identifier.
+    private static func machO(_ byte: UInt8) -> [UInt8] {
+        func words(_ words: UInt32...) -> [UInt8] { words.flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) } }
+        let header = words(0xFEED_FACF, 0x100_000C, 0, 2, 3, 56, 0, 0)
+        return header + words(0x32, 16, 0, 0) + words(0x1B, 24) + [UInt8](repeating: byte, count: 16)
+            + words(0x2A, 16, 0, 0)
+    }
+
+    @Test func `a program of Apple's linker is known by its identifier, and by that of the library with its code`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        func write(_ name: String, _ bytes: [UInt8]) throws -> String {
+            try Data(bytes).write(to: folder(name))
+            return folder(name).path
+        }
+        let id = String(repeating: "0a", count: 16)
+        let path = try write("app", Self.machO(10))
+        #expect(try BuildStamp.stamp(executable: path) == "uuid:\(id)")
+        // For two processors: the number of files, and of the first one its kind, its place and its size.
+        let list: [UInt8] = [0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 2, 1, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 64]
+        let both = list + [UInt8](repeating: 0, count: 64 - list.count) + Self.machO(10)
+        #expect(try BuildStamp.stamp(executable: write("both", both)) == "uuid:\(id)")
+        for count in [4, 31, 40, 70] {
+            let cut = try write("cut", Array(Self.machO(10).prefix(count)))
+            #expect(try BuildStamp.stamp(executable: cut).hasPrefix("digest:"))
+        }
+        let code = String(repeating: "0b", count: 16)
+        _ = try write("app.debug.dylib", Self.machO(11))
+        #expect(try BuildStamp.stamp(executable: path) == "uuid:\(id) uuid:\(code)")
+    }
+
     #if os(Linux)
     @Test func `the stamp of a program without a bundle is that of its executable`() throws {
         #expect(try CacheVersion.buildStamp.text == BuildStamp.stamp(executable: "/proc/self/exe"))
