@@ -56,15 +56,40 @@ struct RewoundServerTests {
         let node = try await RedisNode(server.url)
         try await node.shared.setValue("old", forKey: "a")
         try await server.run("SAVE")
-        let other = try await server.node()
-        // The node is stopped before it reads a message of its own.
-        let space = SharedSpace("texts/1/cbor")
+        // No other node reads the message.
+        await node.shared.close()
+        node.tier.close()
+        let (other, space) = (try await server.node(), SharedSpace("texts/1/cbor"))
         try await other.remove([.key(Data("ta".utf8))], in: space)
         server.kill()
         try await Waiting.until { !other.isAvailable }
         try server.start()
         try await Waiting.until { other.isConnected }
         #expect(try await other.fetch(Data("ta".utf8), in: space, lease: nil) == .missing)
+    }
+
+    @Test func `a server that comes back with all it had keeps its entries, also for a node that comes later`()
+        async throws
+    {
+        let server = try RealServer(options: ["--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+        let (node, late) = (try await RedisNode(server.url), try await RedisNode(server.url))
+        try await node.shared.setValue("kept", forKey: "a")
+        try await late.settle()
+        await late.shared.close()
+        // Each life of the server has messages of its own.
+        for round in 0..<2 {
+            server.kill()
+            try await Waiting.until { !node.tier.isAvailable }
+            try server.start()
+            try await settle([node])
+            try await node.shared.setValue("\(round)", forKey: "b")
+        }
+        #expect(try await server.value("a") == "kept")
+        let again = try await late.cache.shared(through: late.tier, options: RedisNode.options)
+        #expect(try await again.value(forKey: "a") == "kept")
+        #expect(try await again.value(forKey: "b") == "1")
+        #expect(again.statistics.lostWrites == 0 && node.shared.statistics.lostWrites == 0)
+        await again.close()
     }
 
     @Test func `a node that was closed finds out by the position that it has saved`() async throws {
@@ -160,6 +185,18 @@ struct RewoundServerTests {
         try await settle([node])
         try await node.shared.setValue("newer", forKey: "a")
         #expect(try await second.value("a") == "newer" && node.tier.failure == nil)
+    }
+
+    @Test func `a node whose connections lead to two servers makes one of them again`() async throws {
+        let servers = [try RealServer(), try RealServer()]
+        let (ports, count) = (servers.map(\.port), Counter())
+        let proxy = try Proxy(to: { ports[count.increment() % 2] })
+        let node = try await RedisNode(proxy.url)
+        try await node.shared.setValue("old", forKey: "a")
+        for server in servers where try await server.value("a") == "old" {
+            try await server.node().remove([.key(Data("ta".utf8))], in: SharedSpace("texts/1/cbor"))
+        }
+        try await Waiting.until { node.cache["a"] == nil }
     }
 
     @Test func `messages come from the server of the calls, or there are none`() async throws {
