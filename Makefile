@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests prose release examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests prose release apple apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -27,17 +27,17 @@ demo: setup
 	@echo; echo "The second run:"
 	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
 
-## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples. 15 minutes at most
+## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples, Apple's systems. 15 minutes at most
 test: setup
-	@.ci/parts lint build tests examples
+	@.ci/parts lint build tests examples apple-quick
 
 ## Work on it: make quick SUITE=NAME  builds one test target and runs the tests that match NAME, for example CacheTests
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## Work on it: make check             all other checks: release, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
+## Work on it: make check             all other checks: release, apple, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
 check: setup redis
-	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release sanitize-thread sanitize-address torture fuzz interop page bench-quick
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release apple sanitize-thread sanitize-address torture fuzz interop page bench-quick
 
 ## Work on it: make prose             how README and the guides are written: words, lengths, samples, links
 prose: setup
@@ -59,6 +59,16 @@ tests:
 # Tests in release mode need nothing that only debug has. They find what the optimizer changes. With the long tests.
 release: setup strace
 	@LARDER_LONG_TESTS=1 LARDER_PATIENCE=600 LARDER_TEST_MINUTES=30 .ci/tests --configuration release --scratch-path .build/release-tests
+
+## Work on it: make apple             compiles for macOS, iOS, tvOS and watchOS, on Linux: see Tests/Apple/README.md
+apple: setup
+	Tests/Apple/check
+	TESTS=1 Tests/Apple/check macOS
+	CONFIG=release BRANCHES=1 Tests/Apple/check macOS iOS
+
+# What CI runs of it.
+apple-quick: setup
+	@Tests/Apple/check macOS iOS || { [ $$? = 3 ] && echo "NOT CHECKED for Apple's systems: no headers."; }
 
 # Their output is compared with the files in Examples/Expected. README alone has to be enough for a program.
 examples: setup
