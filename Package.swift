@@ -3,7 +3,7 @@ import PackageDescription
 
 let package = Package(
     name: "Larder",
-    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
@@ -16,8 +16,10 @@ let package = Package(
             name: "LarderCSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
+        // Atomic words, for Apple's systems alone.
+        .systemLibrary(name: "LarderCLocks"),
         // The locks of all the others.
-        .target(name: "LarderLocks"),
+        .target(name: "LarderLocks", dependencies: ["LarderCLocks"]),
         .target(name: "LarderSQLite", dependencies: ["LarderCSQLite"]),
         .target(
             name: "LarderMigrations",

@@ -34,7 +34,9 @@ private final class CBORKindProbe: Decoder, SingleValueDecodingContainer {
     func decodeNil() -> Bool { false }
 
     func decode<Primitive: CBORPrimitive>(_ type: Primitive.Type) throws -> Primitive { throw note(Self.kind(type)) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: Int128.Type) throws -> Int128 { throw note(.integer) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: UInt128.Type) throws -> UInt128 { throw note(.integer) }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {

@@ -29,7 +29,9 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
         try frame.read(type, key)
     }
 
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try frame.read(type, key) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try frame.read(type, key) }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
@@ -45,12 +47,14 @@ struct CBORKeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try frame.readIfPresent(type, key) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try frame.readIfPresent(type, key) }
     func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try frame.readIfPresent(type, key) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
         try frame.readIfPresent(type, key)
     }

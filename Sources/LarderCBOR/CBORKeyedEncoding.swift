@@ -11,8 +11,10 @@ struct CBORKeyedEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
         try write(key) { try value.encode(to: &$0) }
     }
 
-    func encode(_ value: Int128, forKey key: Key) throws { try write(key) { $0.write(wide: value) } }
-    func encode(_ value: UInt128, forKey key: Key) throws { try write(key) { $0.write(wide: value) } }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func encode(_ value: Int128, forKey key: Key) throws { try write(key) { $0.write(integer: value) } }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func encode(_ value: UInt128, forKey key: Key) throws { try write(key) { $0.write(integer: value) } }
 
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
         guard frame.isInnermost else { return try writeAside(key) { try $0.encode(value) } }

@@ -57,12 +57,14 @@ extension Int8: CBORPrimitive {}
 extension Int16: CBORPrimitive {}
 extension Int32: CBORPrimitive {}
 extension Int64: CBORPrimitive {}
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 extension Int128: CBORPrimitive {}
 extension UInt: CBORPrimitive {}
 extension UInt8: CBORPrimitive {}
 extension UInt16: CBORPrimitive {}
 extension UInt32: CBORPrimitive {}
 extension UInt64: CBORPrimitive {}
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 extension UInt128: CBORPrimitive {}
 
 // MARK: Foundation

@@ -50,7 +50,11 @@ extension CBORReader {
     private mutating func otherKey() throws(CBORFault) -> String {
         try skipTags()
         switch try peek() & 0xE0 {
-        case CBORFormat.Major.unsigned, CBORFormat.Major.negative: return String(try integer(Int128.self))
+        case CBORFormat.Major.unsigned: return String(try head().number)
+        case CBORFormat.Major.negative:
+            // -1 - number, of which one has 65 bits.
+            let (digits, isWide) = try head().number.addingReportingOverflow(1)
+            return isWide ? "-18446744073709551616" : "-\(digits)"
         default: return try string()
         }
     }

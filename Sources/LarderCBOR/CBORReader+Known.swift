@@ -100,13 +100,11 @@ extension CBORReader {
     }
 
     private static func decimal(
-        _ number: UInt128, _ isNegative: Bool, exponent: Int64, at offset: Int
+        _ number: CBORMagnitude, _ isNegative: Bool, exponent: Int64, at offset: Int
     ) throws(CBORFault) -> Decimal {
         guard CBORDecimal.exponents.contains(Int(clamping: exponent)) else { throw CBORFault(.invalidDecimal, offset) }
-        let (digits, overflow) = isNegative ? number.addingReportingOverflow(1) : (number, false)
-        guard !overflow else { throw CBORFault(.invalidDecimal, offset) }
-        let low = Decimal(UInt64(truncatingIfNeeded: digits))
-        let high = Decimal(UInt64(truncatingIfNeeded: digits >> 64))
+        guard let digits = isNegative ? number.successor : number else { throw CBORFault(.invalidDecimal, offset) }
+        let (low, high) = (Decimal(digits.low), Decimal(digits.high))
         let magnitude = high == 0 ? low : high * twoTo64 + low
         let value = Decimal(sign: isNegative ? .minus : .plus, exponent: Int(exponent), significand: magnitude)
         guard value.isFinite else { throw CBORFault(.invalidDecimal, offset) }

@@ -64,16 +64,16 @@ extension CBORReader {
         let start = offset
         switch try magnitude() {
         case (let number, isNegative: false):
-            if let value = Number(exactly: number) { return value }
+            if let value = number.exactly(type) { return value }
         case (let number, isNegative: true):
             // The number is -1 - number, which is ~number if it fits.
-            if number <= UInt128(Int128.max), let value = Number(exactly: ~Int128(number)) { return value }
+            if Number.isSigned, let value = number.exactly(type) { return ~value }
         }
         throw CBORFault(.overflow, start)
     }
 
     /// Reads an integer of up to 128 bits and a sign: `-1 - number` if it is negative.
-    mutating func magnitude() throws(CBORFault) -> (UInt128, isNegative: Bool) {
+    mutating func magnitude() throws(CBORFault) -> (CBORMagnitude, isNegative: Bool) {
         let start = offset
         let first = try peek()
         var tag: UInt64?
@@ -81,14 +81,13 @@ extension CBORReader {
         let itemStart = offset
         let head = try head()
         switch head.major {
-        case CBORFormat.Major.unsigned: return (UInt128(head.number), false)
-        case CBORFormat.Major.negative: return (UInt128(head.number), true)
+        case CBORFormat.Major.unsigned: return (CBORMagnitude(head.number), false)
+        case CBORFormat.Major.negative: return (CBORMagnitude(head.number), true)
         case CBORFormat.Major.bytes where tag == CBORFormat.Tag.positiveBignum || tag == CBORFormat.Tag.negativeBignum:
             offset = itemStart
-            var number: UInt128 = 0
+            var number = CBORMagnitude(0)
             for byte in try bytes(as: [UInt8].self) {
-                guard number.leadingZeroBitCount >= 8 else { throw CBORFault(.overflow, start) }
-                number = number << 8 | UInt128(byte)
+                guard number.append(byte) else { throw CBORFault(.overflow, start) }
             }
             return (number, tag == CBORFormat.Tag.negativeBignum)
         default:
@@ -116,8 +115,8 @@ extension CBORReader {
             switch first & 0xE0 {
             case CBORFormat.Major.unsigned, CBORFormat.Major.negative, CBORFormat.Major.tag:
                 let (number, isNegative) = try magnitude()
-                let (size, overflow) = isNegative ? number.addingReportingOverflow(1) : (number, false)
-                guard !overflow, let value = Double(exactly: size) else { throw CBORFault(.overflow, start) }
+                let size = isNegative ? number.successor : number
+                guard let value = size?.exactDouble else { throw CBORFault(.overflow, start) }
                 return isNegative ? -value : value
             default: throw mismatch(at: start)
             }

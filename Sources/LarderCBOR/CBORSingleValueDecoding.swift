@@ -22,7 +22,9 @@ struct CBORSingleValueDecoding: SingleValueDecodingContainer {
         try read(type)
     }
 
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: Int128.Type) throws -> Int128 { try read(type) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {

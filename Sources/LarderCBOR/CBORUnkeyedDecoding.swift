@@ -46,7 +46,9 @@ struct CBORUnkeyedDecoding: UnkeyedDecodingContainer {
         try read(type)
     }
 
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     mutating func decode(_ type: Int128.Type) throws -> Int128 { try read(type) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {

@@ -12,8 +12,10 @@ struct CBORUnkeyedEncoding: UnkeyedEncodingContainer {
         try write { try value.encode(to: &$0) }
     }
 
-    func encode(_ value: Int128) throws { try write { $0.write(wide: value) } }
-    func encode(_ value: UInt128) throws { try write { $0.write(wide: value) } }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func encode(_ value: Int128) throws { try write { $0.write(integer: value) } }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func encode(_ value: UInt128) throws { try write { $0.write(integer: value) } }
 
     func encode<T: Encodable>(_ value: T) throws {
         try perform { try $0.encode(value, in: frame) }

@@ -46,30 +46,26 @@ extension CBORWriter {
 
     /// Writes tag 4: the exponent of ten and the digits, without trailing zeros, so that equal numbers are equal bytes.
     mutating func write(_ value: Decimal) throws {
-        guard value.isFinite, var digits = UInt128(value.significand.magnitude.description) else {
+        var digits = value.significand.magnitude.description[...]
+        guard value.isFinite, CBORMagnitude(digits: digits) != nil else {
             if rules.contains(.identity) || rules.contains(.likeJSON) {
                 throw CBORRefusal(value, "A decimal that is not a number cannot be encoded here.")
             }
             write(byte: CBORFormat.half)
             return write(bigEndian: 0x7E00 as UInt16)
         }
-        var exponent = digits == 0 ? 0 : value.exponent
-        while digits != 0, exponent < CBORDecimal.exponents.upperBound, digits.isMultiple(of: 10) {
-            digits /= 10
+        var exponent = digits == "0" ? 0 : value.exponent
+        while digits != "0", exponent < CBORDecimal.exponents.upperBound, digits.last == "0" {
+            digits.removeLast()
             exponent += 1
         }
         write(head: CBORFormat.Major.tag, CBORFormat.Tag.decimalFraction)
         write(head: CBORFormat.Major.array, 2)
         write(signed: Int64(exponent))
-        if value.isSignMinus {
-            if digits <= UInt128(Int128.max) {
-                write(wide: -Int128(digits))
-            } else {
-                write(bignum: digits - 1, tag: CBORFormat.Tag.negativeBignum)
-            }
-        } else {
-            write(wide: digits)
-        }
+        // It was one above.
+        let number = CBORMagnitude(digits: digits) ?? CBORMagnitude(0)
+        let isNegative = value.isSignMinus && digits != "0"
+        write(isNegative ? number.predecessor : number, isNegative: isNegative)
     }
 }
 

@@ -123,8 +123,7 @@ struct CBORWriter {
         switch (Number.isSigned, Number.bitWidth <= 64) {
         case (true, true): write(signed: Int64(truncatingIfNeeded: value))
         case (false, true): write(unsigned: UInt64(truncatingIfNeeded: value))
-        case (true, false): write(wide: Int128(truncatingIfNeeded: value))
-        case (false, false): write(wide: UInt128(truncatingIfNeeded: value))
+        case (_, false): write(CBORMagnitude(bitsOf: value < 0 ? ~value : value), isNegative: value < 0)
         }
     }
 
@@ -142,31 +141,15 @@ struct CBORWriter {
         write(head: CBORFormat.Major.unsigned, value)
     }
 
-    mutating func write(wide value: Int128) {
-        if value >= 0 {
-            write(wide: UInt128(value))
-        } else if let number = UInt64(exactly: ~value) {
-            write(head: CBORFormat.Major.negative, number)
-        } else {
-            write(bignum: UInt128(~value), tag: CBORFormat.Tag.negativeBignum)
+    /// Writes an integer of up to 128 bits and a sign: `-1 - number` if it is negative.
+    mutating func write(_ number: CBORMagnitude, isNegative: Bool) {
+        if number.high == 0 {
+            return write(head: isNegative ? CBORFormat.Major.negative : CBORFormat.Major.unsigned, number.low)
         }
-    }
-
-    mutating func write(wide value: UInt128) {
-        if let number = UInt64(exactly: value) {
-            write(unsigned: number)
-        } else {
-            write(bignum: value, tag: CBORFormat.Tag.positiveBignum)
-        }
-    }
-
-    mutating func write(bignum value: UInt128, tag: UInt64) {
-        write(head: CBORFormat.Major.tag, tag)
-        let length = 16 - value.leadingZeroBitCount / 8
-        write(head: CBORFormat.Major.bytes, UInt64(length))
-        for index in (0..<length).reversed() {
-            write(byte: UInt8(truncatingIfNeeded: value >> UInt128(index * 8)))
-        }
+        write(
+            head: CBORFormat.Major.tag, isNegative ? CBORFormat.Tag.negativeBignum : CBORFormat.Tag.positiveBignum)
+        write(head: CBORFormat.Major.bytes, UInt64(number.byteCount))
+        for index in (0..<number.byteCount).reversed() { write(byte: number.byte(at: index)) }
     }
 
     mutating func write(_ value: Bool) {

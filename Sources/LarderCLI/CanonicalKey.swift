@@ -106,8 +106,8 @@ struct CanonicalKey {
     }
 
     private static func isNormal(_ utf8: ArraySlice<UInt8>) -> Bool {
-        guard let text = String(validating: utf8, as: UTF8.self) else { return false }
-        return text.precomposedStringWithCanonicalMapping.utf8.elementsEqual(utf8)
+        // What is no text has other bytes now.
+        String(decoding: utf8, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8.elementsEqual(utf8)
     }
 
     /// Returns whether the bytes of a large integer have no shorter form: more than eight, and no zero first.

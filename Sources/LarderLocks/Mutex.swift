@@ -1,6 +1,6 @@
-#if !DEBUG && !LARDER_TSAN
+#if !DEBUG && !LARDER_TSAN && !canImport(Darwin)
 @_exported public import struct Synchronization.Mutex
-#elseif !LARDER_TSAN
+#elseif !LARDER_TSAN && !canImport(Darwin)
 internal import Synchronization
 
 /// The standard mutex, which is counted: a test says how often each operation takes a lock.

@@ -85,7 +85,7 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
             let (count, cost, bytes) = copies.state.withLock {
                 ($0.memory.table.count, $0.memory.totalCost, $0.memory.totalBytes)
             }
-            copies.trim { $0.table.count > count / 2 || $0.totalCost > cost / 2 || $0.totalBytes > bytes / 2 }
+            copies.trim { $0.table.count > count / 2 || $0.totalCost > cost.half || $0.totalBytes > bytes.half }
         case .critical: copies.trim { _ in true }
         }
         let name = rows.declaration.name

@@ -209,7 +209,7 @@ extension CacheManager {
             options.opener = (ProcessInfo.processInfo.processName, CacheManager.libraryVersion)
             options.report = report
             #if canImport(Darwin)
-            options.protect = fileProtection.map { FileProtection.protecting($0) }
+            if let fileProtection { options.protect = FileProtection.protecting(fileProtection) }
             #endif
             return options
         }

@@ -33,13 +33,13 @@ extension MemoryCache {
 #if DEBUG
 extension BoundedTable {
     func checkBesides(hasEnds: Bool) {
-        var total: Int128 = 0
+        var total = WideSum(0)
         for index in table.order {
-            total += Int128(cost(of: index))
+            total = total + WideSum(cost(of: index))
             precondition(!hasEnds || Int(index) < ends.count, "An entry has no end of its age.")
         }
         precondition(total == totalCost, "The total cost is not the sum of the costs.")
-        precondition(costs.reduce(Int128(0)) { $0 + Int128($1) } == total, "A cost belongs to no entry.")
+        precondition(costs.reduce(WideSum(0)) { $0 + WideSum($1) } == total, "A cost belongs to no entry.")
         var held = 0
         for index in 1..<max(1, table.indexLimit) where table.isEntry(index) { held += Int(units(of: index)) }
         precondition(held == totalUnits, "The total of bytes is not that of the entries.")

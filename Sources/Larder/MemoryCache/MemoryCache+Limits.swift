@@ -8,7 +8,7 @@ extension MemoryCache {
     public var isEmpty: Bool { count == 0 }
 
     /// The total cost of the entries; `Int.max` if it is more.
-    public var totalCost: Int { state.withLock { Int(clamping: $0.totalCost) } }
+    public var totalCost: Int { state.withLock { $0.totalCost.clamped } }
 
     /// The maximum number of entries; a lower limit takes effect before the setter returns.
     ///
@@ -38,7 +38,7 @@ extension MemoryCache {
     /// bytes of a key that is a `String` or `Data` and does not fit inline, and its cost. In a cache with a
     /// ``byteLimit``, give the bytes that a value has outside of `MemoryLayout<Value>.stride` as its cost. Without a
     /// cost only the inline size of the value counts.
-    public var totalBytes: Int { state.withLock { Int(clamping: $0.totalBytes) } }
+    public var totalBytes: Int { state.withLock { $0.totalBytes.clamped } }
 
     /// The maximum number of bytes that the entries take, as ``totalBytes`` counts them; `Int.max`, the default, is
     /// no limit.
@@ -59,7 +59,7 @@ extension MemoryCache {
 
     /// Removes the least recently used entries, whatever they cost, until the total cost is at most `cost`.
     public func trim(toCost cost: Int) {
-        trim(.evicted) { $0.totalCost > Int128(Swift.max(0, cost)) }
+        trim(.evicted) { $0.totalCost > WideSum(Swift.max(0, cost)) }
     }
 
     /// The maximum number of entries for which a sweep or a trim holds the lock at a time.

@@ -27,7 +27,7 @@ extension MemoryCache: PressureResponder {
         case (.warning, .half):
             let (count, cost, bytes) = state.withLock { ($0.table.count, $0.totalCost, $0.totalBytes) }
             trim(.pressure) { $0.table.count > count / 2 }
-            trim(.pressure) { $0.totalCost > cost / 2 || $0.totalBytes > bytes / 2 }
+            trim(.pressure) { $0.totalCost > cost.half || $0.totalBytes > bytes.half }
         case (.warning, .none): break
         }
     }

@@ -9,7 +9,10 @@ public import Observation
 /// }
 /// ```
 ///
+/// It needs macOS 14, iOS 17 or their siblings: on older systems, use ``Cache/changes(forKey:every:)``.
+///
 /// SwiftUI views use it as it is; elsewhere `withObservationTracking` tells of its changes.
+@available(macOS 14, iOS 17, tvOS 17, watchOS 10, *)
 @MainActor @Observable
 public final class ObservedValue<Key: Codable & Hashable & Sendable, Value: Sendable> {
     /// The key.
@@ -49,6 +52,7 @@ extension Cache {
     /// - Parameters:
     ///   - key: The key.
     ///   - interval: The minimum time between two changes that the view sees.
+    @available(macOS 14, iOS 17, tvOS 17, watchOS 10, *)
     @MainActor
     public func observed(_ key: Key, every interval: Duration = .milliseconds(100)) -> ObservedValue<Key, Value> {
         ObservedValue(self, key, interval)

@@ -14,7 +14,9 @@ enum SharedForm {
 
     /// Returns the key that bytes are the form of; nil if they are of none.
     static func key(_ bytes: Data) -> StoredKey? {
-        guard let rest = String(validating: bytes.dropFirst(), as: UTF8.self) else {
+        let rest = String(decoding: bytes.dropFirst(), as: UTF8.self)
+        // What is no text has other bytes now.
+        guard rest.utf8.elementsEqual(bytes.dropFirst()) else {
             return bytes.first == UInt8(ascii: "b") ? .blob(Data(bytes.dropFirst())) : nil
         }
         switch bytes.first {

@@ -3,7 +3,7 @@
 /// An entry takes a fixed share of the table, ``overhead``, and the bytes that its owner reports outside of it.
 extension BoundedTable {
     /// The bytes of all entries.
-    @inlinable var totalBytes: Int128 { Int128(totalUnits) << 4 + Int128(table.count) * Int128(overhead) }
+    @inlinable var totalBytes: WideSum { WideSum(totalUnits, times: 16) + WideSum(table.count, times: overhead) }
 
     /// The bytes that an entry has outside the table, and in the arrays that only some entries need.
     @inlinable @inline(__always)
@@ -55,7 +55,7 @@ extension BoundedTable {
     /// A table that doubled its capacity at nine tenths of a limit would take almost twice as much as the limit counts.
     @usableFromInline var wantedRoom: Int {
         guard hasUnits, byteLimit != .max, table.count > 0 else { return effectiveCountLimit }
-        let average = Double(totalBytes) / Double(table.count)
+        let average = totalBytes.double / Double(table.count)
         // A share of 1/32 more, since the next entries may be smaller.
         return min(effectiveCountLimit, Int(Double(byteLimit) / average * (33.0 / 32.0)))
     }

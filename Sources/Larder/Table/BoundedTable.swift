@@ -19,11 +19,11 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @usableFromInline var ages: [Int64] = []
     @usableFromInline var usualAge: Int64 = 0
     /// Wide enough for as many entries as there can be at 2^53 each.
-    @usableFromInline var totalCost: Int128 = 0
+    @usableFromInline var totalCost = WideSum(0)
     @usableFromInline var countLimit: Int
     @usableFromInline private(set) var costLimit: Int
     /// The cost limit, but no bound at all where the limit is `Int.max`: totals may be greater than that.
-    @usableFromInline var costBound: Int128
+    @usableFromInline var costBound: WideSum
     /// A Boolean value that indicates whether any entry had a cost since the cache was last empty.
     @usableFromInline var hasCosts = false
     /// A Boolean value that indicates whether a write has to tell what it displaces, or to set an age.
@@ -80,7 +80,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         costBound = Self.bound(limit)
     }
 
-    private static func bound(_ limit: Int) -> Int128 { limit == .max ? .max : Int128(limit) }
+    private static func bound(_ limit: Int) -> WideSum { limit == .max ? .max : WideSum(limit) }
 
     /// The greatest cost of one entry.
     @inlinable static var maximumCost: Int { Int(clamping: Int64(1) << 53) }
@@ -222,14 +222,14 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     func needsRoom(for cost: Int, _ units: UInt32) -> Bool {
         if table.count >= effectiveCountLimit { return true }
-        if hasCosts && totalCost + Int128(cost) > costBound { return true }
+        if hasCosts && totalCost + WideSum(cost) > costBound { return true }
         return (hasUnits || units != 0) && totalUnits + Int(units) > unitBound(count: table.count &+ 1)
     }
 
     /// Returns whether costs or bytes would exceed a limit with one more entry of these and without another.
     @inlinable @inline(__always)
     func isOverLimit(with cost: Int, _ units: UInt32, instead index: UInt32) -> Bool {
-        if hasCosts || cost != 0, totalCost - Int128(self.cost(of: index)) + Int128(cost) > costBound { return true }
+        if hasCosts || cost != 0, totalCost - WideSum(self.cost(of: index)) + WideSum(cost) > costBound { return true }
         return (hasUnits || units != 0)
             && totalUnits - Int(self.units(of: index)) + Int(units) > unitBound(count: table.count)
     }
@@ -243,7 +243,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     @inlinable @inline(__always)
     mutating func setNothingBeside(_ index: UInt32) {
         if hasCosts && Int(index) < costs.count {
-            totalCost -= Int128(costs[Int(index)])
+            totalCost = totalCost - WideSum(costs[Int(index)])
             costs[Int(index)] = 0
         }
         if hasUnits && Int(index) < units.count {
@@ -258,7 +258,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         if cost != 0 {
             if Int(index) >= costs.count { Self.extend(&costs, with: 0, to: index, within: table.nodeCapacity) }
             costs[Int(index)] = cost
-            totalCost += Int128(cost)
+            totalCost = totalCost + WideSum(cost)
             hasCosts = true
         }
         if units != 0 {
@@ -285,7 +285,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
         ends = []
         rests = []
         ages = []
-        totalCost = 0
+        totalCost = WideSum(0)
         totalUnits = 0
         hasCosts = false
         hasUnits = false

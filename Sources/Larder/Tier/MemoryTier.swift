@@ -46,14 +46,14 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var count: Int { copies.state.withLock { $0.memory.table.count } }
 
     /// The sum of the costs of the entries in memory.
-    public var totalCost: Int { copies.state.withLock { Int(clamping: $0.memory.totalCost) } }
+    public var totalCost: Int { copies.state.withLock { $0.memory.totalCost.clamped } }
 
     /// The bytes of memory that the entries take; `Int.max` if they are more.
     ///
     /// Each entry counts with its place in the table, and with what its key and its value have outside of that. The size of
     /// the payload stands for the value. A value without references, such as an `Int` or a struct of numbers, is in the table
     /// as a whole.
-    public var totalBytes: Int { copies.state.withLock { Int(clamping: $0.memory.totalBytes) } }
+    public var totalBytes: Int { copies.state.withLock { $0.memory.totalBytes.clamped } }
 
     /// Returns whether memory has a value of a key that may be served; it does not count as access.
     ///
@@ -105,7 +105,7 @@ public struct MemoryTier<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     ///
     /// - Parameter cost: The sum; a negative number counts as 0.
     public func trim(toCost cost: Int) {
-        let cost = Int128(Swift.max(0, cost))
+        let cost = WideSum(Swift.max(0, cost))
         copies.trim { $0.totalCost > cost }
     }
 
