@@ -6,7 +6,7 @@ export LARDER_STRICT := 1
 # A crash that a test provokes must not wait for a backtrace.
 export SWIFT_BACKTRACE := enable=no
 
-.PHONY: help setup strace census demo test quick check format lint build tests prose release apple apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
+.PHONY: help setup strace census demo test quick check format lint build tests prose release apple apple-sqlite ios apple-quick examples sanitize sanitize-thread sanitize-address torture bench bench-quick bench-compare bench-charts bench-peers fuzz interop page docs-pictures chromium redis bench-page-size bench-inline-limit docs clean
 
 help:
 	@for group in "Try it" "Work on it" "Measure it"; do echo "$$group"; sed -n "s/^## $$group: /  /p" $(MAKEFILE_LIST); done
@@ -35,9 +35,9 @@ test: setup
 quick: setup
 	@.ci/quick "$(SUITE)"
 
-## Work on it: make check             all other checks: release, apple, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
+## Work on it: make check             all other checks: release, apple, apple-sqlite, sanitize-thread, sanitize-address, torture, fuzz, interop, page, bench-quick
 check: setup redis
-	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release apple sanitize-thread sanitize-address torture fuzz interop page bench-quick
+	@ROUNDS=2 SECONDS_EACH=20 .ci/parts --keep-going release apple apple-sqlite sanitize-thread sanitize-address torture fuzz interop page bench-quick
 
 ## Work on it: make prose             how README and the guides are written: words, lengths, samples, links
 prose: setup
@@ -65,6 +65,15 @@ apple: setup
 	Tests/Apple/check
 	TESTS=1 Tests/Apple/check macOS
 	CONFIG=release BRANCHES=1 Tests/Apple/check macOS iOS
+
+## Work on it: make apple-sqlite      all tests with SQLite as Apple builds it, from Debian's source
+apple-sqlite: setup
+	Tests/Apple/sqlite
+
+# On a Mac the tests in a simulator. Elsewhere the modules are compiled.
+SIMULATOR ?= platform=iOS Simulator,name=iPhone 16
+ios: setup
+	@if [ "$$(uname -s)" = Darwin ]; then xcodebuild test -quiet -scheme Larder-Package -destination "$(SIMULATOR)"; else Tests/Apple/check iOS; fi
 
 # What CI runs of it.
 apple-quick: setup
