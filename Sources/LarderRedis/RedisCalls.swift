@@ -97,6 +97,18 @@ final class RedisCalls: Sendable {
         if words.count == 2, let id = RedisMessageID(words[1]) { spaces.note(id, of: session.life, in: space.name) }
     }
 
+    /// Returns a position with what the server has confirmed beyond it.
+    func positionToKeep(_ position: RedisPosition, in space: SharedSpace) -> RedisPosition {
+        var position = position
+        position.confirmed = spaces.last(of: position.life, in: space.name).flatMap { $0 > position.id ? $0 : nil }
+        return position
+    }
+
+    /// Notes what a position from before the start says was confirmed.
+    func noteConfirmed(by position: RedisPosition, in space: SharedSpace) {
+        if let id = position.confirmed { spaces.note(id, of: position.life, in: space.name) }
+    }
+
     /// Notes a message that was read, and returns the position behind it.
     func note(_ id: RedisMessageID, of session: RedisSession, in space: SharedSpace) -> String {
         spaces.note(id, of: session.life, in: space.name)

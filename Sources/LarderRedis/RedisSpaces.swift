@@ -15,23 +15,26 @@ struct RedisMessageID: Comparable, Sendable {
     static func < (a: Self, b: Self) -> Bool { (a.milliseconds, a.place) < (b.milliseconds, b.place) }
 }
 
-/// A message, and the life of the server in which it was there, as one text: `ID LIFE`.
+/// A message, and the life of the server in which it was there, as one text: `ID LIFE`, or `ID LIFE CONFIRMED`.
 ///
 /// A life is the server's own name for its history, which it changes when it starts and when it becomes the master. Within a life it does
 /// not go back: what is missing was trimmed, evicted or deleted.
 struct RedisPosition: Sendable {
     let id: RedisMessageID
     let life: String
+    /// A later message that the node has a confirmation of and has not read.
+    var confirmed: RedisMessageID?
 
-    var text: String { "\(id.text) \(life)" }
+    var text: String { ([id.text, life] + (confirmed.map { [$0.text] } ?? [])).joined(separator: " ") }
 
     init(_ id: RedisMessageID, in life: String) { (self.id, self.life) = (id, life) }
 
     /// - Parameter text: A text; nil for one that is no position of a server.
     init?(_ text: String) {
-        let parts = text.split(separator: " ", maxSplits: 1)
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard let id = parts.first.flatMap({ RedisMessageID($0) }) else { return nil }
-        self.init(id, in: parts.count == 2 ? String(parts[1]) : "")
+        self.init(id, in: parts.count > 1 ? String(parts[1]) : "")
+        confirmed = parts.count > 2 ? RedisMessageID(parts[2]) : nil
     }
 }
 
@@ -66,6 +69,9 @@ final class RedisSpaces: Sendable {
     func note(_ id: RedisMessageID, of life: String, in space: String) {
         change(space) { $0.known[life] = max($0.known[life] ?? id, id) }
     }
+
+    /// Returns the last message of a life.
+    func last(of life: String, in space: String) -> RedisMessageID? { change(space) { $0.known[life] } }
 
     /// Returns a message that the server was not asked for, or else the last one.
     func known(in space: String) -> RedisPosition? {

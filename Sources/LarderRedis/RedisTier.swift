@@ -183,6 +183,8 @@ public final class RedisTier: SharedTier {
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
         let (calls, messages) = try links.get()
         let stream = calls.name("stream", space)
+        let last = position.flatMap { RedisPosition($0) }
+        if let last { calls.noteConfirmed(by: last, in: space) }
         let session = try await calls.session(in: space)
         /// Messages that came over another connection may be those of another server.
         func requireSession(_ connection: Int) throws {
@@ -195,9 +197,9 @@ public final class RedisTier: SharedTier {
                 messages: [], position: calls.note(end.last, of: session, in: space), isComplete: isComplete,
                 isUpToDate: true, hasLostWrites: !isComplete && calls.takeLoss(in: space))
         }
-        guard let text = position else { return try await end(isComplete: true) }
+        if position == nil { return try await end(isComplete: true) }
         // One that is no position of a server tells nothing of this one.
-        guard let position = RedisPosition(text) else { return try await end(isComplete: false) }
+        guard let position = last else { return try await end(isComplete: false) }
         if calls.hasLoss(in: space) { return try await end(isComplete: false) }
         if position.life != session.life {
             // The number alone could be that of another message.
@@ -214,6 +216,12 @@ public final class RedisTier: SharedTier {
         return SharedChanges(
             messages: found.messages, position: calls.note(found.last, of: session, in: space), isComplete: true,
             isUpToDate: found.isUpToDate)
+    }
+
+    /// Returns a position with what the server has confirmed beyond it.
+    public func positionToKeep(_ position: String, in space: SharedSpace) -> String {
+        guard case .success(let links) = links, let known = RedisPosition(position) else { return position }
+        return links.calls.positionToKeep(known, in: space).text
     }
 
     // MARK: Parts

@@ -54,7 +54,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
         stop()
         // An own step that is done later could undo one of the next handle.
         while state.withLock({ $0.isBusy }) { await SharedClock.pause(.milliseconds(1)) }
-        if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save([0: Array(position.utf8)]) }
+        if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save(position) }
     }
 
     func stop() {
@@ -190,7 +190,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             return (state.positionToSave(), isBack)
         }
         if isBack { report(.sharedTierFound, "The tier is there again, and what was missed was taken in.") }
-        if let saved { await save([0: Array(saved.utf8)]) }
+        if let saved { await save(saved) }
     }
 
     private func noteHeard() { state.withLock { $0.heardAt = SharedClock.now } }
@@ -325,6 +325,10 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
             try await apply(batch.map { $0.0 })
             await save(state.withLock { $0.forget(batch) })
         }
+    }
+
+    private func save(_ position: String) async {
+        await save([0: Array(tier.positionToKeep(position, in: space).utf8)])
     }
 
     /// Saves notes; what is not saved is done again after a restart.

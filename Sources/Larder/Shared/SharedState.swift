@@ -156,9 +156,9 @@ struct SharedState {
     mutating func positionToSave(isLast: Bool = false) -> String? {
         let oldest = operations.min { $0.key < $1.key }?.value
         let now = SharedClock.now
-        guard let safe = oldest == nil ? position : oldest?.position, safe != savedPosition,
-            isLast || savedAt.map({ now - $0 >= .seconds(1) }) ?? true
-        else { return nil }
+        guard let safe = oldest == nil ? position : oldest?.position else { return nil }
+        // The tier can know more than at the last time, though the position is the same.
+        if !isLast, safe == savedPosition || savedAt.map({ now - $0 < .seconds(1) }) ?? false { return nil }
         (savedPosition, savedAt) = (safe, now)
         return safe
     }

@@ -73,6 +73,13 @@ public protocol SharedTier: Sendable {
     /// - Throws: If the tier cannot be reached, or `CancellationError`.
     func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges
 
+    /// Returns a position as it is kept for the next start of this node, for example with what it knows beyond it.
+    ///
+    /// - Parameters:
+    ///   - position: The position of the last call of ``changes(in:after:)``.
+    ///   - space: The cache.
+    func positionToKeep(_ position: String, in space: SharedSpace) -> String
+
     /// A Boolean value that indicates whether a call is worth its while; false if it would fail at once.
     var isAvailable: Bool { get }
 
@@ -85,6 +92,9 @@ public protocol SharedTier: Sendable {
 extension SharedTier {
     /// True.
     public var hasMessages: Bool { true }
+
+    /// The position itself.
+    public func positionToKeep(_ position: String, in space: SharedSpace) -> String { position }
 
     /// Removes the entry of a key for all nodes.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
