@@ -230,9 +230,8 @@ struct HouseRulesTests {
             atPath: SourceTree.root.appendingPathComponent("Sources").path)
         #expect(
             Set(folders) == [
-                "LarderLocks", "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder", "LarderCLI",
-                "LarderRedis",
-                "LarderTesting",
+                "LarderLocks", "LarderCLocks", "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder",
+                "LarderCLI", "LarderRedis", "LarderTesting",
             ])
     }
 }
