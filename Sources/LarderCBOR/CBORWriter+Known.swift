@@ -47,23 +47,21 @@ extension CBORWriter {
     /// Writes tag 4: the exponent of ten and the digits, without trailing zeros, so that equal numbers are equal bytes.
     mutating func write(_ value: Decimal) throws {
         var digits = value.significand.magnitude.description[...]
-        guard value.isFinite, CBORMagnitude(digits: digits) != nil else {
+        var exponent = digits == "0" ? 0 : value.exponent
+        while digits != "0", exponent < CBORDecimal.exponents.upperBound, digits.last == "0" {
+            digits.removeLast()
+            exponent += 1
+        }
+        guard value.isFinite, let number = CBORMagnitude(digits: digits) else {
             if rules.contains(.identity) || rules.contains(.likeJSON) {
                 throw CBORRefusal(value, "A decimal that is not a number cannot be encoded here.")
             }
             write(byte: CBORFormat.half)
             return write(bigEndian: 0x7E00 as UInt16)
         }
-        var exponent = digits == "0" ? 0 : value.exponent
-        while digits != "0", exponent < CBORDecimal.exponents.upperBound, digits.last == "0" {
-            digits.removeLast()
-            exponent += 1
-        }
         write(head: CBORFormat.Major.tag, CBORFormat.Tag.decimalFraction)
         write(head: CBORFormat.Major.array, 2)
         write(signed: Int64(exponent))
-        // It was one above.
-        let number = CBORMagnitude(digits: digits) ?? CBORMagnitude(0)
         let isNegative = value.isSignMinus && digits != "0"
         write(isNegative ? number.predecessor : number, isNegative: isNegative)
     }

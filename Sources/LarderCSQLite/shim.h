@@ -43,9 +43,11 @@ static inline int larder_sync_log(sqlite3 *database) {
 #if defined(__APPLE__)
     const char *path = sqlite3_filename_wal(sqlite3_db_filename(database, "main"));
     int file = path != 0 && *path != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0) return path != 0 && *path != 0 ? errno : 0;
-    // A disk that has no such cache refuses the first one.
-    int error = fcntl(file, F_FULLFSYNC) == 0 || fsync(file) == 0 ? 0 : errno;
+    // A file that was moved is noticed by the caller.
+    if (file < 0) return path != 0 && *path != 0 && errno != ENOENT ? errno : 0;
+    int error = fcntl(file, F_FULLFSYNC) == 0 ? 0 : errno;
+    // A disk that has no such call.
+    if (error == ENOTSUP || error == EINVAL) error = fsync(file) == 0 ? 0 : errno;
     close(file);
     return error;
 #else

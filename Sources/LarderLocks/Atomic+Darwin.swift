@@ -52,9 +52,13 @@ public struct Atomic<Value: AtomicWord>: ~Copyable, @unchecked Sendable {
     public borrowing func compareExchange(
         expected: consuming Value, desired: consuming Value, ordering: AtomicOrdering
     ) -> (exchanged: Bool, original: Value) {
-        var word = expected.word
-        let isExchanged = larder_atomic_compare_exchange(pointer, &word, desired.word)
-        return (isExchanged, Value(word: word))
+        var word = larder_atomic_load(pointer)
+        while true {
+            let original = Value(word: word)
+            // Sums can have left bits above those of the value.
+            if original.word != expected.word { return (false, original) }
+            if larder_atomic_compare_exchange(pointer, &word, desired.word) { return (true, original) }
+        }
     }
 }
 
@@ -79,6 +83,11 @@ extension Atomic where Value: FixedWidthInteger {
         let old = Value(word: larder_atomic_add(pointer, 0 &- value.word))
         return (old, old - value)
     }
+}
+
+extension UnsafePointer where Pointee == UInt64 {
+    /// The word, which other threads and processes write.
+    @inlinable public var loadedAtomically: UInt64 { larder_atomic_load(self) }
 }
 
 extension FixedWidthInteger {

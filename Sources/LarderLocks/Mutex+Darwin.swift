@@ -1,5 +1,5 @@
 #if canImport(Darwin) && !LARDER_TSAN
-internal import Darwin
+public import LarderCLocks
 
 /// Takes the place of `Synchronization.Mutex`, which Apple's systems have since macOS 15 and iOS 18.
 ///
@@ -7,40 +7,43 @@ internal import Darwin
 ///
 /// Safety: The value is reached only while the lock is held, and both are freed with this value, which cannot be copied.
 public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
-    private let lock: UnsafeMutablePointer<os_unfair_lock>
-    private let value: UnsafeMutablePointer<Value>
+    @usableFromInline let lock: UnsafeMutablePointer<larder_lock>
+    @usableFromInline let value: UnsafeMutablePointer<Value>
 
     /// Guards `value`.
+    @inlinable
     public init(_ value: consuming sending Value) {
-        lock = .allocate(capacity: 1)
-        lock.initialize(to: os_unfair_lock())
+        lock = larder_lock_make()
         self.value = .allocate(capacity: 1)
         self.value.initialize(to: value)
     }
 
+    @inlinable
     deinit {
         value.deinitialize(count: 1)
         value.deallocate()
-        lock.deallocate()
+        larder_lock_free(lock)
     }
 
     /// Runs `body` while the mutex is held.
+    @inlinable
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
         LockCount.note()
-        os_unfair_lock_lock(lock)
-        defer { os_unfair_lock_unlock(lock) }
+        larder_lock_lock(lock)
+        defer { larder_lock_unlock(lock) }
         return try body(&value.pointee)
     }
 
     /// Runs `body` while the mutex is held, if it can be had at once.
+    @inlinable
     public borrowing func withLockIfAvailable<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result? {
         LockCount.note()
-        guard os_unfair_lock_trylock(lock) else { return nil }
-        defer { os_unfair_lock_unlock(lock) }
+        guard larder_lock_try(lock) else { return nil }
+        defer { larder_lock_unlock(lock) }
         return try body(&value.pointee)
     }
 }

@@ -177,8 +177,12 @@ package final class CommitWatch: Sendable {
     @inlinable @inline(__always)
     var checksum: UInt64 {
         // Never nil: the address of a mapping or of an allocation.
+        #if canImport(Darwin)
+        return UnsafePointer<UInt64>(bitPattern: address)?.loadedAtomically ?? 0
+        #else
         guard let word = UnsafePointer<Atomic<UInt64>>(bitPattern: address) else { return 0 }
         return word.pointee.load(ordering: .acquiring)
+        #endif
     }
 
     /// Returns the checksum with the number of commits that belongs to it.

@@ -62,7 +62,7 @@ struct MovedFilesTests {
         options.time = clock.time
         options.protect = { paths throws(StoreError) in seen.change { $0 += paths } }
         let store = try Store.open(path, options)
-        let parts = ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "store.sqlite.lock", "store.files"]
+        let parts = ["store.sqlite", "store.sqlite-shm", "store.sqlite.lock", "store.files", "store.sqlite-wal"]
         func protected() -> [String] {
             defer { seen.change { $0 = [] } }
             return seen.value.map { URL(fileURLWithPath: $0).lastPathComponent }

@@ -6,13 +6,18 @@ enum FileName {
     ///
     /// - Parameter hasExtension: A Boolean value that indicates whether what is after the last dot is an extension.
     static func new(_ suggestion: String, hasExtension: Bool) -> String {
-        // A listing gives this form: see `FileSystem.names(in:)`.
-        let isPlain = suggestion.utf8.allSatisfy { $0 < 0x80 }
-        let scalars = (isPlain ? suggestion : suggestion.precomposedStringWithCanonicalMapping).unicodeScalars
+        let scalars = composed(suggestion).unicodeScalars
         let dot = hasExtension ? scalars.lastIndex(of: ".") ?? scalars.endIndex : scalars.endIndex
         let (head, end) = (clean(scalars[..<dot], limit: 160), clean(scalars[dot...].dropFirst(), limit: 32))
         let digits = String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt32.random(in: 0 ... .max), radix: 36)
         return (head.isEmpty ? "" : head + "-") + digits + (end.isEmpty ? "" : "." + end)
+    }
+
+    /// Returns a name in the form that rows have.
+    ///
+    /// A disk in the format HFS+ lists names decomposed, and finds a file by either form.
+    static func composed(_ name: String) -> String {
+        name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
     }
 
     /// Returns a name for the file of a key.

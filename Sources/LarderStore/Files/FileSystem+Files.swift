@@ -114,15 +114,8 @@ extension FileSystem {
         if unlink(path) != 0 && errno != ENOENT { throw failure("unlink", path) }
     }
 
-    /// Returns the names in a folder, in normal form C, in which the project writes them.
-    ///
-    /// A disk in the format HFS+ gives them decomposed, and finds a file by either form.
     package static func names(in folder: String) throws(FileError) -> [String] {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder).map { name in
-                name.utf8.allSatisfy { $0 < 0x80 } ? name : name.precomposedStringWithCanonicalMapping
-            }
-        } catch {
+        do { return try FileManager.default.contentsOfDirectory(atPath: folder) } catch {
             throw FileError(number: EIO, call: "opendir", path: folder)
         }
     }

@@ -109,6 +109,7 @@ package enum FileSystem {
         #if canImport(Darwin)
         // Past the cache of the drive.
         if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        guard [ENOTSUP, EINVAL].contains(errno) else { throw failure("fcntl", path) }
         #endif
         // EINVAL: the file system of the folder cannot sync it.
         if fsync(descriptor) != 0 && errno != EINVAL { throw failure("fsync", path) }

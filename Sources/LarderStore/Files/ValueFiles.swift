@@ -239,7 +239,7 @@ package final class ValueFiles: Sendable {
     func names() throws(FileError) -> [String] {
         guard try exists() else { return [] }
         let pooled = Set(pool.withLock { $0.files.map(\.name) })
-        return try FileSystem.names(in: folder).filter { !pooled.contains($0) }
+        return try FileSystem.names(in: folder).filter { !pooled.contains(FileName.composed($0)) }
     }
 
     /// Deletes those of the files that were written before `moment` and that no row names.
@@ -252,7 +252,7 @@ package final class ValueFiles: Sendable {
     ) throws -> (deleted: Int, hasYoung: Bool) {
         guard try isInPlace() else { return (0, false) }
         var (deleted, hasYoung) = (0, false)
-        for name in names where try !isNamed(name) {
+        for name in names where try !isNamed(FileName.composed(name)) {
             do {
                 guard let status = try FileSystem.status(path(name)), status.isFile else { continue }
                 if status.modifiedAt < moment {

@@ -130,6 +130,7 @@ struct StoreFile: Sendable {
         let isNew = try requireOwnership()
         // A loss of power can leave a first page by half, so the mark is on the disk before that page is written.
         do { try lockFile.mark(syncs: isNew) } catch { if isNew { throw error } }
+        try protectFiles()
         var connection = try connect(.writer, deadline)
         if connection.isReadOnly() {
             throw refusal("may not be written. Change its permissions, or open it read-only.")
@@ -141,14 +142,20 @@ struct StoreFile: Sendable {
         let opened = OpenedFile(file: self, identity: identity, logs: try logs().map(\.identity))
         var guardian = try connect(.guardian, deadline)
         _ = try guardian.userVersion()
-        if let protect = options.protect {
-            // New value files get the protection of their folder.
-            let files = ValueFiles.folder(of: path)
-            try FileSystem.makeFolders(files)
-            try protect(["", "-wal", "-shm", ".lock"].map { path + $0 } + [files])
-        }
+        // SQLite locks no byte of the log, which it may have made anew.
+        try options.protect?([path + "-wal"])
         return Opening(
             connection: connection, guardian: guardian, database: Database(connection, opened))
+    }
+
+    /// Protects the files before SQLite opens them: to protect one, the system opens and closes it, which would end SQLite's locks.
+    private func protectFiles() throws {
+        guard let protect = options.protect else { return }
+        // New value files get the protection of their folder.
+        let files = ValueFiles.folder(of: path)
+        try FileSystem.makeFolders(files)
+        try FileSystem.makeFile(path + "-shm")
+        try protect(["", "-shm", ".lock"].map { path + $0 } + [files])
     }
 
     /// Gives the file what it lacks.
