@@ -187,16 +187,33 @@ struct RewoundServerTests {
         #expect(try await second.value("a") == "newer" && node.tier.failure == nil)
     }
 
-    @Test func `a node whose connections lead to two servers makes one of them again`() async throws {
-        let servers = [try RealServer(), try RealServer()]
-        let (ports, count) = (servers.map(\.port), Counter())
-        let proxy = try Proxy(to: { ports[count.increment() % 2] })
-        let node = try await RedisNode(proxy.url)
-        try await node.shared.setValue("old", forKey: "a")
-        for server in servers where try await server.value("a") == "old" {
-            try await server.node().remove([.key(Data("ta".utf8))], in: SharedSpace("texts/1/cbor"))
+    @Test func `a connection for messages that leads to a copy of the server does not count`() async throws {
+        let (first, second) = (try RealServer(), try RealServer())
+        try await second.run("REPLICAOF", "127.0.0.1", "\(first.port)")
+        let port = Mutex(first.port)
+        let (connections, reads) = (Counter(), Counter())
+        let proxy = try Proxy(to: {
+            let port = port.withLock { $0 }
+            if port == second.port { connections.increment() }
+            return port
+        })
+        let (a, b) = (try await RedisNode(first.url), try await RedisNode(proxy.url))
+        try await a.shared.setValue("old", forKey: "a")
+        #expect(try await b.get("a") == "old")
+        // The copy has all messages up to now, and gets none of the later ones.
+        while try await second.run("EXISTS", RedisNode.name("e:ta")) != .integer(1) { await Task.yield() }
+        try await second.run("REPLICAOF", "NO", "ONE")
+        port.withLock { $0 = second.port }
+        proxy.change { bytes, toServer, _ in
+            let isRead = toServer && String(decoding: bytes, as: UTF8.self).contains("XREAD")
+            return isRead && reads.increment() == 1 ? nil : bytes
         }
-        try await Waiting.until { node.cache["a"] == nil }
+        try await Waiting.until { connections.value >= 3 }
+        try await a.shared.setValue("new", forKey: "a")
+        #expect(!b.shared.statistics.isCurrent)
+        port.withLock { $0 = first.port }
+        try await settle([b])
+        #expect(try await b.get("a") == "new")
     }
 
     @Test func `messages come from the server of the calls, or there are none`() async throws {

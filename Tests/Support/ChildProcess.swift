@@ -25,10 +25,14 @@ package final class ChildProcess {
         environment["SWIFT_BACKTRACE"] = "enable=no"
         environment.merge(added) { $1 }
         process.environment = environment
+        Self.ignoresBrokenPipes
         process.standardInput = input
         process.standardOutput = output
         try process.run()
     }
+
+    /// A line for a program that has ended is an error, and no end of the tests.
+    private static let ignoresBrokenPipes: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
 
     /// Where the package's programs are built: beside the test bundle.
     package static let folder: URL = {
