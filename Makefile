@@ -70,9 +70,9 @@ apple: setup
 apple-sqlite: setup
 	Tests/Apple/sqlite
 
-# The modules: on a Mac for a simulator. The tests start processes, which iOS does not allow.
+# The modules for the oldest systems: on a Mac and for a simulator. The tests start processes, which iOS does not allow.
 ios: setup
-	@if [ "$$(uname -s)" = Darwin ]; then xcodebuild build -quiet -scheme Larder -destination "generic/platform=iOS Simulator"; else Tests/Apple/check iOS; fi
+	@if [ "$$(uname -s)" = Darwin ]; then unset LARDER_STRICT; swift build --scratch-path .build/floor; xcodebuild build -quiet -scheme Larder -destination "generic/platform=iOS Simulator"; else Tests/Apple/check iOS; fi
 
 # What CI runs of it.
 apple-quick: setup

@@ -6,6 +6,7 @@ The compiler reads a module as text and compiles it for any target. PRINTED has 
 Dispatch, STUBS what Apple's modules have beyond that. Each edit is looked for and has to be found: another release of the toolchain
 ends this script, and does not pass by chance.
 """
+import os
 import re
 import sys
 
@@ -192,3 +193,9 @@ darwin()
 dispatch()
 foundation()
 write("os", header("os") + "import Darwin\n" + text_of(STUBS + "/os.swiftinterface"))
+# Frameworks that the examples use. The first line of each names what it exports.
+for name in sorted(os.listdir(STUBS + "/Examples")):
+    exported, text = text_of(f"{STUBS}/Examples/{name}").split("\n", 1)
+    imports = "".join(f"@_exported import {module}\n" for module in exported.removeprefix("// Exports: ").split())
+    module = name.removesuffix(".swiftinterface")
+    write(module, header(module) + imports + text)

@@ -131,8 +131,8 @@ private enum Compressed {
         let compressed = ValueCodec<String>.json.then(
             DataTransform(
                 identifier: "lzfse",
-                apply: { try ($0 as NSData).compressed(using: .lzfse) as Data },
-                undo: { try ($0 as NSData).decompressed(using: .lzfse) as Data }))
+                apply: { try Data(referencing: NSData(data: $0).compressed(using: .lzfse)) },
+                undo: { try Data(referencing: NSData(data: $0).decompressed(using: .lzfse)) }))
         return compressed
     }
 }

@@ -9,7 +9,7 @@ struct Title: View {
     var body: some View { Text(title.value ?? "…") }
 }
 
-struct Headline: View {
+struct TitleView: View {
     @State var headline: ObservedValue<Int, String>
     var body: some View { Text(headline.value ?? "…") }
 }
