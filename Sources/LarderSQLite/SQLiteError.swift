@@ -147,3 +147,20 @@ extension SQLiteError {
 extension SQLiteError: CustomStringConvertible {
     @usableFromInline package var description: String { sql.map { "\(message), in: \($0)" } ?? message }
 }
+
+/// A stored value of any type.
+package enum RawValue: Sendable, Equatable {
+    case null
+    case integer(Int64)
+    case text([UInt8])
+    case blob([UInt8])
+}
+
+/// The SQLite library of this process.
+package enum SQLiteLibrary {
+    /// The oldest release with all required features: STRICT tables and extended codes from the opening on.
+    package static let oldest: Int32 = 3_037_000
+
+    /// The version number, 3040001 for 3.40.1.
+    package static var version: Int32 { sqlite3_libversion_number() }
+}

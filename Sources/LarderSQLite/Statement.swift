@@ -1,4 +1,5 @@
 internal import LarderCSQLite
+import LarderLocks
 
 /// A prepared statement, lent to a closure.
 ///
@@ -102,6 +103,154 @@ extension Connection {
         try with(sql) { statement throws(SQLiteError) in
             try bind(statement)
             try statement.run()
+        }
+    }
+}
+
+/// The text of a statement that connections prepare once and keep.
+///
+/// Declare it as a `static let`; its place in a connection's table of prepared statements is its own for the life of
+/// the process.
+@usableFromInline
+package final class SQL: Sendable {
+    package let text: String
+    let index: Int
+
+    private static let count = Atomic(0)
+
+    package init(_ text: String) {
+        self.text = text
+        index = SQL.count.add(1, ordering: .relaxed).oldValue
+    }
+}
+
+/// Safety: SQLite reads lent bytes until they are bound again or the bindings are cleared. The calls that lend clear
+/// them before the closure that owns the bytes ends. Other bytes are copied by SQLite.
+extension Statement {
+    package func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
+        try check(sqlite3_bind_int64(handle, index, value))
+    }
+
+    package func bindNull(at index: Int32) throws(SQLiteError) {
+        try check(sqlite3_bind_null(handle, index))
+    }
+
+    /// Binds a copy of the whole `text`: a NUL inside is a character like any other.
+    package func bind(_ text: String, at index: Int32) throws(SQLiteError) {
+        var text = text
+        try check(text.withUTF8 { bindCopy(text: UnsafeRawBufferPointer($0), at: index) })
+    }
+
+    /// Binds a copy of `bytes` as text, whether or not they are UTF-8.
+    package func bind(textBytes bytes: [UInt8], at index: Int32) throws(SQLiteError) {
+        try check(bytes.withUnsafeBytes { bindCopy(text: $0, at: index) })
+    }
+
+    /// Binds a copy of `value`, whatever its type.
+    package func bind(_ value: RawValue, at index: Int32) throws(SQLiteError) {
+        switch value {
+        case .null: try bindNull(at: index)
+        case .integer(let number): try bind(number, at: index)
+        case .text(let bytes): try bind(textBytes: bytes, at: index)
+        case .blob(let bytes): try bind(bytes, at: index)
+        }
+    }
+
+    private func bindCopy(text bytes: UnsafeRawBufferPointer, at index: Int32) -> Int32 {
+        larder_bind_text_copy(handle, index, base(bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count))
+    }
+
+    /// Binds a copy of `bytes`; an empty array is an empty blob, not NULL.
+    package func bind(_ bytes: [UInt8], at index: Int32) throws(SQLiteError) {
+        let code = bytes.withUnsafeBytes { larder_bind_blob_copy(handle, index, base($0), UInt64($0.count)) }
+        try check(code)
+    }
+
+    /// Binds the blob `bytes` in place while `body` runs; afterwards the statement is reset and the parameter NULL.
+    @inlinable
+    package func binding<R>(
+        blob bytes: UnsafeRawBufferPointer, at index: Int32, _ body: (borrowing Statement) throws(SQLiteError) -> R
+    ) throws(SQLiteError) -> R {
+        try lend(blob: bytes, at: index)
+        defer { takeBack(index) }
+        return try body(self)
+    }
+
+    @usableFromInline
+    func lend(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
+        try check(larder_bind_blob_static(handle, index, base(blob), UInt64(blob.count)))
+    }
+
+    /// Releases lent memory before its owner may free it.
+    @usableFromInline
+    func takeBack(_ index: Int32) {
+        sqlite3_reset(handle)
+        sqlite3_bind_null(handle, index)
+    }
+
+    /// Returns the start of `bytes`, never nil: SQLite takes a nil pointer for NULL, whatever the length.
+    ///
+    /// Of an empty buffer it reads no byte, whatever its address.
+    private func base(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer {
+        bytes.baseAddress ?? UnsafeRawPointer(handle)
+    }
+}
+
+/// Safety: The memory of a column belongs to SQLite and is valid until the statement steps, resets or converts the
+/// column. Buffers over it are only lent to a closure or copied before the statement moves on.
+extension Statement {
+    /// The type of a stored value; no column has real numbers, so one counts as NULL.
+    package enum ColumnType: Sendable {
+        case null, integer, text, blob
+    }
+
+    package func type(of column: Int32) -> ColumnType {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
+    package func int64(_ column: Int32) -> Int64 {
+        sqlite3_column_int64(handle, column)
+    }
+
+    /// Returns the text, including a NUL inside; bytes that are not UTF-8 become U+FFFD.
+    package func text(_ column: Int32) -> String {
+        guard let start = sqlite3_column_text(handle, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// Lends the bytes of a blob or a text where SQLite has them: valid until the next step.
+    @inlinable
+    package func withBytes<R, E: Error>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R
+    {
+        try body(lent(column))
+    }
+
+    @usableFromInline
+    func lent(_ column: Int32) -> UnsafeRawBufferPointer {
+        let start = sqlite3_column_blob(handle, column)
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+    }
+
+    package func bytes(_ column: Int32) -> [UInt8] {
+        withBytes(column) { Array($0) }
+    }
+
+    /// Copies of all values of the row.
+    package var values: [RawValue] {
+        (0..<sqlite3_column_count(handle)).map { column in
+            switch type(of: column) {
+            case .null: .null
+            case .integer: .integer(int64(column))
+            case .text: .text(bytes(column))
+            case .blob: .blob(bytes(column))
+            }
         }
     }
 }
