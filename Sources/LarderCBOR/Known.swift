@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// A type that the coder reads and writes as an item of CBOR, without its `init(from:)` and `encode(to:)`.
 protocol CBORKnown {
@@ -265,5 +265,59 @@ extension Array: CBORArray where Element: Decodable {
             }
             return values
         }
+    }
+}
+
+/// Questions to a value, or a type, that may be an optional.
+private protocol CBOROptional {
+    var isNil: Bool { get }
+}
+
+extension Optional: CBOROptional {
+    fileprivate var isNil: Bool {
+        if case .none = self { return true }
+        return false
+    }
+}
+
+enum CBOROptionals {
+    /// Returns whether `value` is an optional, and nil.
+    ///
+    /// A failing cast is slow, so call it only if the case is rare.
+    static func isNil<T>(_ value: T) -> Bool {
+        (value as? any CBOROptional)?.isNil ?? false
+    }
+
+    /// Returns whether `type` is an optional's.
+    ///
+    /// A failing cast is slow, so call it only if the case is rare.
+    static func isOptional(_ type: Any.Type) -> Bool {
+        type is any CBOROptional.Type
+    }
+}
+
+/// An item that fills some bytes completely, and that needs no decoder.
+package enum CBORPlainItem: Sendable {
+    case text(String)
+    case integer(Int64)
+
+    /// - Returns: Nil if the bytes are another item, or an integer that is wider.
+    package init?(_ bytes: Data) {
+        let scalar = bytes.withUnsafeBytes { buffer -> CBORPlainItem? in
+            guard let base = buffer.baseAddress else { return nil }
+            var reader = CBORReader(base: base, count: buffer.count, offset: 0)
+            do throws(CBORFault) {
+                switch try reader.peek() & 0xE0 {
+                case CBORFormat.Major.text: return .text(try reader.string())
+                case CBORFormat.Major.unsigned, CBORFormat.Major.negative:
+                    return .integer(try reader.integer(Int64.self))
+                default: return nil
+                }
+            } catch {
+                return nil
+            }
+        }
+        guard let scalar else { return nil }
+        self = scalar
     }
 }

@@ -17,7 +17,7 @@ struct CBORWriter {
     /// The frames: those below `top` are open, the others wait for the next value.
     var frames: [CBOREncodingFrame] = []
     var makers = CBORContainerMakers()
-    /// Nested containers whose parent continued before they were complete: see `CBOREncodingState+Late.swift`.
+    /// Nested containers whose parent continued before they were complete: see `EncodingState+Late.swift`.
     var detached: [CBOREncodingFrame] = []
     /// A Boolean value that indicates whether a key may have been written twice, so that the last step has to keep the
     /// later one.
@@ -271,5 +271,114 @@ struct CBORWriter {
         let end = start.loadUnaligned(fromByteOffset: last, as: type)
         base.storeBytes(of: start.loadUnaligned(as: type), toByteOffset: count, as: type)
         base.storeBytes(of: end, toByteOffset: count &+ last, as: type)
+    }
+}
+
+extension CBORWriter {
+    mutating func write(_ value: Data) {
+        value.withUnsafeBytes { write(string: $0, CBORFormat.Major.bytes) }
+    }
+
+    mutating func write(_ value: UUID) {
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.uuid)
+        withUnsafeBytes(of: value.uuid) { write(string: $0, CBORFormat.Major.bytes) }
+    }
+
+    /// Writes tag 1 with the seconds since 1970 if that gives the date back; else the number that a `Date` holds.
+    ///
+    /// A date counts from 2001. Counting from 1970 rounds away the last bits of about half of all dates.
+    mutating func write(_ value: Date) throws {
+        let seconds = value.timeIntervalSinceReferenceDate
+        let epoch = seconds + CBORFormat.secondsTo2001
+        guard epoch - CBORFormat.secondsTo2001 == seconds else {
+            if rules.contains(.identity), seconds.isNaN {
+                // The number and not the date: Foundation traps when it describes a date that is NaN.
+                throw CBORRefusal(seconds, "A date that is NaN cannot be part of a key.")
+            }
+            write(head: CBORFormat.Major.tag, CBORFormat.Tag.referenceDate)
+            return try write(seconds)
+        }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.epochDate)
+        if let whole = Int64(exactly: epoch), whole.magnitude < 1 << 53 {
+            write(signed: whole)
+        } else {
+            try write(epoch)
+        }
+    }
+
+    mutating func write(_ value: URL) throws {
+        guard let base = value.baseURL else {
+            write(head: CBORFormat.Major.tag, CBORFormat.Tag.url)
+            return write(value.relativeString)
+        }
+        if rules.contains(.likeJSON) { throw CBORRefusal(value, "JSON holds a URL without its base.") }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.relativeURL)
+        write(head: CBORFormat.Major.array, 2)
+        write(value.relativeString)
+        try write(base)
+    }
+
+    /// Writes tag 4: the exponent of ten and the digits, without trailing zeros, so that equal numbers are equal bytes.
+    mutating func write(_ value: Decimal) throws {
+        var digits = value.significand.magnitude.description[...]
+        var exponent = digits == "0" ? 0 : value.exponent
+        while digits != "0", exponent < CBORDecimal.exponents.upperBound, digits.last == "0" {
+            digits.removeLast()
+            exponent += 1
+        }
+        guard value.isFinite, let number = CBORMagnitude(digits: digits) else {
+            if rules.contains(.identity) || rules.contains(.likeJSON) {
+                throw CBORRefusal(value, "A decimal that is not a number cannot be encoded here.")
+            }
+            write(byte: CBORFormat.half)
+            return write(bigEndian: 0x7E00 as UInt16)
+        }
+        write(head: CBORFormat.Major.tag, CBORFormat.Tag.decimalFraction)
+        write(head: CBORFormat.Major.array, 2)
+        write(signed: Int64(exponent))
+        let isNegative = value.isSignMinus && digits != "0"
+        write(isNegative ? number.predecessor : number, isNegative: isNegative)
+    }
+}
+
+/// The kinds of a `Decimal`.
+enum CBORDecimal {
+    static let exponents = -128...127
+}
+
+/// Half precision: one sign bit, five bits of exponent, ten of fraction.
+///
+/// Written out because `Float16` does not exist on every platform that the library runs on.
+enum CBORHalf {
+    /// Returns the number with these bits.
+    static func double(bits: UInt16) -> Double {
+        let fraction = Double(bits & 0x3FF)
+        let exponent = Int(bits >> 10) & 0x1F
+        let magnitude: Double
+        switch exponent {
+        case 0: magnitude = fraction * 0x1p-24
+        case 31:
+            // The payload of a NaN keeps its place at the top.
+            let wide: UInt64 = 0x7FF0_0000_0000_0000 | UInt64(bits & 0x3FF) << 42
+            magnitude = Double(bitPattern: wide)
+        default: magnitude = Double(sign: .plus, exponent: exponent - 15, significand: 1 + fraction * 0x1p-10)
+        }
+        return bits & 0x8000 == 0 ? magnitude : -magnitude
+    }
+
+    /// Returns the bits for `value`, if half precision holds it exactly; never for a NaN.
+    static func bits(exactly value: Double) -> UInt16? {
+        let sign: UInt16 = value.sign == .minus ? 0x8000 : 0
+        let magnitude = value.magnitude
+        if magnitude == 0 { return sign }
+        if magnitude.isInfinite { return sign | 0x7C00 }
+        guard magnitude <= 65504, magnitude >= 0x1p-24 else { return nil }
+        if magnitude < 0x1p-14 {
+            let fraction = magnitude * 0x1p24
+            return fraction.rounded() == fraction ? sign | UInt16(fraction) : nil
+        }
+        let fraction = (magnitude.significand - 1) * 0x1p10
+        guard fraction.rounded() == fraction else { return nil }
+        return sign | UInt16(Int(magnitude.exponent) + 15) << 10 | UInt16(fraction)
     }
 }
