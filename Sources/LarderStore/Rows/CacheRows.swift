@@ -221,3 +221,181 @@ package struct CopiedFile: Sendable {
     package let size: Int64
     let checksum: Int64
 }
+
+/// What holds for all handles of a cache, and the memory in front of it.
+extension CacheRows {
+    /// Sets the limits of the cache, for all its handles, and holds them.
+    package func setLimits(_ limits: Limits) throws(StoreError) {
+        let now = store.time.now()
+        try store.writer.runBatch { state in
+            state.now = now
+            try state.set(limits, 0, of: declaration)
+        }
+    }
+
+    /// Leaves expired entries for a time from soon on, for all handles: the longest time that any handle asked for.
+    ///
+    /// - Parameter whenKept: Called once that is committed, or the cache is superseded.
+    /// - Returns: False if the store is suspended or closed.
+    @discardableResult
+    package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void = {}) -> Bool {
+        store.writer.enqueue { [declaration] state in
+            if state.incarnation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
+        } apply: { _, _ in
+            whenKept()
+        }
+    }
+
+    /// The notes of the cache by their numbers.
+    ///
+    /// A clear leaves them; they go with the cache and with its version.
+    package func notes() throws(StoreError) -> [Int64: [UInt8]] {
+        let found = try read { connection, cache throws(SQLiteError) in
+            try connection.list(.notes, text: cache.cache.name) { (number: $0.int64(0), content: $0.bytes(1)) }
+        }
+        return (found ?? []).reduce(into: [:]) { $0[$1.number] = $1.content }
+    }
+
+    /// A Boolean value that indicates whether this thread runs the body of a transaction.
+    package var isInBody: Bool { store.writer.isOwned }
+
+    /// Throws unless the cache can be written to.
+    package func requireWritable() throws(StoreError) {
+        if store.isReadOnly { throw .readOnly }
+        if store.isClosed { throw .closed }
+        if store.writer.isOwned { throw .reentrant }
+        try requireCurrent()
+    }
+
+    /// Throws if no live cache has the declaration.
+    package func requireCurrent() throws(StoreError) {
+        if try isSuperseded() { throw .superseded }
+    }
+
+    /// Connects the memory in front of the cache.
+    ///
+    /// It is kept until it is detached, so it must not keep the rows.
+    package func attach(_ memory: any TierDelegate) {
+        store.tiers.attach(memory, to: declaration.identity)
+        // The file may have been opened again in the meantime.
+        memory.storeWasOpened(store.watch, isSameFile: true)
+    }
+
+    package func detach(_ memory: any TierDelegate) { store.tiers.detach(memory, from: declaration.identity) }
+}
+
+/// Counting rows: the writer knows their totals, and the ages tell which may be served.
+extension CacheRows {
+    /// Returns the number of rows and their bytes, expired ones included.
+    ///
+    /// The writer knows them. While it works they are counted.
+    package func totals() throws(StoreError) -> Totals { try counted().totals }
+
+    /// Returns the number of entries that have not expired.
+    ///
+    /// Where some can have, their ages are read.
+    package func count(at now: Int64) throws(StoreError) -> Int64 {
+        let known = try counted()
+        if known.knowsEnds && now <= known.firstEnd { return known.totals.count }
+        return try read(.many) { connection, cache throws(SQLiteError) in
+            try connection.count(at: now, in: cache, store.accesses)
+        } ?? 0
+    }
+
+    /// Returns whether there is an entry that has not expired: the first row tells, unless it has.
+    package func hasEntry(at now: Int64) throws(StoreError) -> Bool {
+        var (page, limit) = (try headers(limit: 1), Self.pageLimit)
+        while !page.rows.contains(where: { $0.end >= now }) {
+            guard let next = page.next else { return false }
+            page = try headers(after: next, limit: limit)
+            limit = min(limit * 2, 4096)
+        }
+        return true
+    }
+
+    /// Returns whether an entry can have expired, as far as is known without counting.
+    package func mayHaveExpired(at now: Int64) throws(StoreError) -> Bool {
+        guard let known = try known(), known.knowsEnds else { return true }
+        return now > known.firstEnd
+    }
+
+    private func counted() throws(StoreError) -> RowCount {
+        if let known = try known() { return known }
+        let stamp = store.writer.database.counter?.stamp()
+        let counted = try read(.many) { connection, cache throws(SQLiteError) in
+            (id: cache.id, count: try connection.count(of: cache, store.accesses))
+        }
+        guard let counted else { return RowCount() }
+        // If no store has committed in the meantime, the next call need not count.
+        _ = try store.writer.tryRead { state in
+            try state.lookUpIncarnations()
+            if let stamp, stamp == state.database.counter?.stamp(), state.incarnation(of: declaration)?.id == counted.id
+            {
+                state.counts.set(counted.count, of: counted.id)
+                noteCounted()
+            }
+        }
+        return counted.count
+    }
+
+    /// Returns the count that the writer has; nil if it has none, or while it works.
+    private func known() throws(StoreError) -> RowCount? {
+        let found = try store.writer.retrying { () throws(StoreError) -> RowCount?? in
+            try store.writer.requireResumed()
+            try store.readers?.compare(store.writer.database, at: store.time.now())
+            return try store.writer.tryRead { state in
+                try state.lookUpIncarnations()
+                guard let cache = state.incarnation(of: declaration) else { return nil }
+                guard let count = state.counts[cache.id], count.isExact else { return RowCount?.none }
+                return count
+            }
+        }
+        if let known = found ?? nil {
+            noteCounted()
+            return known
+        }
+        return nil
+    }
+}
+
+/// Removing many rows.
+extension CacheRows {
+    /// Removes the entries that have a tag, and returns their number.
+    @discardableResult
+    package func removeAll(tagged tag: String) throws(StoreError) -> Int {
+        try store.writer.removeAll(tagged: tag, in: declaration)
+    }
+
+    /// Removes the entries whose keys are texts that begin so, and returns their number.
+    package func removeAll(prefix: String) throws(StoreError) -> Int {
+        try store.writer.removeAll(prefix: prefix, in: declaration)
+    }
+
+    /// Removes expired and least recently used entries until the cache is within limits, and returns their number.
+    @discardableResult
+    package func trim(to limits: Limits) throws(StoreError) -> Int {
+        let now = store.time.now()
+        return try store.writer.trim(declaration, to: limits, at: now)
+    }
+
+    /// Removes all entries, and returns when none of their bytes is left in the files of the store.
+    ///
+    /// - Parameters:
+    ///   - progress: Called with the number of deleted rows after each batch, outside all locks.
+    ///   - apply: Called when the entries are removed, as by ``run(_:apply:)-(_,_)``.
+    package func erase(progress: (Int) -> Void = { _ in }, apply: Apply? = nil) throws(StoreError) {
+        if store.isReadOnly { throw .readOnly }
+        try store.upkeep.erase(progress) { () throws(StoreError) in try run(.clear, apply: apply) }
+    }
+
+    /// Removes rows that were not written since, and returns their number.
+    package func remove(_ rows: [EntryHeader], _ cause: RemovedRow.Cause) throws(StoreError) -> Int {
+        if rows.isEmpty { return 0 }
+        return try store.writer.runBatch { state in
+            guard let cache = state.incarnation(of: declaration) else { throw StoreError.superseded }
+            var count = 0
+            for row in rows where try state.remove(row, ifUnchangedIn: cache, cause) { count += 1 }
+            return count
+        }
+    }
+}

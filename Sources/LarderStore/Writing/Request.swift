@@ -1,3 +1,6 @@
+public import Foundation
+internal import LarderSQLite
+
 /// A change that waits for the writer, and its result.
 ///
 /// Safety: `result` and `performed` are written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
@@ -76,4 +79,214 @@ final class Request: @unchecked Sendable {
     ///
     /// A request without a result was cancelled.
     func resume() { continuation?.resume(with: result.map { $0.mapError { $0 } } ?? .failure(CancellationError())) }
+}
+
+/// A change of attributes, which reads no payload.
+package enum AttributeChange: Sendable {
+    case extendedData(Data?)
+    case pin(Bool)
+    /// Restarts the age at a moment, with another age of the entry's own; nil leaves the one that it has.
+    case touch(at: Int64, ownAge: AgeRule?)
+    /// Restarts the age of a row at a moment, whether it has expired or not, unless it was written since.
+    case renew(EntryHeader, at: Int64)
+}
+
+/// The changes that a request can make to the rows of one cache.
+package enum RowOperation: Sendable {
+    /// Asked in the transaction, and again if that is done again.
+    ///
+    /// It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock.
+    package typealias Condition = @Sendable () -> Bool
+
+    case put([EntryWrite], if: Condition? = nil)
+    case remove([StoredKey], if: Condition? = nil)
+    case take(StoredKey)
+    /// Changes an entry, unless it has expired at the moment.
+    case change(StoredKey, AttributeChange, at: Int64 = .min)
+    case clear
+    /// Writes notes next to the entries by their numbers; nil deletes one.
+    case note([Int64: [UInt8]?])
+
+    /// The keys that the operation writes or removes, unless a load stores its result with it; none of a clear, which
+    /// overtakes all loads where the rows are retired.
+    var overtakingKeys: [StoredKey] {
+        switch self {
+        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _), .note, .clear: []
+        case .put(let entries, _): entries.map(\.key)
+        case .remove(let keys, _): keys
+        case .take(let key), .change(let key, _, _): [key]
+        }
+    }
+
+    /// The value files that were written for the operation.
+    var files: [String] {
+        guard case .put(let entries, _) = self else { return [] }
+        return entries.compactMap(\.file)
+    }
+}
+
+/// What is known of a cache once it is opened.
+struct Opened: Sendable {
+    /// The place of the opening in the order of commits of openings and removals.
+    var count = 0
+    /// A Boolean value that indicates whether it has begun an incarnation.
+    var isNew = false
+    var limits = Limits()
+    var hasStoreLimits = false
+}
+
+/// The result of a request.
+@usableFromInline
+package struct Outcome: Sendable {
+    /// What has happened to one key.
+    @usableFromInline
+    package struct RowChange: Sendable {
+        @usableFromInline package let key: StoredKey
+        /// The new row; nil if the row was removed.
+        @usableFromInline package let row: RowStamp?
+    }
+
+    /// The rows that were written or removed, in order.
+    ///
+    /// A clear lists none.
+    @usableFromInline package var rows: [RowChange] = []
+    /// The totals of the rows that a clear removed; nil for other requests.
+    package var cleared: Totals?
+    /// The row that was removed; without its payload if that is in a file, which the caller reads and discards.
+    package var taken: StoredRow?
+    /// The folder of that file.
+    var files: ValueFiles?
+    var opening = Opened()
+    /// The epoch in which the written rows are valid.
+    @usableFromInline package var epoch: UInt32 = 0
+    /// What the request has displaced in memory.
+    var deferred = Deferred()
+    /// What the request adds to the totals.
+    package var difference = Totals()
+}
+
+/// An entry that is to be written.
+///
+/// Creating it hashes the payload, so create it before the write waits for its turn.
+@usableFromInline
+package struct EntryWrite: Sendable {
+    package let key: StoredKey
+    /// The payload; empty once it is in a file.
+    private(set) var payload: Data
+    let payloadSize: Int
+    let payloadChecksum: Int64
+    private(set) var file: String?
+    private let label: String?
+    package let writtenAt: Int64
+    package let expiresAt: Int64?
+    /// The attributes.
+    ///
+    /// If `keepsPin` is true, the entry keeps the pin of the row that it replaces.
+    package let meta: RowMeta
+    package let keepsPin: Bool
+
+    /// - Parameters:
+    ///   - expiresAt: The end of the entry alone; nil if the rule of the cache holds, `.max` for no end.
+    ///   - keepsPin: A Boolean value that indicates whether the pin of an older entry stays, whatever `meta` says.
+    ///   - label: The readable part of the value file's name; nil for one that the key gives.
+    @usableFromInline
+    package init(
+        key: StoredKey, payload: Data, writtenAt: Int64, expiresAt: Int64? = nil, meta: RowMeta = RowMeta(),
+        keepsPin: Bool = false, label: String? = nil
+    ) {
+        (self.key, self.payload, payloadChecksum) = (key, payload, RowChecksum.ofPayload(payload))
+        (self.writtenAt, self.expiresAt, self.meta, self.keepsPin) = (writtenAt, expiresAt, meta, keepsPin)
+        (self.label, payloadSize) = (label, payload.count)
+    }
+
+    /// An entry whose payload is a file already.
+    package init(
+        key: StoredKey, file: CopiedFile, writtenAt: Int64, expiresAt: Int64?, meta: RowMeta
+    ) {
+        (self.key, payload, payloadSize, payloadChecksum) = (key, Data(), Int(file.size), file.checksum)
+        (self.file, label, keepsPin) = (file.name, nil, true)
+        (self.writtenAt, self.expiresAt, self.meta) = (writtenAt, expiresAt, meta)
+    }
+
+    /// The bytes that count against limits: payload and extended data.
+    package var size: Int64 { Int64(payloadSize + (meta.extendedData?.count ?? 0)) }
+
+    mutating func moveToFile(in files: ValueFiles) throws(StoreError) {
+        let name = FileName.new(of: key, label)
+        try files.write(payload, as: name)
+        (file, payload) = (name, Data())
+    }
+}
+
+/// What follows transactions once the writer's lock is released.
+struct Aftermath {
+    /// The rows of a cache that were removed by age, limit or tag, and the tiers that were told so.
+    struct Removal {
+        let cache: CacheIdentity
+        let rows: [RemovedRow]
+        let tiers: [any TierDelegate]
+    }
+
+    /// The files that no row names any more, to be discarded, and the folder in which they are.
+    var files: [String] = []
+    var folder: ValueFiles?
+    var removals: [Removal] = []
+    var events: [StoreEvent] = []
+    /// The watch of the file that was opened again, and whether it is the same file as before.
+    var opened: (watch: CommitWatch, isSameFile: Bool)?
+    /// The part of evictions that the call goes on with.
+    var share = EvictionShare()
+    /// A Boolean value that indicates whether a limit depends on rows that are to be counted.
+    var needsCount = false
+    /// Objects whose end may run code of the program.
+    var released: [Any] = []
+}
+
+extension Writer {
+    /// Does what follows transactions.
+    ///
+    /// The call's part of evictions goes on. Between its slices other threads write. A call of the serial queue leaves it to
+    /// another thread, so that the bodies of tasks wait for one slice at most.
+    ///
+    /// - Parameters:
+    ///   - finished: The requests that were run, whose tasks go on.
+    ///   - waits: Whether this thread may wait for files to be deleted.
+    func finish(_ aftermath: Aftermath, _ finished: [Request] = [], waits: Bool) {
+        finishOnce(aftermath, finished, waits: waits)
+        if aftermath.share.isEmpty && !aftermath.needsCount { return }
+        if isOnSerialQueue || !waits { return goOnInBackground(aftermath.share, needsCount: aftermath.needsCount) }
+        if !aftermath.share.isEmpty { goOn(aftermath.share) }
+        if aftermath.needsCount { countAfterWrite() }
+    }
+
+    func finishOnce(_ aftermath: Aftermath, _ finished: [Request], waits: Bool) {
+        if let (watch, isSameFile) = aftermath.opened {
+            for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
+        }
+        for removal in aftermath.removals { for tier in removal.tiers { tier.rowsWereRemoved(removal.rows) } }
+        for removal in aftermath.removals { report(.removed(removal.rows, cache: removal.cache.name.text)) }
+        for event in aftermath.events { report(event) }
+        if !aftermath.files.isEmpty, let files = aftermath.folder {
+            if waits { files.discard(aftermath.files) } else { files.discardLater(aftermath.files) }
+        }
+        for request in finished { request.resume() }
+    }
+}
+
+/// Objects to release once no lock is held.
+///
+/// Releasing a value or a key may run code of the program, which may call the cache. So code that removes one under a
+/// lock adds it here, and the caller releases all of them when no lock is held any more.
+@usableFromInline
+package struct Deferred: Sendable {
+    @usableFromInline var objects: [any Sendable] = []
+
+    @inlinable
+    package init() {}
+
+    /// Adds an object; nil is nothing to release.
+    @inlinable @inline(__always)
+    package mutating func add(_ object: (any Sendable)?) {
+        if let object { objects.append(object) }
+    }
 }

@@ -202,3 +202,331 @@ final class Writer: Sendable {
         }
     }
 }
+
+/// Bodies, chores and reads that run with the writer's lock on the caller's thread.
+extension Writer {
+    /// Runs `body` in a transaction of its own, on this thread.
+    func exclusive<R>(_ body: (WriterState) throws -> R) throws -> R {
+        try lock.refuseOwner()
+        if let refusal { throw refusal }
+        let deadline = Deadline(in: busyTimeout)
+        return try locked { state in
+            Result {
+                if let refusal { throw refusal }
+                guard let state else { throw StoreError.closed }
+                try renew(state)
+                state.copyOverdueLog()
+                defer { scheduleCopy(state) }
+                let result = try state.transaction(until: deadline, body)
+                state.noteShares()
+                return result
+            }
+        }.get()
+    }
+
+    /// Runs a body of a task on the serial queue, unless the task is cancelled before it begins.
+    func exclusive<R: Sendable>(_ body: @escaping @Sendable (WriterState) throws -> R) async throws -> R {
+        try Task.checkCancellation()
+        let isCancelled = Atomic(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                serialQueue.async { [self] in
+                    let result = Result {
+                        try exclusive { state in
+                            if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
+                            return try body(state)
+                        }
+                    }
+                    continuation.resume(with: result)
+                }
+            }
+        } onCancel: {
+            isCancelled.store(true, ordering: .relaxed)
+        }
+    }
+
+    func runBatch<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        try StoreError.translating { try exclusive(body) }
+    }
+
+    func attach(_ upkeep: Upkeep, _ options: Store.Options) {
+        lock.wait { state in
+            state?.upkeep = upkeep
+            state?.upkeepInterval = options.upkeepInterval
+            if options.runsUpkeep { state?.accesses.noteUpkeep() }
+        }
+    }
+
+    /// Reads over the writer's connection, and waits for it.
+    func read<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        try locked { state throws(StoreError) in
+            if let state { try renew(state) }
+            return try Self.reading(state, body)
+        }
+    }
+
+    /// Reads over the writer's connection, or returns nil if it is in use, or its file has to be opened again.
+    func tryRead<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R? {
+        if lock.isOwned { return nil }
+        return try lock.tryLock { state throws(StoreError) in
+            if let state, state.isLost || !state.connection.isInAutocommit { return nil }
+            return try Self.reading(state, body)
+        } ?? nil
+    }
+
+    static func reading<R>(_ state: WriterState?, _ body: (WriterState) throws -> R) throws(StoreError) -> R {
+        guard let state else { throw .closed }
+        if state.loss == .suspended { throw .suspended }
+        do { return try body(state) } catch { throw state.fail(error) }
+    }
+}
+
+/// Requests that wait are run in batches, one transaction each.
+extension Writer {
+    private static let batchLimit = 512
+
+    /// Runs batches of the waiting requests until a condition holds.
+    func drain(until isDone: () -> Bool) throws(StoreError) {
+        var (aftermath, finished) = (Aftermath(), [Request]())
+        try lock.withLock { state in
+            repeat { finished += drain(state) } while !isDone()
+            aftermath = state?.takeAftermath() ?? aftermath
+        }
+        finish(aftermath, finished, waits: true)
+    }
+
+    /// Runs one batch of the waiting requests, and returns it.
+    ///
+    /// If no transaction can begin, those at their deadlines fail, and the others are tried again.
+    func drain(_ state: WriterState?) -> [Request] {
+        state?.copyOverdueLog()
+        guard let deadline = queue.withLock({ $0.waiting.first?.deadline }) else {
+            return take { _ in 0 }.withdrawn
+        }
+        do throws(StoreError) {
+            guard let state else { throw .closed }
+            try renew(state)
+            do { try state.begin(until: deadline) } catch { throw StoreError(error) }
+            let (batch, withdrawn) = take { min($0.count, Self.batchLimit) }
+            execute(batch, state)
+            return batch + withdrawn
+        } catch {
+            let (failed, withdrawn) = take { waiting in
+                let due = waiting.prefix { $0.deadline <= deadline }.count
+                return state == nil ? waiting.count : error.code == .busy ? due : max(1, due)
+            }
+            for request in failed { request.fail(error) }
+            return failed + withdrawn
+        }
+    }
+
+    /// Runs requests in the open transaction, and each alone if one of them fails.
+    private func execute(_ batch: [Request], _ state: WriterState) {
+        if batch.count == 1 {
+            executeAlone(batch[0], state)
+            return
+        }
+        do {
+            try attempt(batch, state)
+        } catch {
+            let failure = state.fail(error)
+            // After a move the commit may have been done, in the moved file.
+            let isMoved = state.isLost
+            var refusedBytes = Int.max
+            for request in batch {
+                if isMoved { request.fail(failure); continue }
+                // Once one has found no room, though room was made, others that add as much find none.
+                if request.addedBytes ?? -1 >= refusedBytes { request.fail(.full); continue }
+                do {
+                    try state.begin(until: request.deadline)
+                    executeAlone(request, state)
+                } catch {
+                    request.fail(StoreError(error))
+                }
+                if request.isFull, let bytes = request.addedBytes { refusedBytes = min(refusedBytes, bytes) }
+            }
+            return
+        }
+        state.noteShares()
+        scheduleCopy(state)
+    }
+
+    /// Runs a request in the open transaction.
+    ///
+    /// - Parameter mayWait: Whether this thread may make room on a full disk, and hold limits.
+    /// - Returns: False if it may not and there is no room, so that the request is still to be run.
+    @discardableResult
+    func executeAlone(_ request: Request, _ state: WriterState, mayWait: Bool = true) -> Bool {
+        do {
+            try attempt(CollectionOfOne(request), state)
+        } catch {
+            let failure = state.fail(error)
+            if state.isLost || failure.code != .storageFull {
+                request.fail(failure)
+            } else if mayWait {
+                retryWithMoreRoom(request, failure, state)
+            }
+            return request.isDone
+        }
+        state.noteShares()
+        scheduleCopy(state)
+        return true
+    }
+
+    private func attempt(_ batch: some Collection<Request>, _ state: WriterState) throws {
+        for request in batch { try request.perform(state) }
+        try state.removeForAdditions()
+        try state.requireRoom()
+        try state.commit { epoch in for request in batch { request.end(epoch) } }
+        state.askForUpkeep()
+    }
+
+    /// Runs a request again on a full disk, after room was made.
+    private func retryWithMoreRoom(_ request: Request, _ failure: StoreError, _ state: WriterState) {
+        do {
+            try state.makeRoom(after: failure, from: request.evictedCache)
+            try state.begin(until: request.deadline)
+            try attempt(CollectionOfOne(request), state)
+        } catch {
+            request.fail(state.fail(error))
+        }
+    }
+
+    /// Asks the serial queue to copy the log if it is long.
+    func scheduleCopy(_ state: WriterState) {
+        guard state.schedulesCopy() else { return }
+        serialQueue.async { [self] in
+            do { try read { $0.copyLog() } } catch {}
+        }
+    }
+
+    /// Takes requests out of the queue, and asks the serial queue to run what is left.
+    ///
+    /// - Returns: Those that are to be run, and those whose tasks were cancelled and have gone on, to be released outside locks.
+    private func take(_ count: ([Request]) -> Int) -> (taken: [Request], withdrawn: [Request]) {
+        let (taken, withdrawn, asks) = queue.withLock { queue in
+            let first = queue.waiting.prefix(count(queue.waiting))
+            for request in first { request.isWaiting = false }
+            let (taken, withdrawn) = (first.filter { !$0.isCancelled }, first.filter(\.isCancelled))
+            queue.waiting.removeFirst(first.count)
+            queue.isDrainScheduled = false
+            queue.lastBatch = taken.count
+            return (taken, withdrawn, !queue.waiting.isEmpty && queue.scheduleDrain())
+        }
+        if asks { drainOnSerialQueue() }
+        return (taken, withdrawn)
+    }
+}
+
+/// The end of a store, and its suspension: the connections are closed, and requests are refused.
+extension Writer {
+    /// Refuses new requests, runs a batch of those that wait, and closes the connections.
+    func close(at now: Int64) throws(StoreError) {
+        try lock.refuseOwner()
+        queue.withLock { $0.refusal = .closed }
+        var aftermath = Aftermath()
+        let finished = try lock.withLock { state in
+            let drained = drain(state)
+            state?.close(at: now)
+            aftermath = state?.takeAftermath() ?? aftermath
+            state = nil
+            return drained + drain(nil)
+        }
+        finish(aftermath, finished, waits: true)
+    }
+
+    /// Throws `.suspended` while the store is suspended.
+    func requireResumed() throws(StoreError) {
+        if let refusal, refusal.code == .suspended { throw refusal }
+    }
+
+    /// Refuses new requests, runs those that wait, and closes the connections until ``resume()``.
+    func suspend(at now: Int64) throws(StoreError) {
+        queue.withLock { if $0.refusal == nil { $0.refusal = .suspended } }
+        ownConnections.wait()
+        // A closure of a migration may run, which then ends.
+        migrationLock.withLock { $0 }?.release()
+        var (aftermath, finished) = (Aftermath(), [Request]())
+        let result = try lock.withLock { state in
+            while waitingCount > 0 { finished += drain(state) }
+            let result = Result { () throws(StoreError) in try state?.suspend(at: now) }
+            aftermath = state?.takeAftermath() ?? aftermath
+            return result
+        }
+        finish(aftermath, finished, waits: true)
+        try result.get()
+    }
+
+    /// Takes requests again, of which the next one opens the file, and returns whether the store was suspended.
+    func resume() -> Bool {
+        if !isSuspended { return false }
+        // Memory has not seen all commits of other stores.
+        if database.file != nil { database.watch.end() }
+        queue.withLock { if $0.refusal?.code == .suspended { $0.refusal = nil } }
+        return true
+    }
+
+    /// Reads over a connection of its own, so that it waits for no body; ``suspend(at:)`` waits for it.
+    ///
+    /// In memory it reads over the writer's.
+    func readAlone<R>(_ body: (inout Connection) throws -> R) throws -> R {
+        ownConnections.enter()
+        defer { ownConnections.leave() }
+        try requireResumed()
+        guard let file = database.file else { return try read { try body(&$0.connection) } }
+        var connection = try file.file.openReader(of: file)
+        return try body(&connection)
+    }
+}
+
+/// A file that was moved or is damaged is opened again by the call that notices it.
+extension Writer {
+    /// Opens the file again if it was moved or is damaged.
+    func renew(_ state: WriterState) throws(StoreError) {
+        guard state.isLost else { return }
+        try requireResumed()
+        defer { database = state.database }
+        try state.reopen()
+    }
+
+    /// Runs a read, and repeats it if the file had to be opened again.
+    func retrying<R>(_ body: () throws(StoreError) -> R) throws(StoreError) -> R {
+        var attempts = 0
+        while true {
+            let openings = readers?.openingCount
+            do throws(StoreError) {
+                return try body()
+            } catch {
+                attempts += 1
+                guard attempts < 3, try renew(after: error, openings) else { throw error }
+            }
+        }
+    }
+
+    /// Opens the file again after a read that failed, and returns whether it is worth a second attempt.
+    ///
+    /// - Parameter openings: The number of openings before the read.
+    private func renew(after error: StoreError, _ openings: Int?) throws(StoreError) -> Bool {
+        guard error.isAboutMove || error.code == .corrupt, !isOwned else { return false }
+        try requireResumed()
+        return try locked { state throws(StoreError) in
+            guard let state else { throw .closed }
+            if readers?.openingCount == openings { state.note(error) }
+            try renew(state)
+            return readers?.openingCount != openings
+        }
+    }
+
+    /// Salvages the file, also if the options say that damage is not repaired.
+    func repair() throws(StoreError) -> SalvageReport? {
+        try locked { state throws(StoreError) in
+            guard let state else { throw .closed }
+            if state.database.file == nil { return nil }
+            if state.loss == .suspended { throw .suspended }
+            state.loss = .damaged
+            try renew(state)
+            guard case .replaced(let salvage)? = state.aftermath.events.last else { return nil }
+            return salvage
+        }
+    }
+}
