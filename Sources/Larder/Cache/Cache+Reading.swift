@@ -1,7 +1,7 @@
 public import Foundation
-internal import LarderLocks
+public import LarderLocks
 internal import LarderSQLite
-internal import LarderStore
+public import LarderStore
 
 extension Cache {
     /// Returns the entry of a key: the value and everything that is stored with it.
@@ -39,6 +39,20 @@ extension Cache {
         return CacheEntry(key, value, header, isExpired: isExpired)
     }
 
+    /// Returns the entry of a key: the value and everything that is stored with it.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
+    public func entry(
+        forKey key: Key, allowingExpired: Bool = false
+    ) async throws(CacheError) -> CacheEntry<Key, Value>? {
+        try await reading { () throws(CacheError) in
+            try self.entry(forKey: key, allowingExpired: allowingExpired)
+        }
+    }
+
     /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
     func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowStamp)? {
         let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
@@ -65,6 +79,14 @@ extension Cache {
         return EntryMetadata(header)
     }
 
+    /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
+    public func metadata(forKey key: Key) async throws(CacheError) -> EntryMetadata? {
+        try await reading { () throws(CacheError) in try self.metadata(forKey: key) }
+    }
+
     /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
     ///
     /// The read doesn't count as access.
@@ -75,6 +97,14 @@ extension Cache {
         try liveHeader(key)?.meta.extendedData
     }
 
+    /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
+    public func extendedData(forKey key: Key) async throws(CacheError) -> Data? {
+        try await reading { () throws(CacheError) in try self.extendedData(forKey: key) }
+    }
+
     /// Returns whether a key has a value that may be served, without decoding the value.
     ///
     /// The look-up doesn't count as access. A value that does not decode counts until its row is deleted.
@@ -82,6 +112,14 @@ extension Cache {
     /// - Parameter key: The key.
     /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try liveHeader(key) != nil }
+
+    /// Returns whether a key has a value that may be served, without decoding the value.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
+    public func contains(_ key: Key) async throws(CacheError) -> Bool {
+        try await reading { () throws(CacheError) in try self.contains(key) }
+    }
 
     /// Returns the values of the given keys that have one, at one moment.
     ///
@@ -91,6 +129,15 @@ extension Cache {
     /// - Parameter keys: The keys.
     /// - Throws: A read error, see ``CacheError``.
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
+
+    /// Returns the values of the given keys that have one, at one moment.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: A read error, see ``CacheError``.
+    public func values(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: Value] {
+        let keys = Array(keys)
+        return try await reading { () throws(CacheError) in try self.find(keys) }
+    }
 
     /// Returns the entries of the given keys that have one, at one moment.
     ///
@@ -116,6 +163,17 @@ extension Cache {
         return entries
     }
 
+    /// Returns the entries of the given keys that have one, at one moment.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: A read error, see ``CacheError``.
+    public func entries(
+        forKeys keys: some Sequence<Key>
+    ) async throws(CacheError) -> [Key: CacheEntry<Key, Value>] {
+        let keys = Array(keys)
+        return try await reading { () throws(CacheError) in try self.entries(forKeys: keys) }
+    }
+
     /// Returns the metadata of the given keys that have an entry which may be served, at one moment, without reading values.
     ///
     /// The read doesn't count as access.
@@ -134,6 +192,15 @@ extension Cache {
             metadata[key] = EntryMetadata(header)
         }
         return metadata
+    }
+
+    /// Returns the metadata of the given keys that have an entry which may be served, at one moment.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: A read error, see ``CacheError``.
+    public func metadata(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: EntryMetadata] {
+        let keys = Array(keys)
+        return try await reading { () throws(CacheError) in try self.metadata(forKeys: keys) }
     }
 
     /// Returns keys by their form on the disk, and these forms, each once.
@@ -215,5 +282,190 @@ extension Cache {
     /// - Throws: A read error, see ``CacheError``.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
         try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
+    }
+}
+
+/// The read path: memory, else the disk.
+///
+/// It is inlinable, since generic code that is not specialized for the types of a cache takes a tenth of a read.
+extension Cache {
+    /// Returns the value of a key from memory by a full look, or from the disk.
+    @inlinable
+    func find(_ key: Key) throws(CacheError) -> Value? {
+        let stored = try stored(key)
+        let hash = copies.seed.hash(key)
+        let now = rows.now()
+        let (look, ticket) = lookUp(key, hash, now)
+        switch look {
+        case .hit, .slid: return served(look, at: now)
+        case .expired: return missed()
+        case .unsure(let value, let revision):
+            // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
+            guard let header = try rows.currentHeader(stored) else {
+                copies.removed(key, hash: hash, revision: revision)
+                return missed()
+            }
+            guard header.revision == revision else { break }
+            if header.end < now { return missed() }
+            noteAccess(to: key, hash, header, at: now, confirming: ticket)
+            copies.count { $0.memoryHits += 1 }
+            return value
+        case .absent: break
+        }
+        guard let row = try rows.currentRow(stored), row.header.end >= now else { return missed() }
+        let value: Value
+        do throws(CacheError) {
+            value = try decode(row)
+        } catch {
+            let _: Value? = missed()
+            throw error
+        }
+        take(value, of: row, key, hash, at: now, ticket)
+        return value
+    }
+
+    /// Returns the value of a key if memory may serve it.
+    @inlinable
+    func valueInMemory(_ key: Key) -> Value? {
+        if let value = hit(key) { return value }
+        let now = rows.now()
+        return served(lookUp(key, copies.seed.hash(key), now).0, at: now)
+    }
+
+    @inlinable
+    func served(_ look: TierState<Key, Value>.LookUp, at now: Int64) -> Value? {
+        switch look {
+        case .hit(let value): return value
+        case .slid(let value, let row):
+            rows.noteAccess(to: row, at: now)
+            return value
+        case .expired, .unsure, .absent: return nil
+        }
+    }
+
+    /// Looks a key up in memory.
+    ///
+    /// The epoch is that of the moment before, so what a later read finds is at least as new.
+    @inlinable
+    func lookUp(_ key: Key, _ hash: UInt64, _ now: Int64) -> (TierState<Key, Value>.LookUp, ReadTicket) {
+        copies.state.withLock { $0.lookUp(key, hash: hash, now: now) }
+    }
+
+    /// Offers a value that was read to memory, and notes the access.
+    @inlinable
+    func take(
+        _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: ReadTicket
+    ) {
+        var header = row.header
+        header.note(accessAt: now)
+        let copy = copy(of: value, key, hash, row.header.key, payloadSize: row.payload.count, cost: header.meta.cost)
+        let isKept = copies.offer(copy, header.stamp, at: now, ticket)
+        if !isKept { noteAccess(to: key, hash, header, at: now) }
+        if isKept, header.slidingAge != nil { rows.noteAccess(to: header.stamp, at: now) }
+    }
+
+    /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its header after it.
+    @discardableResult
+    @inlinable
+    func noteAccess(
+        to key: Key, _ hash: UInt64, _ header: EntryHeader, at now: Int64, confirming ticket: ReadTicket? = nil
+    ) -> EntryHeader {
+        var header = header
+        header.note(accessAt: now)
+        let row = header.stamp
+        let isNoted = copies.state.withLock {
+            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
+        }
+        if !isNoted || header.slidingAge != nil { rows.noteAccess(to: row, at: now) }
+        return header
+    }
+
+    /// Counts a miss.
+    @inlinable
+    func missed<R>() -> R? {
+        copies.count { $0.misses += 1 }
+        return nil
+    }
+
+    /// Returns the value in a row.
+    ///
+    /// A value that does not decode is reported, and its row deleted in the background if the options say so.
+    @inlinable
+    func decode(_ row: StoredRow) throws(CacheError) -> Value {
+        do throws(CacheError) {
+            return try codec.decode(row.payload, cache: name, key: row.header.key.name)
+        } catch {
+            noteUndecodable(row.header, error)
+            throw error
+        }
+    }
+
+    @usableFromInline
+    func noteUndecodable(_ header: EntryHeader, _ error: CacheError) {
+        if undecodable == .drop { rows.removeLater(header) }
+        copies.count { $0.failures += 1 }
+        manager.reporter.report(
+            CacheEvent(.undecodable, cacheName: name, key: header.key.name, message: error.message), .warning,
+            error: error)
+    }
+
+    /// The copy that memory keeps of a value.
+    @inlinable
+    func copy(
+        of value: Value, _ key: Key, _ hash: UInt64, _ stored: StoredKey, payloadSize: Int, cost: Int64?
+    ) -> NewCopy<Key, Value> {
+        NewCopy(
+            key: key, hash: hash, value: value,
+            cost: TierState<Key, Value>.Memory.clamped(cost.map { Int(clamping: $0) } ?? payloadSize),
+            bytes: EntryBytes.ofKey(key, encodedCount: stored.encodedCount)
+                + EntryBytes.ofValue(Value.self, encodedCount: payloadSize))
+    }
+
+    // MARK: Many keys
+
+    /// Returns the values of keys at one moment: all from memory, or all from the disk.
+    func find(_ keys: [Key]) throws(CacheError) -> [Key: Value] {
+        var wanted: [StoredKey: (key: Key, hash: UInt64)] = [:]
+        var order: [StoredKey] = []
+        for key in keys {
+            let stored = try stored(key)
+            if wanted.updateValue((key, copies.seed.hash(key)), forKey: stored) == nil { order.append(stored) }
+        }
+        let now = rows.store.time.now()
+        let items = order.compactMap { wanted[$0] }
+        let (found, tickets) = copies.state.withLock { state in
+            (state.values(items, now: now), items.map { state.ticket($0.hash) })
+        }
+        if let found, !found.isEmpty { return Dictionary(zip(items.lazy.map { $0.key }, found)) { first, _ in first } }
+        let offers = Dictionary(uniqueKeysWithValues: zip(order, tickets))
+        let rows = try throwing("read values") { () throws(StoreError) in try self.rows.rows(order) }
+        var values: [Key: Value] = [:]
+        for row in rows where row.header.end >= now {
+            guard let (key, hash) = wanted[row.header.key], let ticket = offers[row.header.key] else { continue }
+            let value: Value
+            // The other values are as good.
+            do throws(CacheError) { value = try decode(row) } catch { continue }
+            take(value, of: row, key, hash, at: now, ticket)
+            values[key] = value
+        }
+        let missing = order.count - values.count
+        copies.count { $0.misses += missing }
+        return values
+    }
+}
+
+/// The reads for tasks.
+///
+/// `value(forKey:)` returns a value in memory at once. Other reads run on threads that may wait for the disk.
+///
+/// At the top level of a `main.swift`, the compiler chooses the synchronous forms even with `await`. Call the
+/// asynchronous forms in a function.
+extension Cache {
+    /// Runs a read that may wait for the disk.
+    func reading<R: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> R
+    ) async throws(Failure) -> R {
+        // A read of a store in memory waits for the writer, so it would hold one of the few threads.
+        rows.store.path == nil ? try await offload(work) : try await ReadQueue.run(work)
     }
 }

@@ -1,5 +1,6 @@
 public import Foundation
-internal import LarderStore
+internal import LarderLocks
+public import LarderStore
 
 /// The writes.
 ///
@@ -282,5 +283,262 @@ extension Cache {
         var pairs: [(Key, StoredKey)] = []
         for key in keys { pairs.append((key, try stored(key))) }
         return pairs
+    }
+}
+
+extension Cache {
+    /// Changes the value of a key in one step.
+    ///
+    /// The body is called once, and holds the writer of the store, so no thread and no process writes in the meantime.
+    /// It gets nil if there is no value that may be served or if the value does not decode. Setting nil removes the
+    /// entry. If the body throws, nothing has changed.
+    ///
+    /// The entry's own age restarts, and the cost is reset. Extended data, tags and pin stay if the body got a value. A
+    /// plain write to the store inside the body throws ``CacheError/Code/reentrant``.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - body: The change.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
+    @discardableResult
+    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) throws -> R {
+        try manager.transacting("update the value") { try update(key, in: $0, body) }
+    }
+
+    /// Changes the value of a key in one step.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - body: The change.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body, or a write error, see ``CacheError``.
+    @discardableResult
+    public func update<R: Sendable>(
+        _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
+    ) async throws -> R {
+        try await manager.transacting("update the value") { try self.update(key, in: $0, body) }
+    }
+
+    private func update<R>(
+        _ key: Key, in scope: TransactionScope, _ body: (inout Value?) throws -> R
+    ) throws -> R {
+        let stored = try stored(key)
+        let old: (value: Value, header: EntryHeader)?
+        do throws(CacheError) {
+            old = try scope.current(stored, in: self)
+        } catch {
+            if error.code != .undecodable { throw error }
+            old = nil
+        }
+        var value = old?.value
+        let result = try body(&value)
+        guard let value else {
+            try scope.remove(key, stored, in: self)
+            return result
+        }
+        let now = rows.store.time.now()
+        var (meta, end) = (old?.header.meta ?? RowMeta(), old?.header.ownEnd(ifWrittenAt: now))
+        meta.cost = nil
+        try scope.put(write(value, forKey: key, stored, at: now, end, meta, keepsPin: false), in: self)
+        return result
+    }
+}
+
+extension Cache where Value == Data {
+    /// Writes the bytes of a file as the value of a key, of which never more than a megabyte is in memory.
+    ///
+    /// The file is cloned where the file system does that, which takes no room, and else copied. Memory keeps no copy of the
+    /// value; `fileURL(forKey:)` gives it back as a file. Symbolic links are followed. A value that is not larger than
+    /// ``CacheOptions/inlineLimit``, a store in memory and a codec with transforms take the bytes into memory.
+    ///
+    /// - Parameters:
+    ///   - file: A regular file, which nothing changes in the meantime.
+    ///   - key: The key.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied. Else a
+    ///   write error, see ``CacheError``.
+    public func setValue(
+        contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
+    ) throws(CacheError) {
+        try requireUnshared("set the value")
+        let stored = try stored(key)
+        let attributes = EntryAttributes(maxAge: maxAge, extendedData: extendedData, tags: tags)
+        let subject = "key \(stored.name) of cache \"\(name)\""
+        // Refused before a large file is copied.
+        _ = try attributes.stored(at: rows.now(), subject)
+        guard file.isFileURL else {
+            throw CacheError(
+                .storageUnavailable, "\(file) is no file, and cannot be the value of \(subject). Download it first.")
+        }
+        let copied = try throwing("copy a file", stored) { () throws(StoreError) in
+            try rows.copy(
+                file.path, for: stored, label: label(stored),
+                isPlain: codec.identifier == ValueCodec<Data>.data.identifier)
+        }
+        guard let file = copied.file else { return try run(write(copied.bytes, forKey: key, attributes)) }
+        let now = rows.now()
+        let (meta, end) = try attributes.stored(at: now, subject)
+        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        let entry = EntryWrite(key: stored, file: file, writtenAt: now, expiresAt: end, meta: meta)
+        try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
+    }
+
+    /// Writes the bytes of a file as the value of a key.
+    ///
+    /// - Parameters:
+    ///   - file: A regular file, which nothing changes in the meantime.
+    ///   - key: The key.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - extendedData: Bytes to store with the value.
+    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
+    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied. Else a
+    ///   write error, see ``CacheError``.
+    public func setValue(
+        contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
+    ) async throws(CacheError) {
+        try await offload { () throws(CacheError) in
+            try self.setValue(
+                contentsOf: file, forKey: key, maxAge: maxAge, extendedData: extendedData, tags: tags)
+        }
+    }
+}
+
+/// The write path: encode, then one request of the store, which brings memory up to date after its commit.
+///
+/// It is inlinable as the read path is.
+extension Cache {
+    /// A value on its way to a row and to memory.
+    @usableFromInline
+    struct Write: Sendable {
+        @usableFromInline let entry: EntryWrite
+        @usableFromInline let copy: NewCopy<Key, Value>
+
+        @inlinable
+        init(entry: EntryWrite, copy: NewCopy<Key, Value>) { (self.entry, self.copy) = (entry, copy) }
+    }
+
+    /// Encodes a value.
+    @inlinable
+    func write(_ value: Value, forKey key: Key, _ attributes: EntryAttributes = EntryAttributes()) throws(CacheError)
+        -> Write
+    {
+        let (stored, now) = (try stored(key), rows.now())
+        let (meta, end) = try attributes.stored(at: now, "key \(stored.name) of cache \"\(name)\"")
+        return try write(
+            value, forKey: key, stored, at: now, end, meta, keepsPin: attributes.isPinned == nil,
+            payload: attributes.payload)
+    }
+
+    /// Encodes a value for an entry with these attributes.
+    @inlinable
+    func write(
+        _ value: Value, forKey key: Key, _ stored: StoredKey, at now: Int64, _ end: Int64?, _ meta: RowMeta,
+        keepsPin: Bool, payload: Data? = nil
+    ) throws(CacheError) -> Write {
+        let payload = if let payload { payload } else { try codec.encode(value, cache: name, key: stored.name) }
+        let entry = EntryWrite(
+            key: stored, payload: payload, writtenAt: now, expiresAt: end, meta: meta, keepsPin: keepsPin,
+            label: payload.count > rows.inlineLimit ? label(stored) : nil)
+        let hash = copies.seed.hash(key)
+        return Write(
+            entry: entry,
+            copy: copy(of: value, key, hash, stored, payloadSize: payload.count, cost: meta.cost))
+    }
+
+    /// The readable part of the name of a key's file; nil for one that the key gives.
+    @usableFromInline
+    func label(_ stored: StoredKey) -> String? {
+        fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Writes a value.
+    @inlinable
+    func run(_ write: Write) throws(CacheError) {
+        try requireUnshared("set the value")
+        let (copies, copy) = (shared.copies, write.copy)
+        try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
+    }
+
+    /// Writes a value that memory does not keep.
+    func runOnDisk(_ write: Write) throws(CacheError) {
+        try requireUnshared("set the value")
+        let (copies, copy) = (shared.copies, write.copy)
+        try rows.put([write.entry], "set the value") { copies.wroteToDisk(copy.key, hash: copy.hash, $0, &$1) }
+    }
+
+    /// Writes values in one step.
+    @inlinable
+    func run(_ writes: [Write], _ action: String) throws(CacheError) {
+        try requireUnshared(action)
+        copies.beginChange(of: writes.count)
+        defer { copies.endChange(of: writes.count) }
+        try rows.put(writes.map { $0.entry }, action, applying(writes))
+    }
+
+    /// Writes values in one step, for a task.
+    func run(_ writes: [Write], _ action: String) async throws {
+        try requireUnshared(action)
+        copies.beginChange(of: writes.count)
+        defer { copies.endChange(of: writes.count) }
+        let operation = RowOperation.put(writes.map { $0.entry })
+        _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
+            try await rows.run(operation, apply: applying(writes))
+        }
+    }
+
+    @inlinable
+    func applying(_ writes: [Write]) -> CacheRows.Apply {
+        let (copies, values) = (shared.copies, writes.map { $0.copy })
+        return { copies.wrote(values, $0, &$1) }
+    }
+
+    // MARK: Other requests
+
+    /// The request that removes keys.
+    func removing(_ keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+        try requireUnshared("remove the value")
+        let copies = shared.copies
+        let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
+        return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, &$1) })
+    }
+
+    /// The request that removes a key, and returns its row.
+    func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+        try requireUnshared("remove the value")
+        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        return (.take(stored), { copies.removed([(key, stored, hash)], $0, &$1) })
+    }
+
+    /// The request that changes attributes of an entry.
+    func changing(
+        _ key: Key, _ stored: StoredKey, _ change: AttributeChange
+    ) -> (RowOperation, CacheRows.Apply) {
+        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, &$1) })
+    }
+
+    /// Runs a request.
+    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) throws(CacheError)
+        -> Outcome
+    {
+        try throwing(action, key) { () throws(StoreError) in try rows.run(request.0, apply: request.1) }
+    }
+
+    /// Runs a request for a task.
+    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) async throws
+        -> Outcome
+    {
+        try await throwing(action, key) { try await rows.run(request.0, apply: request.1) }
+    }
+
+    /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
+    func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
+        do { return try await body() } catch let error as StoreError {
+            if error.code == .superseded { rows.noteSuperseded() }
+            throw CacheError(error, action, cache: name, key: key)
+        }
     }
 }

@@ -1,3 +1,4 @@
+internal import Foundation
 public import LarderLocks
 public import LarderStore
 
@@ -96,6 +97,15 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         return try find(key)
     }
 
+    /// Returns the value of a key; nil if there is none that may be served.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
+    public func value(forKey key: Key) async throws(CacheError) -> Value? {
+        if let value = hit(key) { return value }
+        return try await reading { () throws(CacheError) in try self.find(key) }
+    }
+
     /// The value in memory, if one look is enough to tell that it may be served.
     @inlinable @inline(__always)
     func hit(_ key: Key) -> Value? {
@@ -161,5 +171,14 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
         _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
     ) throws(CacheError) -> R {
         try rows.throwing(action, key, body)
+    }
+}
+
+extension Cache: CustomStringConvertible {
+    /// The name, the version, the number of entries in memory, and the file.
+    ///
+    /// The entries on disk are not counted for it.
+    public var description: String {
+        "Cache(\"\(name)\", version \"\(version)\", \(memory.count) entries in memory, \(manager.place))"
     }
 }

@@ -1,3 +1,4 @@
+public import Foundation
 internal import LarderLocks
 internal import LarderStore
 
@@ -191,3 +192,83 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         cache.manager.reporter.report(event, .error, error: error as? CacheError)
     }
 }
+
+/// The treatment of values by a ``ValueGenerator`` that have expired, or soon will.
+public struct GenerationPolicy: Hashable, Sendable {
+    /// The time after its expiration in which a value is still served, while one refresh runs in the background.
+    public var staleFor: Duration
+
+    /// The time after its expiration in which a value is still served if a load fails.
+    public var staleOnError: Duration
+
+    /// The share of its age, from 0 to 1, after which a value is refreshed in the background by the next call; nil for never.
+    public var refreshAhead: Double?
+
+    /// Creates a policy; by default an expired value is loaded again, and its callers wait.
+    ///
+    /// Calls of a generator throw ``CacheError/Code/invalidConfiguration`` for a negative time, and a share outside 0 to 1.
+    public init(staleFor: Duration = .zero, staleOnError: Duration = .zero, refreshAhead: Double? = nil) {
+        (self.staleFor, self.staleOnError, self.refreshAhead) = (staleFor, staleOnError, refreshAhead)
+    }
+
+    var isPlain: Bool { longestStale == 0 && refreshAhead == nil }
+
+    /// The milliseconds after its expiration in which a value may be served.
+    var longestStale: Int64 { max(Self.milliseconds(staleFor), Self.milliseconds(staleOnError)) }
+
+    func check(_ cache: @autoclosure () -> String) throws(CacheError) {
+        if staleFor >= .zero, staleOnError >= .zero, refreshAhead.map({ (0...1).contains($0) }) != false { return }
+        throw CacheError(
+            .invalidConfiguration,
+            "The policy of a generator for cache \"\(cache())\" has a negative time or a share outside 0 to 1: \(self)."
+        )
+    }
+
+    static func milliseconds(_ duration: Duration) -> Int64 {
+        SystemClock.saturated(max(0, duration / .milliseconds(1)))
+    }
+}
+
+/// The result of a load that says more than the value.
+public struct Generated<Value> {
+    enum Outcome {
+        case value(Value, EntryAttributes)
+        /// A value for the callers alone.
+        case unstored(Value, EntryAttributes)
+        case notModified
+        case absent(MaxAge)
+    }
+
+    let outcome: Outcome
+
+    /// A new value.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - maxAge: The maximum age of this entry, in place of the cache's.
+    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload.
+    ///   - extendedData: Bytes to store with the value.
+    ///   - tags: The tags by which `removeAll(tagged:)` finds the entry.
+    public static func value(
+        _ value: Value, maxAge: MaxAge? = nil, cost: Int? = nil, extendedData: Data? = nil, tags: Set<String> = []
+    ) -> Generated {
+        let attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
+        return Generated(outcome: .value(value, attributes))
+    }
+
+    /// The old value, whose age begins again; everything that is stored with it stays.
+    ///
+    /// If the entry was written or removed in the meantime, nothing is stored. If the closure got no old entry, the call
+    /// throws ``CacheError/Code/invalidConfiguration``.
+    public static var notModified: Generated { Generated(outcome: .notModified) }
+
+    /// No value: callers get nil, and no closure runs for the key until `age` has passed or the key is written.
+    ///
+    /// The expired entry is removed. The absence is kept in the memory of this process, for up to 10,000 keys of a cache.
+    ///
+    /// - Parameter age: The time for which no closure runs. With zero nothing is remembered.
+    public static func none(for age: MaxAge) -> Generated { Generated(outcome: .absent(age)) }
+}
+
+extension Generated: Sendable where Value: Sendable {}
+extension Generated.Outcome: Sendable where Value: Sendable {}

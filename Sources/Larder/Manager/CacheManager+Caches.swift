@@ -183,6 +183,14 @@ extension CacheManager {
         }
     }
 
+    /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    /// - Complexity: O(n) in the number of entries of all caches.
+    public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
+        try await offload { () throws(CacheError) in try self.cacheInfo() }
+    }
+
     /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
     ///
     /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
@@ -194,6 +202,14 @@ extension CacheManager {
         supersede(name, by: nil, openingCount)
     }
 
+    /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
+    ///
+    /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
+    /// - Throws: A write error, see ``CacheError``.
+    public func removeCache(named name: String) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeCache(named: name) }
+    }
+
     /// Removes all entries of all caches in one step.
     ///
     /// The handles stay valid. The rows are deleted in the background.
@@ -202,6 +218,13 @@ extension CacheManager {
     public func removeAll() throws(CacheError) {
         try throwing("remove everything") { () throws(StoreError) in try store.removeAll() }
         for cache in allOpenCaches { cache.wasCleared() }
+    }
+
+    /// Removes all entries of all caches in one step.
+    ///
+    /// - Throws: A write error, see ``CacheError``.
+    public func removeAll() async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.removeAll() }
     }
 }
 

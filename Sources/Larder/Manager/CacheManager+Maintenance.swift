@@ -175,3 +175,75 @@ extension CacheManager {
         for cache in allOpenCaches { cache.handleMemoryPressure(level) }
     }
 }
+
+extension CacheManager {
+    /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Returns: The number of removed entries.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
+    }
+}
+
+/// Information about one cache of a store.
+public struct CacheInfo: Hashable, Sendable {
+    /// The name of the cache.
+    public let name: String
+
+    /// The version under which the entries were written.
+    public let version: CacheVersion
+
+    /// The number of entries that have not expired, by the maximum age that was declared last.
+    public let count: Int
+
+    /// The number of bytes of the payloads and extended data of the entries.
+    public let sizeOnDisk: Int64
+
+    /// The time at which the cache was opened last.
+    public let openedAt: Date
+
+    /// The limits on disk that hold for the cache, in whatever program.
+    public let limits: DiskLimits
+
+    /// What all programs have counted in the last ninety days.
+    ///
+    /// A program writes its counters hourly with other commits, and when it closes the store.
+    public let activity: CacheStatistics
+
+    /// The program that has opened the store last, for this cache or another one; nil if that is not known.
+    public let lastOpener: StoreOpener?
+
+    /// A program that has opened a store.
+    public struct StoreOpener: Hashable, Sendable {
+        /// The name of the program.
+        public let program: String
+
+        /// The release of Larder that the program had.
+        public let libraryVersion: String
+
+        /// The time at which the program opened the store.
+        public let openedAt: Date
+    }
+}
+
+/// The progress of a long operation.
+public struct CacheProgress: Hashable, Sendable {
+    /// The number of items that are done.
+    public let completed: Int
+
+    /// The number of all items.
+    public let total: Int
+
+    package init(completed: Int, total: Int) {
+        self.completed = completed
+        self.total = total
+    }
+}
+
+/// A closure that receives the progress of a long operation.
+///
+/// No lock is held during the call, so the closure may use the cache.
+public typealias ProgressHandler = @Sendable (CacheProgress) -> Void

@@ -106,6 +106,11 @@ public final class CacheManager: Sendable {
         reporter.hub.finish()
     }
 
+    /// Closes the store: later calls throw ``CacheError/Code/closed``.
+    ///
+    /// - Throws: `.reentrant`.
+    public func close() async throws(CacheError) { try await offload { () throws(CacheError) in try self.close() } }
+
     /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
     ///
     /// Call it before the system suspends the app or freezes the process. The call waits for writes, reads and closures of
@@ -193,6 +198,12 @@ public final class CacheManager: Sendable {
         try throwing("write the accesses") { () throws(StoreError) in try store.flush() }
     }
 
+    /// Stores the times of the last accesses, except those within ``CacheOptions/accessGrain`` of the stored
+    /// ones.
+    ///
+    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
+    public func flush() async throws(CacheError) { try await offload { () throws(CacheError) in try self.flush() } }
+
     /// Runs a call of the store, and says what it was to do if it fails.
     func throwing<R>(_ action: String, _ body: () throws(StoreError) -> R) throws(CacheError) -> R {
         do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
@@ -250,4 +261,51 @@ public final class CacheManager: Sendable {
         for other in others { other.wasCleared() }
         for end in ends { end() }
     }
+}
+
+extension CacheManager: CustomStringConvertible {
+    /// The file, and the names of the open caches.
+    public var description: String {
+        let names = store.openNames.map { "\"\($0)\"" }.joined(separator: ", ")
+        let state = store.isClosed ? "closed" : names.isEmpty ? "no open caches" : "open: \(names)"
+        return "CacheManager(\(place), \(state))"
+    }
+
+    var place: String { url?.path ?? "in memory" }
+}
+
+/// The calls that may wait for the disk, for tasks.
+///
+/// None of them blocks the executor of the task.
+extension CacheManager {
+    /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
+    ///
+    /// The call blocks no thread of the cooperative pool.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the file, without its ending.
+    ///   - configuration: The settings of the manager.
+    /// - Throws: An opening error, see ``CacheError``.
+    public static func open(
+        name: String, configuration: Configuration = .init()
+    ) async throws(CacheError) -> CacheManager {
+        try await offload { () throws(CacheError) in try CacheManager(name: name, configuration: configuration) }
+    }
+
+    /// Opens the store in a file, and creates it and its folder if they are missing.
+    ///
+    /// The call blocks no thread of the cooperative pool.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - configuration: The settings of the manager.
+    /// - Throws: An opening error, see ``CacheError``.
+    public static func open(
+        url: URL, configuration: Configuration = .init()
+    ) async throws(CacheError) -> CacheManager {
+        try await offload { () throws(CacheError) in try CacheManager(url: url, configuration: configuration) }
+    }
+
+    /// The release of the library, as the change log names it.
+    public static let libraryVersion = "0.1.0-dev"
 }

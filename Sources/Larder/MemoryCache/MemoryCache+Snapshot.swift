@@ -119,3 +119,152 @@ extension BoundedTable {
         return OwnAge(end: ends[Int(index)], age: ages[Int(index)])
     }
 }
+
+/// Saving and loading for tasks: neither blocks the caller's executor.
+extension MemoryCache where Key: Codable, Value: Codable {
+    /// Writes every entry into a file, which is replaced in one step.
+    public func save(to url: URL) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.save(to: url) }
+    }
+
+    /// Adds the entries of a file that `save(to:)` has written.
+    ///
+    /// - Parameters:
+    ///   - url: A file that `save(to:)` of a cache with the same types has written; else the call throws.
+    ///   - skipped: Called with one sentence for each item that was left out because it cannot be read.
+    @discardableResult
+    public func load(
+        from url: URL, skipped: (@Sendable (String) -> Void)? = nil
+    ) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.load(from: url, skipped: skipped) }
+    }
+
+    /// Creates a cache with the entries of a snapshot, or an empty cache if there is no such file.
+    ///
+    /// ```swift
+    /// let sessions = try MemoryCache<String, Session>(restoring: file, countLimit: 1_000)
+    /// ```
+    ///
+    /// Every parameter but the first and the last is that of the plain initializer.
+    ///
+    /// - Parameters:
+    ///   - url: A file that `save(to:)` of a cache with the same types has written.
+    ///   - countLimit: The maximum number of entries. By default there is no limit.
+    ///   - costLimit: The maximum total cost of the entries. By default there is no limit.
+    ///   - byteLimit: The maximum number of bytes that the entries take; nil for any.
+    ///   - maxAge: The maximum age of an entry, counted from when it was set in the other cache.
+    ///   - clearsOnMemoryPressure: A Boolean value that indicates whether the cache follows the system's memory pressure.
+    ///   - pressureResponse: What a warning removes.
+    ///   - clearsInBackground: A Boolean value that indicates whether the cache is emptied when the app goes into the background.
+    ///   - clock: Called by each call that needs the time; nil for the system's clock.
+    ///   - onRemoval: Called once for each value that leaves.
+    ///   - skipped: Called with a sentence about each entry that could not be read.
+    /// - Throws: `.foreignFile`, `.typeMismatch` or `.newerSchema` if the file is not such a snapshot.
+    ///   `.storageUnavailable` if the file exists and cannot be read.
+    public convenience init(
+        restoring url: URL, countLimit: Int = .max, costLimit: Int = .max, byteLimit: Int? = nil,
+        maxAge: MaxAge = .unlimited, clearsOnMemoryPressure: Bool = true, pressureResponse: PressureResponse = .half,
+        clearsInBackground: Bool = false, clock: (@Sendable () -> Date)? = nil, onRemoval: OnRemoval? = nil,
+        skipped: ((String) -> Void)? = nil
+    ) throws(CacheError) {
+        self.init(
+            countLimit: countLimit, costLimit: costLimit, byteLimit: byteLimit ?? .max, maxAge: maxAge,
+            clearsOnMemoryPressure: clearsOnMemoryPressure, pressureResponse: pressureResponse,
+            clearsInBackground: clearsInBackground, clock: clock, onRemoval: onRemoval)
+        try loadIfPresent(from: url, replaces: true, skipped ?? { _ in })
+    }
+
+    /// Adds the entries of a snapshot, if there is one.
+    func loadIfPresent(from url: URL, replaces: Bool, _ skipped: (String) -> Void) throws(CacheError) {
+        do throws(CacheError) {
+            _ = try load(from: url, replaces: replaces, skipped)
+        } catch  where (error.underlying as? CocoaError)?.code == .fileReadNoSuchFile {
+            // Nothing was saved yet.
+            noteSnapshot(url)
+        }
+    }
+
+    /// Notes that the entries of a snapshot were added, so that it may be overwritten.
+    func noteSnapshot(_ url: URL) {
+        snapshots.withLock { $0[SnapshotFile.path(of: url), default: 0] += 0 }
+    }
+
+    /// Writes a snapshot in the background after an interval, and then whenever something has changed, at most once an interval.
+    ///
+    /// The file is replaced in one step, as by `save(to:)`. If the cache has neither loaded nor saved this file before, the call
+    /// first adds the entries of the file, without those whose keys have a value here, and those for which there is no room: so
+    /// an autosave that begins before a restore loses nothing. If the file cannot be read, or is no snapshot of these types, it
+    /// is not overwritten: each save fails until it is deleted. A save that fails is written to ``LogMessage/standardLog``, and
+    /// tried again after an interval.
+    ///
+    /// Changes of the last interval are lost when the program ends, unless it calls ``AutosaveTask/saveNow()``.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - interval: The minimum time between two saves, at least a millisecond.
+    /// - Returns: The task, which keeps the cache alive, and ends when it is cancelled or released.
+    public func autosave(to url: URL, every interval: Duration) -> AutosaveTask {
+        state.withLock { $0.isFollowed = true }
+        let stream = ChangeStream<Key, Value>(
+            every: Swift.max(interval, .milliseconds(1)), delaysFirst: true, timekeeper: timekeeper
+        ) { _ in [:] }
+        let subscription = hub.subscribe(stream)
+        let obstacle = addSaved(url)
+        let save: @Sendable () throws(CacheError) -> Void = { () throws(CacheError) in
+            if let obstacle, SnapshotFile.mayExist(url), !self.knows(url) { throw obstacle }
+            try self.save(to: url)
+        }
+        let task = Task {
+            while await subscription.stream.next() != nil {
+                do throws(CacheError) {
+                    try await offload(save)
+                } catch {
+                    LogMessage.standardLog(LogMessage(.error, error.message, error: error))
+                    // What cannot be encoded is as it was at the next try.
+                    if error.code != .encodingFailed { _ = subscription.stream.noteReset() }
+                }
+            }
+        }
+        // What is there now is a change since the last save, if there was one.
+        _ = stream.noteReset()
+        return AutosaveTask(save: save) {
+            stream.cancel()
+            task.cancel()
+        }
+    }
+
+    /// Adds the entries of a snapshot that displace nothing, unless the cache has loaded or saved this file before.
+    ///
+    /// - Returns: The reason for which the file must not be overwritten.
+    private func addSaved(_ url: URL) -> CacheError? {
+        if knows(url) { return nil }
+        do throws(CacheError) {
+            try loadIfPresent(from: url, replaces: false) { LogMessage.standardLog(LogMessage(.warning, $0)) }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func knows(_ url: URL) -> Bool { snapshots.withLock { $0[SnapshotFile.path(of: url)] != nil } }
+}
+
+/// The saves of a memory cache in the background, until the task is cancelled or released.
+public final class AutosaveTask: Sendable {
+    private let save: @Sendable () throws(CacheError) -> Void
+    private let end: @Sendable () -> Void
+
+    init(save: @escaping @Sendable () throws(CacheError) -> Void, cancel: @escaping @Sendable () -> Void) {
+        (self.save, end) = (save, cancel)
+    }
+
+    deinit { end() }
+
+    /// Saves on this thread, whether something has changed or not; for a program that ends.
+    public func saveNow() throws(CacheError) { try save() }
+
+    /// Ends the saves in the background.
+    ///
+    /// One that is running finishes.
+    public func cancel() { end() }
+}

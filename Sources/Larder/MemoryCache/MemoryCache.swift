@@ -217,3 +217,231 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         tellClear(emptied, cause)
     }
 }
+
+extension MemoryCache {
+    /// Sets many values in one step: a reader sees all of them or none.
+    ///
+    /// If keys are equal, the last value counts. The values have the cost 0, as in the subscript.
+    ///
+    /// - Complexity: O(n) under the lock. The sequence is iterated and its keys are hashed before that.
+    public func setValues(_ values: some Sequence<(Key, Value)>) {
+        set(values.map { (key: $0.0, value: $0.1, hash: seed.hash($0.0)) })
+    }
+
+    /// Sets many values in one step: a reader sees all of them or none.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func setValues(_ values: [Key: Value]) {
+        set(values.map { (key: $0.key, value: $0.value, hash: seed.hash($0.key)) })
+    }
+
+    /// Returns the values of many keys as they are at one moment; keys without a value are left out.
+    ///
+    /// The entries become the most recently used ones, in the order of the keys.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func values(forKeys keys: some Sequence<Key>) -> [Key: Value] {
+        let wanted = keys.map { (key: $0, hash: seed.hash($0)) }
+        let canExpire = canExpire
+        let (now, staleTime) = (now(), staleTime.load(ordering: .relaxed))
+        var found: [(Key, Value)] = []
+        found.reserveCapacity(wanted.count)
+        var expired: [LRUTable<Key, Value>.Node] = []
+        state.withLock { state in
+            for (key, hash) in wanted {
+                if !canExpire {
+                    if let value = state.value(forKey: key, hash: hash) { found.append((key, value)) }
+                } else {
+                    let read = state.agedValue(forKey: key, hash: hash, now: now, staleTime)
+                    if let value = read.value { found.append((key, value)) }
+                    if let node = read.expired { expired.append(node) }
+                }
+            }
+        }
+        tell(expired, .expired)
+        return Dictionary(found) { first, _ in first }
+    }
+
+    /// Removes many keys in one step; keys without an entry are ignored.
+    ///
+    /// - Complexity: O(n) under the lock.
+    public func removeValues(forKeys keys: some Sequence<Key>) {
+        let (unwanted, now) = (keys.map { (key: $0, hash: seed.hash($0)) }, now())
+        let removed = state.withLock { state in
+            unwanted.map { state.removeValue(forKey: $0.key, hash: $0.hash, now: now) }
+        }
+        if removed.contains(where: \.isFollowed) { tellRemovals(of: unwanted.map { $0.key }, removed) }
+    }
+
+    private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
+        let end = newEnd()
+        var discards: [LRUTable<Key, Value>.Node] = []
+        var displaced: [Displaced<Key, Value>] = []
+        displaced.reserveCapacity(values.count)
+        let isFollowed = state.withLock { state in
+            for (key, value, hash) in values {
+                let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
+                displaced.append(
+                    state.setValue(
+                        value, forKey: key, hash: hash, cost: 0, bytes: bytes, end: end, into: &discards))
+            }
+            return state.isFollowed || !state.watches.isEmpty
+        }
+        if isFollowed { tellWrites(of: values.map { $0.key }, displaced, evicted: discards) }
+        if let end, !values.isEmpty { noteEnd(end) }
+    }
+
+    /// Changes the value of a key in one step: no other `update` of the cache runs between the read and the write.
+    ///
+    /// The body is called exactly once, outside the lock: the cache stays accessible, also for the body. It receives nil
+    /// if there is no value, and removes the entry by setting nil. If it throws, nothing changes. The entry keeps its
+    /// cost, and has the age of the cache. A plain write, removal or `removeAll` of the key in the meantime, the body's own included, counts as the
+    /// later write: it is kept, and the result of the body is discarded.
+    ///
+    /// Updates wait for each other. Replaced values are released after the update, so their `deinit` may update the key
+    /// too. Those of an update inside a body are released inside the outer one.
+    ///
+    /// - Warning: An update of the same key from inside the body traps. A body that waits for another thread's update of
+    ///   the cache waits forever.
+    @discardableResult
+    public func update<R>(_ key: Key, _ body: (inout Value?) throws -> R) rethrows -> R {
+        let hash = seed.hash(key)
+        // Outside the lock of updates, which a deinit that updates the key has to pass too.
+        var remains = UpdateRemains<Key, Value>()
+        defer { withExtendedLifetime(remains) {} }
+        let result = try updates.pass {
+            let now = now()
+            let (watch, old, cost) = state.withLock { $0.beginUpdate(key, hash: hash, now: now) }
+            (remains.old, remains.value) = (old, old)
+            do {
+                let result = try body(&remains.value)
+                let end = newEnd()
+                state.withLock { state in
+                    state.finishUpdate(watch, cost: cost, end: end, now: now, &remains)
+                }
+                if let end { noteEnd(end) }
+                return result
+            } catch {
+                remains.watches = state.withLock { $0.endWatch(watch) }
+                throw error
+            }
+        }
+        if let removed = remains.removed {
+            tellRemoval(of: key, removed)
+        } else if remains.isWritten {
+            tellWrites(of: CollectionOfOne(key), CollectionOfOne(remains.displaced), evicted: remains.discards)
+        }
+        return result
+    }
+}
+
+/// The objects that an update may hold last, and releases at its end.
+private struct UpdateRemains<Key: Hashable & Sendable, Value: Sendable> {
+    var old: Value?
+    /// The value as the body left it, which a later write or an error may have made void.
+    var value: Value?
+    var displaced = Displaced<Key, Value>()
+    var discards: [LRUTable<Key, Value>.Node] = []
+    var watches: [KeyWatch<Key>] = []
+    var isWritten = false
+    var removed: BoundedTable<Key, Value>.Removed?
+}
+
+extension BoundedTable {
+    /// Returns the watch of an update's key, and the value with which its body starts.
+    mutating func beginUpdate(
+        _ key: Key, hash: UInt64, now: Int64
+    ) -> (watch: Int, value: Value?, cost: Int) {
+        precondition(
+            !watches.isUpdating(key, hash: hash),
+            "MemoryCache.update was called from inside the update of the same key, and would wait for itself.")
+        let watch = watch(CollectionOfOne((key: key, hash: hash)), isUpdate: true)
+        let found = table.locate(key, hash: hash)
+        if found == 0 || isExpired(found, now: now) { return (watch, nil, 0) }
+        return (watch, table.value(at: found), cost(of: found))
+    }
+
+    /// Writes the result of an update's body, unless there is a later write already.
+    fileprivate mutating func finishUpdate(
+        _ watch: Int, cost: Int, end: Int64?, now: Int64, _ remains: inout UpdateRemains<Key, Value>
+    ) {
+        remains.watches = endWatch(watch)
+        guard let watch = remains.watches.first, !watch.isWritten else { return }
+        if let value = remains.value {
+            remains.isWritten = true
+            remains.displaced = setValue(
+                value, forKey: watch.key, hash: watch.hash, cost: cost, bytes: Self.bytes(of: watch.key, cost: cost),
+                end: end, into: &remains.discards)
+        } else {
+            remains.removed = removeValue(forKey: watch.key, hash: watch.hash, now: now)
+        }
+    }
+}
+
+/// Lets one update of a memory cache run at a time.
+///
+/// Updates that its body makes run inside it.
+final class UpdateLock: Sendable {
+    /// Held while the body runs, which is the caller's code; the cache's own lock is not held then.
+    private let mutex = Mutex(())
+    /// The thread inside, or 0: only a thread that is inside can find its own number here.
+    private let owner = Atomic<UInt>(0)
+
+    func pass<R>(_ body: () throws -> R) rethrows -> R {
+        let thread = CurrentThread.identity
+        if owner.load(ordering: .relaxed) == thread { return try body() }
+        return try mutex.withLock { _ throws(any Error) in
+            owner.store(thread, ordering: .relaxed)
+            defer { owner.store(0, ordering: .relaxed) }
+            return try body()
+        }
+    }
+}
+
+extension MemoryCache {
+    /// Traps with a message if an invariant does not hold; release builds omit the check.
+    ///
+    /// - Complexity: O(n), under the lock.
+    package func checkInvariants() {
+        #if DEBUG
+        state.withLock { state in
+            state.table.checkInvariants()
+            state.checkBesides(hasEnds: !rule.isUnlimited)
+        }
+        #endif
+    }
+
+    /// Returns the number of chunks that a look-up of this key looks at.
+    package func probeCount(_ key: Key) -> Int {
+        let hash = seed.hash(key)
+        return state.withLock { $0.table.probeCount(key, hash: hash) }
+    }
+
+    /// The number of keys that closures decide on.
+    package var watchedKeyCount: Int { state.withLock { $0.watches.count } }
+
+    /// The number of callers that wait for loads.
+    package var waitingCallers: Int { loads.waitingCount }
+
+    /// The capacity of the table, in entries.
+    package var capacity: Int { state.withLock { Int($0.table.nodeCapacity) - 1 } }
+}
+
+#if DEBUG
+extension BoundedTable {
+    func checkBesides(hasEnds: Bool) {
+        var total = WideSum(0)
+        for index in table.order {
+            total = total + WideSum(cost(of: index))
+            precondition(!hasEnds || Int(index) < ends.count, "An entry has no end of its age.")
+        }
+        precondition(total == totalCost, "The total cost is not the sum of the costs.")
+        precondition(costs.reduce(WideSum(0)) { $0 + WideSum($1) } == total, "A cost belongs to no entry.")
+        var held = 0
+        for index in 1..<max(1, table.indexLimit) where table.isEntry(index) { held += Int(units(of: index)) }
+        precondition(held == totalUnits, "The total of bytes is not that of the entries.")
+        precondition(units.reduce(0) { $0 + Int($1) } == held, "Bytes belong to no entry.")
+        precondition(!isOverLimit, "A limit is exceeded.")
+    }
+}
+#endif

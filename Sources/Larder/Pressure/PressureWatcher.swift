@@ -56,3 +56,15 @@ package final class PressureWatcher: Sendable {
 
     package func remove(_ identifier: ObjectIdentifier) { state.withLock { $0.members[identifier] = nil } }
 }
+
+/// The urgency of a request to release memory.
+public enum MemoryPressure: Sendable, Hashable {
+    /// Memory is getting scarce.
+    ///
+    /// Caches release half of their entries in memory, unless they are told otherwise.
+    case warning
+    /// Memory is almost exhausted.
+    ///
+    /// Caches release all entries in memory.
+    case critical
+}

@@ -1,3 +1,5 @@
+internal import LarderLocks
+
 /// The options of a cache that is shared through a tier; the defaults are meant for most.
 public struct SharedOptions: Hashable, Sendable {
     /// The age of the right to load a key for all nodes.
@@ -92,4 +94,55 @@ public enum SharedHealth: Hashable, Sendable {
     case alone(String)
     /// The tier answers, and refuses writes or removals, with what it has said.
     case refused(String)
+}
+
+/// What a shared cache has for itself: its cache, and its entries in a tier.
+///
+/// Of two handles on one cache, or two caches on one object, each would take the messages of the other one for its own.
+final class SharedPlace: Sendable {
+    private enum Part: Hashable {
+        case cache(ObjectIdentifier)
+        case space(SharedSpace, ObjectIdentifier)
+    }
+
+    private static let taken = Mutex<Set<Part>>([])
+    private let parts: Set<Part>
+    private let leaving: @Sendable () -> Void
+    private let isLeft = Atomic(false)
+
+    /// Takes the place; nil if it is taken.
+    ///
+    /// - Parameter leaving: Called when it is left.
+    init?(
+        _ cache: AnyObject, _ tier: any SharedTier, _ space: SharedSpace, leaving: @escaping @Sendable () -> Void
+    ) {
+        let parts: Set = [Part.cache(ObjectIdentifier(cache)), .space(space, ObjectIdentifier(tier as AnyObject))]
+        (self.parts, self.leaving) = (parts, leaving)
+        let isFree = Self.taken.withLock { taken in
+            if !taken.isDisjoint(with: parts) { return false }
+            taken.formUnion(parts)
+            return true
+        }
+        if !isFree {
+            isLeft.store(true, ordering: .relaxed)
+            return nil
+        }
+    }
+
+    /// Leaves the place, once.
+    func leave() {
+        if isLeft.exchange(true, ordering: .relaxed) { return }
+        leaving()
+        Self.taken.withLock { $0.subtract(parts) }
+    }
+}
+
+/// The clock of what waits for a tier, which is no clock of entries.
+enum SharedClock {
+    typealias Instant = ContinuousClock.Instant
+
+    static var now: Instant { .now }
+
+    /// Waits, but no longer than the task runs.
+    static func pause(_ time: Duration) async { do { try await Task.sleep(for: time) } catch {} }
 }

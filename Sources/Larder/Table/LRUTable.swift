@@ -171,3 +171,179 @@ extension LRUTable {
     @inlinable @inline(__always)
     package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[index] < Self.freeMark }
 }
+
+/// The methods that change the table.
+extension LRUTable {
+    /// Makes an entry the most recently used.
+    @inlinable @inline(__always)
+    package mutating func promote(_ index: UInt32) { log.touch(index) }
+
+    /// Makes an entry the most recently used, at a time.
+    @inlinable @inline(__always)
+    package mutating func promote(_ index: UInt32, at time: UInt32) { log.touch(index, at: time) }
+
+    /// Replaces the value of an entry, and returns the old one, to be released outside the lock.
+    @inlinable @inline(__always)
+    package mutating func exchange(_ value: consuming Value, at index: UInt32) -> Value {
+        swap(&nodes[Int(index)].value, &value)
+        return value
+    }
+
+    /// Lets the owner change a value in place.
+    ///
+    /// The closure runs under the owner's lock, so it must not run user code.
+    @inlinable
+    package mutating func withValue<R>(at index: UInt32, _ body: (inout Value) -> R) -> R {
+        body(&nodes[Int(index)].value)
+    }
+
+    /// Adds a key that ``locate(_:hash:)`` did not find, as the most recently used.
+    ///
+    /// - Parameter limit: The maximum number of entries of the owner; the table grows no further than that.
+    @inlinable @inline(__always)
+    package mutating func insert(_ key: Key, _ value: consuming Value, hash: UInt64, limit: Int) -> UInt32 {
+        if isFull { grow(limit: limit) }
+        let index: UInt32
+        if freeHead != 0 {
+            index = freeHead
+            freeHead = log.positions[index] & ~Self.freeMark
+        } else {
+            index = highWater
+            highWater &+= 1
+        }
+        (nodes + Int(index)).initialize(to: Node(key: key, value: value))
+        log.append(index)
+        count &+= 1
+        enter(index, tag: Self.tag(of: hash))
+        return index
+    }
+
+    /// Puts a key that ``locate(_:hash:)`` did not find in the place of the least recently used entry, and returns the old
+    /// node.
+    @inlinable @inline(__always)
+    package mutating func replaceLeastRecent(
+        with key: Key, _ value: consuming Value, hash: UInt64
+    ) -> (key: Key, value: Value) {
+        let oldest = leastRecent
+        removals &+= 1
+        index.leave(oldest, tag: tag(of: oldest))
+        var oldKey = key
+        swap(&nodes[Int(oldest)].key, &oldKey)
+        swap(&nodes[Int(oldest)].value, &value)
+        promote(oldest)
+        enter(oldest, tag: Self.tag(of: hash))
+        return (oldKey, value)
+    }
+
+    /// Removes an entry, and returns its node, to be released outside the lock.
+    @inlinable
+    package mutating func remove(_ removed: UInt32) -> Node {
+        removals &+= 1
+        index.leave(removed, tag: tag(of: removed))
+        log.remove(removed)
+        count &-= 1
+        let node = (nodes + Int(removed)).move()
+        log.positions[removed] = Self.freeMark | freeHead
+        freeHead = removed
+        return node
+    }
+
+    /// Enters an entry into the index.
+    @inlinable @inline(__always)
+    mutating func enter(_ entry: UInt32, tag: UInt32) {
+        if let tags { tags[Int(entry)] = tag }
+        index.enter(entry, tag: tag)
+    }
+}
+
+/// The growth of a table.
+///
+/// Safety: Arrays become as large as the new number of nodes, in place or by a move of the used elements, and the
+/// old ones are freed here. The owner's lock is held, so no other code reads either. Plain nodes are moved with all their
+/// bits; others are initialized elsewhere, and keep their positions in the log, since these are fields of the node.
+extension LRUTable {
+    /// Doubles the capacity up to the limit, or quadruples a small one, and adds at least a sixteenth, so that the next growth
+    /// is not near.
+    @inlinable
+    mutating func grow(limit: Int) {
+        let entries = Int(nodeCapacity) - 1
+        let factor = entries < 1 << 16 ? 4 : 2
+        let wanted = max(min((entries + 1) * factor - 1, limit), entries + entries / 16 + 1)
+        let capacity = UInt32(min(wanted, Self.maximumCount) + 1)
+        precondition(capacity > nodeCapacity, "A memory cache cannot hold more than 2^30 entries.")
+        moveNodes(entries, capacity: capacity)
+        layOut()
+    }
+
+    /// Moves the first so many nodes, all of them entries, with their tags and their order to arrays of another size.
+    @inlinable
+    mutating func moveNodes(_ entries: Int, capacity: UInt32) {
+        let (old, new) = (Int(nodeCapacity), Int(capacity))
+        if new > old && _isPOD(Node.self) {
+            nodes = TableMemory.grow(nodes, from: old, to: new)
+        } else {
+            let moved: UnsafeMutablePointer<Node> = TableMemory.allocate(new)
+            (moved + 1).moveInitialize(from: nodes + 1, count: entries)
+            TableMemory.free(nodes, old)
+            nodes = moved
+        }
+        moveOrder(entries, capacity: capacity)
+    }
+
+    /// Takes over that the nodes have moved.
+    @usableFromInline
+    mutating func moveOrder(_ entries: Int, capacity: UInt32) {
+        let (old, new) = (Int(nodeCapacity), Int(capacity))
+        log.positions = positions
+        if new > old { log.grow(capacity: new) } else { log = log.copy(capacity: new) }
+        if let array = tags { tags = TableMemory.resize(array, used: entries + 1, from: old, to: new) }
+        nodeCapacity = capacity
+    }
+
+    /// Enters all entries into a new index.
+    @inlinable
+    mutating func layOut() {
+        index = TagIndex(nodes: nodeCapacity)
+        var entry: UInt32 = 1
+        while entry < highWater {
+            if isEntry(entry) { index.enter(entry, tag: tag(of: entry)) }
+            entry &+= 1
+        }
+    }
+}
+
+/// The shrinking of a table.
+extension LRUTable {
+    /// A Boolean value that indicates whether the next new key makes the table larger.
+    @inlinable @inline(__always)
+    var isFull: Bool { freeHead == 0 && highWater == nodeCapacity }
+
+    /// Shrinks the table to the capacity for so many entries, or for all entries if those are more.
+    ///
+    /// Entries after the new end move to free places before it. Indices change.
+    ///
+    /// - Returns: The old index of each entry by its new one; the same index for entries that stay, and for free
+    ///   places.
+    /// - Complexity: O(n)
+    @inlinable
+    package mutating func shrink(to entries: Int) -> [UInt32] {
+        let capacity = UInt32(min(max(entries, count, 15), Self.maximumCount) + 1)
+        guard capacity < nodeCapacity else { return Array(0..<min(highWater, nodeCapacity)) }
+        let end = UInt32(count) + 1
+        var origins = Array(0..<end)
+        var free: UInt32 = 1
+        for index in end..<max(end, highWater) where isEntry(index) {
+            while isEntry(free) { free += 1 }
+            (nodes + Int(free)).moveInitialize(from: nodes + Int(index), count: 1)
+            if let tags { tags[Int(free)] = tags[Int(index)] }
+            log.moveRecord(of: index, to: free)
+            log.positions[index] = Self.freeMark
+            origins[Int(free)] = index
+        }
+        moveNodes(count, capacity: capacity)
+        highWater = end
+        freeHead = 0
+        layOut()
+        return origins
+    }
+}

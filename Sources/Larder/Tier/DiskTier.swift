@@ -81,6 +81,12 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
+    /// Returns whether a key has a value that may be served, without decoding the value.
+    ///
+    /// - Parameter key: The key.
+    /// - Throws: A read error, see ``CacheError``.
+    public func contains(_ key: Key) async throws(CacheError) -> Bool { try await cache.contains(key) }
+
     /// The limits of the disk tier, as this manager has set them last.
     ///
     /// A new value takes effect at once. If it cannot be set, the failure goes to the log, the events and the
@@ -106,6 +112,14 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
         cache.shared.change { $0.disk = limits }
     }
 
+    /// Sets the limits of the disk tier, and evicts at once the entries that exceed them.
+    ///
+    /// - Parameter limits: The new limits.
+    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for negative limits.
+    public func setLimits(_ limits: DiskLimits) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try setLimits(limits) }
+    }
+
     /// Removes expired entries, then the least recently used, until at most `count` entries are left.
     ///
     /// Pinned entries stay.
@@ -115,6 +129,14 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) throws(CacheError) -> Int { try cache.trim(toCount: count) }
+
+    /// Removes expired entries, then the least recently used, until at most `count` entries are left.
+    ///
+    /// - Parameter count: The number of entries; a negative number counts as 0.
+    /// - Returns: The number of removed entries.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func trim(toCount count: Int) async throws(CacheError) -> Int { try await cache.trim(toCount: count) }
 
     /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
     ///
@@ -126,6 +148,14 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     @discardableResult
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
 
+    /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
+    ///
+    /// - Parameter size: The number of bytes, as ``Cache/sizeOnDisk`` counts them; a negative number counts as 0.
+    /// - Returns: The number of removed entries.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func trim(toSize size: Int64) async throws(CacheError) -> Int { try await cache.trim(toSize: size) }
+
     /// Removes all entries in one step.
     ///
     /// The handles of the cache stay valid. The rows are deleted in the background.
@@ -134,6 +164,13 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
+
+    /// Removes all entries in one step.
+    ///
+    /// - Returns: The number of entries that there were, including expired ones.
+    /// - Throws: A write error, see ``CacheError``.
+    @discardableResult
+    public func removeAll() async throws -> Int { try await cache.removeAll() }
 }
 
 /// An iteration over the entries on disk, in the order of keys.

@@ -1,0 +1,70 @@
+public import LarderStore
+
+/// The calls of the store, whose failures get the names of the cache and the key.
+extension CacheRows {
+    /// Runs a call of the store, and gives its failure the names of the cache and the key.
+    func throwing<R>(
+        _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
+    ) throws(CacheError) -> R {
+        do throws(StoreError) {
+            return try body()
+        } catch {
+            if error.code == .superseded { noteSuperseded() }
+            throw CacheError(error, action, cache: declaration.name, key: key)
+        }
+    }
+
+    /// Returns the row of a key; nil if there is none.
+    @usableFromInline
+    func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
+        try throwing("read the value", key) { () throws(StoreError) in try row(key) }
+    }
+
+    /// Returns the header of a key's row; nil if there is none.
+    @usableFromInline
+    func currentHeader(_ key: StoredKey) throws(CacheError) -> EntryHeader? {
+        try throwing("read the value", key) { () throws(StoreError) in try header(key) }
+    }
+
+    /// Writes entries in one step.
+    @usableFromInline
+    func put(_ entries: [EntryWrite], _ action: String, _ apply: @escaping Apply) throws(CacheError) {
+        _ = try throwing(action, entries.count == 1 ? entries[0].key : nil) { () throws(StoreError) in
+            try run(.put(entries), apply: apply)
+        }
+    }
+}
+
+extension CacheError {
+    /// Creates the error of a call from that of the store.
+    ///
+    /// - Parameter action: The action of the call ("read the value").
+    init(_ error: StoreError, _ action: String, cache: String? = nil, key: StoredKey? = nil) {
+        let subject = key.map { " of key \"\($0.name)\"" } ?? ""
+        let place = cache.map { "The cache \"\($0)\"" } ?? "The store"
+        self.init(
+            Code(error.code), "\(place) could not \(action)\(subject). \(error.message)", underlying: error,
+            sqliteCode: error.sqliteCode)
+    }
+}
+
+extension CacheError.Code {
+    fileprivate init(_ code: StoreError.Code) {
+        self =
+            switch code {
+            case .storageUnavailable: .storageUnavailable
+            case .storageFull: .storageFull
+            case .busy: .busy
+            case .corrupt: .corrupt
+            case .foreignFile: .foreignFile
+            case .newerSchema: .newerSchema
+            case .superseded: .superseded
+            case .reentrant: .reentrant
+            case .closed: .closed
+            case .suspended: .suspended
+            case .tooLarge: .tooLarge
+            case .readOnly: .readOnly
+            case .otherKeys: .typeMismatch
+            }
+    }
+}
