@@ -5,12 +5,16 @@ internal import LarderLocks
 /// The connection on which scripts are run.
 final class RedisCalls: Sendable {
     /// What the greeting has loaded, and who is told of a new connection.
-    private final class Greeting: Sendable {
+    private struct Greeting {
         /// The names of the scripts on the server.
-        let names = Mutex<[Data]>([])
-        let onConnection = Mutex<(@Sendable () -> Void)?>(nil)
+        var names: [Data] = []
+        var onConnection: (@Sendable () -> Void)?
         /// What the server has said of scripts that it refuses.
-        let said = Mutex<[RedisScripts: String]>([:])
+        var said: [RedisScripts: String] = [:]
+    }
+
+    private final class Greetings: Sendable {
+        let state = Mutex(Greeting())
     }
 
     let link: RedisLink
@@ -18,7 +22,7 @@ final class RedisCalls: Sendable {
     let node = UUID().uuidString
     let prefix: String
     private let streamLimit: Int
-    private let greeting: Greeting
+    private let greeting: Greetings
     private let spaces = RedisSpaces()
     private let epochs = Atomic(0)
     private let tokens = Atomic(0)
@@ -29,7 +33,7 @@ final class RedisCalls: Sendable {
     private static let refusalLimit = 3
 
     init(_ address: RedisAddress, _ prefix: String, _ timeout: Duration, streamLimit: Int) throws {
-        let greeting = Greeting()
+        let greeting = Greetings()
         var options = RedisLink.Options()
         options.timeout = timeout
         options.greeting = { _ in
@@ -39,10 +43,12 @@ final class RedisCalls: Sendable {
             if let refusal = Self.refusal(ofRole: replies.first) { return refusal }
             let names = replies.dropFirst().map { $0.data }
             for case .error(let message) in replies.dropFirst() { return "The server says: \(message)" }
-            greeting.said.withLock { $0 = [:] }
-            greeting.names.withLock { $0 = names.map { $0 ?? Data() } }
+            let onConnection = greeting.state.withLock { greeting in
+                (greeting.said, greeting.names) = ([:], names.map { $0 ?? Data() })
+                return greeting.onConnection
+            }
             // Messages have to come from the same server.
-            greeting.onConnection.withLock { $0 }?()
+            onConnection?()
             return nil
         }
         (self.greeting, self.prefix, self.streamLimit) = (greeting, prefix, max(100, streamLimit))
@@ -59,10 +65,10 @@ final class RedisCalls: Sendable {
     func token() -> String { "\(node)-\(tokens.add(1, ordering: .relaxed).newValue)" }
 
     /// Calls a closure for each new connection, before it is used.
-    func onConnection(_ body: @escaping @Sendable () -> Void) { greeting.onConnection.withLock { $0 = body } }
+    func onConnection(_ body: @escaping @Sendable () -> Void) { greeting.state.withLock { $0.onConnection = body } }
 
     /// What the server has said of a script that it refuses; nil if there is none.
-    var refusal: String? { greeting.said.withLock { $0.min { $0.key.rawValue < $1.key.rawValue }?.value } }
+    var refusal: String? { greeting.state.withLock { $0.said.min { $0.key.rawValue < $1.key.rawValue }?.value } }
 
     /// Returns the name of a part of a cache on the server.
     func name(_ part: String, _ space: SharedSpace) -> Data { Data("\(prefix):{\(space.name)}:\(part)".utf8) }
@@ -170,7 +176,8 @@ final class RedisCalls: Sendable {
     private func send(
         _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data], on connection: Int
     ) async throws -> RESPValue {
-        let known = greeting.names.withLock { $0.indices.contains(script.rawValue) ? $0[script.rawValue] : nil }
+        let names = greeting.state.withLock { $0.names }
+        let known = names.indices.contains(script.rawValue) ? names[script.rawValue] : nil
         guard let known else { throw unavailable() }
         let keys = ["meta", "stream", "nodes"].map { name($0, space) } + keys
         let epoch = "\(node) \(epochs.add(1, ordering: .relaxed).newValue)"
@@ -188,7 +195,7 @@ final class RedisCalls: Sendable {
             noteAccepted(script, reply)
             return reply
         } catch RedisFault.refused(let message) {
-            greeting.said.withLock { $0[script] = message }
+            greeting.state.withLock { $0.said[script] = message }
             // Another server may have taken the place of this one. Redis 6 has its reason inside of the text.
             let isOfServer = ["NOAUTH", "READONLY", "MASTERDOWN"].contains(where: message.contains)
             // No other connection would change these.
@@ -210,11 +217,11 @@ final class RedisCalls: Sendable {
     ///
     /// A full server takes removals, and gives what it has.
     private func noteAccepted(_ script: RedisScripts, _ reply: RESPValue) {
-        greeting.said.withLock { said in
-            if said.isEmpty { return }
-            if script == .store { for other in [RedisScripts.fetch, .renew] { said[other] = nil } }
+        greeting.state.withLock { greeting in
+            if greeting.said.isEmpty { return }
+            if script == .store { for other in [RedisScripts.fetch, .renew] { greeting.said[other] = nil } }
             if case .array(let parts?) = reply, script == .fetch, parts.first?.text != "lease" { return }
-            said[script] = nil
+            greeting.said[script] = nil
         }
     }
 

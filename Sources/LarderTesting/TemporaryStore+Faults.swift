@@ -15,25 +15,23 @@ private final class HeldConnection: Sendable {
 
 /// A fault of a ``TemporaryStore``, which lasts until it is ended or this object is released.
 public final class StoreFault: Sendable {
-    private let undo: Mutex<(@Sendable () throws -> Void)?>
+    private struct State { var undo: (@Sendable () throws -> Void)? }
 
-    init(undo: @escaping @Sendable () throws -> Void) { self.undo = Mutex(undo) }
+    private let state: Mutex<State>
+
+    init(undo: @escaping @Sendable () throws -> Void) { state = Mutex(State(undo: undo)) }
 
     /// Ends the fault; a second call does nothing, unless the first one has failed.
     public func end() throws {
-        let current = undo.withLock { undo in
-            defer { undo = nil }
-            return undo
-        }
+        let current = state.withLock { $0.undo.take() }
         do { try current?() } catch {
-            undo.withLock { $0 = current }
+            state.withLock { $0.undo = current }
             throw error
         }
     }
 
     deinit {
-        let undo = undo.withLock { $0 }
-        do { try undo?() } catch { print("could not end a fault: \(error)") }
+        do { try state.withLock({ $0.undo })?() } catch { print("could not end a fault: \(error)") }
     }
 }
 

@@ -10,10 +10,12 @@ final class Proxy: Sendable {
     private let state: State
 
     private final class State: Sendable {
-        let change: Mutex<Change>
-        let isHolding = Atomic(false)
+        /// In a structure, see the house rules.
+        struct Way { var change: Change }
 
-        init(_ change: @escaping Change) { self.change = Mutex(change) }
+        let way: Mutex<Way>
+
+        init(_ change: @escaping Change) { way = Mutex(Way(change: change)) }
     }
 
     var url: String { "redis://:secret@127.0.0.1:\(server.port)" }
@@ -42,7 +44,7 @@ final class Proxy: Sendable {
     }
 
     /// Changes what is done to the bytes from now on.
-    func change(_ change: @escaping Change) { state.change.withLock { $0 = change } }
+    func change(_ change: @escaping Change) { state.way.withLock { $0.change = change } }
 
     /// Ends all connections.
     func cut() { server.cut() }
@@ -51,7 +53,7 @@ final class Proxy: Sendable {
         _ from: FakeServer.Connection, _ to: FakeServer.Connection, toServer: Bool, _ number: Int, _ state: State
     ) {
         while let bytes = from.readBytes() {
-            let change = state.change.withLock { $0 }
+            let change = state.way.withLock { $0.change }
             guard let changed = change(bytes, toServer, number) else { break }
             to.write(changed)
         }
