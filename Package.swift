@@ -16,7 +16,7 @@ let package = Package(
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
-        .library(name: "LarderRedis", targets: ["LarderRedis"]),
+        .library(name: "LarderRedis", targets: ["LarderRedis", "LarderShared"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [
@@ -43,8 +43,10 @@ let package = Package(
         .target(name: "Larder", dependencies: ["LarderCBOR", "LarderSQLite", "LarderStore"]),
         // Clocks, stores and faults for the tests of a program, and for our own.
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
+        // A cache that several machines share, over any tier.
+        .target(name: "LarderShared", dependencies: ["Larder", "LarderStore"]),
         // The shared tier on a server; it uses what any program could.
-        .target(name: "LarderRedis", dependencies: ["Larder"]),
+        .target(name: "LarderRedis", dependencies: ["Larder", "LarderShared"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 
         .target(
@@ -98,6 +100,10 @@ let package = Package(
             name: "LarderCLITests", dependencies: ["Larder", "LarderTestSupport", "LarderCLI"], path: "Tests/LarderCLI"),
         .testTarget(
             name: "LarderTestingTests", dependencies: ["Larder", "LarderTesting"], path: "Tests/LarderTesting"),
+        .testTarget(
+            name: "LarderSharedTests",
+            dependencies: ["Larder", "LarderShared", "LarderStore", "LarderTesting", "LarderTestSupport"],
+            path: "Tests/LarderShared"),
         .testTarget(
             name: "LarderRedisTests",
             dependencies: ["Larder", "LarderRedis", "LarderTesting", "LarderTestSupport", "larder-test-node"],

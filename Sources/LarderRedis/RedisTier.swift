@@ -1,5 +1,5 @@
 public import Foundation
-public import Larder
+internal import Larder
 
 /// A shared tier on a server that speaks the protocol of Redis, such as Redis or Valkey.
 ///

@@ -1,4 +1,5 @@
 public import Foundation
+internal import Larder
 internal import LarderLocks
 internal import LarderStore
 

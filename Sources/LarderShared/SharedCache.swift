@@ -1,4 +1,5 @@
 public import Foundation
+public import Larder
 public import LarderLocks
 internal import LarderStore
 
@@ -53,10 +54,10 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// Call it where a program is told by another way that something has changed, or after its process stood still.
     ///
-    /// - Throws: `.storageUnavailable` if the tier cannot be reached. Else a write error, see ``CacheError``.
+    /// - Throws: `.storageUnavailable` if the tier cannot be reached. Else a write error, see ``Larder/CacheError``.
     public func catchUp() async throws { try await node.catchUp() }
 
-    /// Ends the connection of the cache with its tier; later calls throw ``CacheError/Code/closed``.
+    /// Ends the connection of the cache with its tier; later calls throw ``Larder/CacheError/Code/closed``.
     ///
     /// It waits for calls that run. The cache of this node stays open. Call it before you close the manager. Removals that could not
     /// be sent are kept for the next opening.
@@ -70,7 +71,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Returns the value of a key from memory, the disk or the tier; nil if there is none.
     ///
     /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``, or `CancellationError`. A failure of the tier is none.
+    /// - Throws: A read error, see ``Larder/CacheError``, or `CancellationError`. A failure of the tier is none.
     @inlinable
     public func value(forKey key: Key) async throws -> Value? {
         if let value = hit(key) { return value }
@@ -83,7 +84,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///   - key: The key.
     ///   - generate: Loads the value in a task of its own. If a key is removed at that time, its callers get the value all the same,
     ///     and no node stores it.
-    /// - Throws: A load error, see ``CacheError``.
+    /// - Throws: A load error, see ``Larder/CacheError``.
     @inlinable
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
@@ -94,8 +95,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Returns the value of a key; if there is none, `generate` gets the expired entry of this node and returns a new value.
     ///
-    /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)`` on any node, as long as that holds.
-    /// - Throws: A load error, see ``CacheError``.
+    /// - Returns: The value; nil if `generate` returns ``Larder/Generated/none(for:)`` on any node, as long as that holds.
+    /// - Throws: A load error, see ``Larder/CacheError``.
     @inlinable
     public func value(
         forKey key: Key,
@@ -107,13 +108,13 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Returns the entry of a key; if there is none, `generate` gets the expired entry of this node and returns a new one.
     ///
-    /// - Throws: A load error, see ``CacheError``. `.invalidConfiguration` if `generate` returns
-    ///   ``Generated/none(for:)``.
+    /// - Throws: A load error, see ``Larder/CacheError``. `.invalidConfiguration` if `generate` returns
+    ///   ``Larder/Generated/none(for:)``.
     public func entry(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) async throws -> CacheEntry<Key, Value> {
-        try await local.one(key, entry(key, acceptsAbsence: false, generate))
+        try await local.requireOne(key, entry(key, acceptsAbsence: false, generate))
     }
 
     /// Returns the values of many keys; one call of `generate` loads those that no node has or loads.
@@ -121,7 +122,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// Keys that `generate` returns nothing for stay without a value. If other nodes load some of the keys and fail, `generate` is
     /// called again for these.
     ///
-    /// - Throws: A load error, see ``CacheError``.
+    /// - Throws: A load error, see ``Larder/CacheError``.
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
@@ -129,7 +130,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         var (known, rest, seen) = ([Key: Value](), [SharedNode<Key, Value>.Item](), Set<StoredKey>())
         for key in keys where known[key] == nil {
             known[key] = hit(key)
-            let stored = try local.stored(key)
+            let stored = try local.storedKey(of: key)
             if known[key] == nil, seen.insert(stored).inserted { rest.append((key, stored)) }
         }
         let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false) { items, _ in
@@ -142,13 +143,13 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// - Parameters:
     ///   - policy: The treatment of expired values. Calls throw `.invalidConfiguration` for one with
-    ///     ``GenerationPolicy/refreshAhead``: all nodes have an entry for the same time.
+    ///     ``Larder/GenerationPolicy/refreshAhead``: all nodes have an entry for the same time.
     ///   - generate: Loads a value.
     public func generator(
         _ policy: GenerationPolicy = .init(), _ generate: @escaping @Sendable (Key) async throws -> Value
     ) -> ValueGenerator<Key, Value> {
         let load = generator(policy, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }
-        return ValueGenerator { try await self.local.one($0, load($0)) }
+        return ValueGenerator { try await self.local.requireOne($0, load($0)) }
     }
 
     /// Returns a callable value that reads this cache and loads what is missing, with the old entry in hand.
@@ -166,8 +167,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
     ) -> ValueGenerator<Key, Value?> {
         let node = node
-        let load = local.generator(policy, acceptsAbsence: acceptsAbsence) { key, old in
-            let item = (key, try node.cache.stored(key))
+        let load = local.tierGenerator(policy, acceptsAbsence: acceptsAbsence) { key, old in
+            let item = (key, try node.cache.storedKey(of: key))
             let results = try await node.values([item], acceptsAbsence: acceptsAbsence) { _ in
                 [key: try await generate(key, old).resolved(old)]
             }
@@ -193,18 +194,19 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// The value in memory, unless the tier was silent for too long.
     @inlinable @inline(__always)
-    func hit(_ key: Key) -> Value? { node.isSilent.load(ordering: .relaxed) ? nil : local.hit(key) }
+    func hit(_ key: Key) -> Value? { node.isSilent.load(ordering: .relaxed) ? nil : local.valueInMemoryAlone(key) }
 
     @usableFromInline
     func found(_ key: Key) async throws -> Value? {
         try node.requireOpen()
-        let stored = try local.stored(key)
+        let stored = try local.storedKey(of: key)
         return try await node.load([(key, stored)], needsValue: false, acceptsAbsence: false, nil)[stored]?.value
     }
 
     @usableFromInline
     func loaded(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
-        try await local.one(key, entry(key, acceptsAbsence: false) { key, _ in .value(try await generate(key)) }).value
+        try await local.requireOne(key, entry(key, acceptsAbsence: false) { key, _ in .value(try await generate(key)) })
+            .value
     }
 
     @usableFromInline
@@ -228,42 +230,36 @@ extension Cache {
     /// - Parameters:
     ///   - tier: What connects the nodes.
     ///   - options: The options.
-    /// - Returns: The shared cache, once this node knows what others have removed, or after ``SharedOptions/catchUp``.
+    /// - Returns: The shared cache, once this node knows what others have removed, or after ``LarderShared/SharedOptions/catchUp``.
     /// - Throws: `.invalidConfiguration` for numbers in the options that make no sense, for an age since the last
     ///   access, if the cache is shared already, and if another process or manager shares caches of the file. Else a write error,
-    ///   see ``CacheError``.
+    ///   see ``Larder/CacheError``.
     public func shared(
         through tier: any SharedTier, options: SharedOptions = .init()
     ) async throws(CacheError) -> SharedCache<Key, Value> {
         try options.check(name)
-        try throwing("be shared") { () throws(StoreError) in try rows.requireWritable() }
         if case .sinceAccess = maxAge.rule {
             throw CacheError(
                 .invalidConfiguration,
                 "Cache \"\(name)\" cannot be shared with an age since the last access, of which other nodes do not know. Use an age"
                     + " since the write.")
         }
-        let isAlone = try throwing("be shared") { () throws(StoreError) in try rows.store.sharing.take() }
-        guard isAlone else {
+        guard try takeSharing() else {
             throw CacheError(
                 .invalidConfiguration,
                 "Cache \"\(name)\" cannot be shared: another process or manager shares caches of this file. Give each process a file of"
                     + " its own.")
         }
-        let leaving = { @Sendable [shared, rows] in
-            shared.isShared.store(false, ordering: .relaxed)
-            rows.store.sharing.leave()
-        }
-        guard let place = SharedPlace(shared, tier, SharedForm.space(rows.declaration), leaving: leaving) else {
-            rows.store.sharing.leave()
+        guard let place = SharedPlace(self.place, tier, SharedForm.space(declaration), leaving: endSharing) else {
+            leaveSharing()
             throw CacheError(
                 .invalidConfiguration,
                 "Cache \"\(name)\" is shared already, or another manager shares it through the same object. Use that handle, close"
                     + " it before, or create a tier for each manager.")
         }
-        shared.isShared.store(true, ordering: .relaxed)
+        beginSharing()
         do throws(CacheError) {
-            let node = try await SharedNode(Cache(forCopiesOf: self), tier, options)
+            let node = try await SharedNode(handleForCopies, tier, options)
             await node.start()
             return SharedCache(node, self, place)
         } catch {
@@ -290,7 +286,7 @@ extension SharedCache {
     ///   - maxAge: The maximum age of this entry, in place of the cache's; not one since the last access.
     ///   - extendedData: Bytes to store with the value.
     ///   - tags: The tags by which `removeAll(tagged:)` finds the entry.
-    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = []
@@ -301,18 +297,18 @@ extension SharedCache {
         }
         try node.requireOpen()
         var attributes = EntryAttributes(cost: cost, maxAge: maxAge, extendedData: extendedData, tags: tags)
-        let stored = try local.stored(key)
-        attributes.payload = try local.codec.encode(value, cache: name, key: stored.name)
+        let stored = try local.storedKey(of: key)
+        attributes.payload = try local.encoded(value, of: stored)
         let entry = try node.entry(attributes.payload ?? Data(), attributes)
         attributes.maxAge = node.options.localMaxAge == nil ? maxAge : node.local(maxAge)
-        let write = try node.cache.write(value, forKey: key, attributes)
-        try await node.set(write, entry)
+        let copy = try node.cache.copy(of: value, forKey: key, attributes)
+        try await node.set(copy, entry)
     }
 
     /// Removes a key on all nodes.
     ///
     /// - Returns: Whether all nodes were told, or will be.
-    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> SharedOutcome {
         try await removeValues(forKeys: CollectionOfOne(key))
@@ -321,18 +317,18 @@ extension SharedCache {
     /// Removes keys on all nodes; absent keys are skipped.
     ///
     /// - Returns: Whether all nodes were told, or will be.
-    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
     @discardableResult
     public func removeValues(forKeys keys: some Sequence<Key>) async throws -> SharedOutcome {
         try node.requireOpen()
-        let keys = try local.pairs(keys).map { SharedForm.bytes(of: $0.stored) }
+        let keys = try keys.map { SharedForm.bytes(of: try local.storedKey(of: $0)) }
         return keys.isEmpty ? .everywhere : try await node.remove(keys.map { .key($0) }, keys)
     }
 
     /// Removes the entries that have a tag on all nodes.
     ///
     /// - Returns: Whether all nodes were told, or will be.
-    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
     @discardableResult
     public func removeAll(tagged tag: String) async throws -> SharedOutcome {
         try node.requireOpen()
@@ -342,7 +338,7 @@ extension SharedCache {
     /// Removes all entries on all nodes.
     ///
     /// - Returns: Whether all nodes were told, or will be.
-    /// - Throws: A write error, see ``CacheError``. A failure of the tier is none.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
     @discardableResult
     public func removeAll() async throws -> SharedOutcome {
         try node.requireOpen()

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Larder
 internal import LarderLocks
 internal import LarderStore
 
@@ -11,6 +12,41 @@ extension SharedNode {
 
     /// Waiting nodes look again after this time, if no message has come.
     private static var lookAgain: Duration { .milliseconds(250) }
+
+    /// Returns the entries of keys from this node, the tier, or a load.
+    func load(
+        _ keys: [Item], needsValue: Bool, acceptsAbsence: Bool,
+        _ generate: (@Sendable ([Item], Cache<Key, Value>.LoadedRows) async throws -> Results)?
+    ) async throws -> [StoredKey: CacheEntry<Key, Value>] {
+        try await cache.load(
+            keys, needsValue: needsValue, isLook: generate == nil,
+            skipsCopies: { self.isSilent.load(ordering: .relaxed) }
+        ) { look in
+            guard let generate else {
+                return try await self.values(look.missing, acceptsAbsence: acceptsAbsence, nil)
+            }
+            return try await self.values(look.missing, acceptsAbsence: acceptsAbsence) { items in
+                let made = try await generate(items, look)
+                return items.reduce(into: Results()) { results, item in
+                    results[item.key] = made[item.key]?.resolved(look.old[item.stored]?.entry)
+                }
+            }
+        }
+    }
+
+    func entry(
+        _ key: Key, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) async throws -> CacheEntry<Key, Value>? {
+        try requireOpen()
+        let stored = try cache.storedKey(of: key)
+        if acceptsAbsence, !isSilent.load(ordering: .relaxed), cache.isKnownToBeAbsent(stored) {
+            return try await cache.entry(forKey: key)
+        }
+        return try await load([(key, stored)], needsValue: !acceptsAbsence, acceptsAbsence: acceptsAbsence) {
+            [key: try await generate(key, $1.old[stored]?.entry)]
+        }[stored]
+    }
 
     /// Returns the values of keys.
     ///
@@ -96,7 +132,7 @@ extension SharedNode {
             return acceptsAbsence ? Generated.none(for: local(entry.age.map { .duration($0) })) : nil
         }
         do throws(CacheError) {
-            let value = try cache.codec.decode(entry.payload, cache: cache.name, key: item.stored.name)
+            let value = try cache.decoded(entry.payload, of: item.stored)
             var attributes = EntryAttributes(
                 maxAge: local(entry.age.map { .duration($0) }), extendedData: entry.extendedData, tags: entry.tags)
             attributes.payload = entry.payload
@@ -171,7 +207,7 @@ extension SharedNode {
         guard case .value(let value, var attributes) = result.outcome else { return result }
         // The load reports it if it fails again.
         do throws(CacheError) {
-            attributes.payload = try cache.codec.encode(value, cache: cache.name, key: item.stored.name)
+            attributes.payload = try cache.encoded(value, of: item.stored)
         } catch {
             return result
         }
@@ -252,7 +288,7 @@ extension SharedNode {
                 "Cache \"\(cache.name)\" is shared, and an age since the last access is nothing that other nodes know. Use an age"
                     + " since the write.")
         }
-        let now = cache.rows.now()
+        let now = cache.now
         let end = rule.end(writtenAt: now, accessedAt: now)
         return end == .max ? nil : .milliseconds(end.subtractingSaturated(now))
     }
@@ -261,7 +297,7 @@ extension SharedNode {
     func local(_ age: MaxAge?) -> MaxAge {
         let age = age ?? cache.maxAge
         guard let limit = options.localMaxAge else { return age }
-        let now = cache.rows.now()
+        let now = cache.now
         let bound = MaxAge.seconds(limit / .seconds(1))
         return bound.rule.end(writtenAt: now, accessedAt: now) < age.rule.end(writtenAt: now, accessedAt: now)
             ? bound : age
@@ -293,5 +329,16 @@ extension SharedNode {
                 if state.waiters[key]?.isEmpty == true { state.waiters[key] = nil }
             }
         }
+    }
+}
+
+extension Generated where Value: Sendable {
+    /// The old value as a new one, if it was not modified: other nodes may not have it.
+    func resolved<Key>(_ old: CacheEntry<Key, Value>?) -> Generated {
+        guard case .notModified = outcome, let old else { return self }
+        let (written, end) = (old.metadata.writtenAt, old.metadata.expiresAt)
+        return .value(
+            old.value, maxAge: end.map { .timeInterval($0.timeIntervalSince(written)) }, cost: old.metadata.cost,
+            extendedData: old.extendedData, tags: old.metadata.tags)
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Larder
 public import LarderLocks
 internal import LarderStore
 
@@ -31,11 +32,8 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     init(_ cache: Cache<Key, Value>, _ tier: any SharedTier, _ options: SharedOptions) async throws(CacheError) {
         (self.cache, self.tier, self.options) = (cache, tier, options)
-        (space, losses) = (SharedForm.space(cache.rows.declaration), cache.rows.store.sharing.losses)
-        let notes = try await cache.reading { () throws(CacheError) in
-            try cache.throwing("read the notes on its tier") { () throws(StoreError) in try cache.rows.notes() }
-        }
-        state = Mutex(SharedState(notes))
+        (space, losses) = (SharedForm.space(cache.declaration), cache.sharingLosses)
+        state = Mutex(SharedState(try await cache.notes()))
     }
 
     /// Begins to follow the tier, and waits until this node is up to date, or for a time.
@@ -64,7 +62,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     }
 
     /// A Boolean value that indicates whether it was closed, or another process has shared the file during a suspension.
-    var isClosed: Bool { state.withLock { $0.isClosed } || cache.rows.store.sharing.losses != losses }
+    var isClosed: Bool { state.withLock { $0.isClosed } || cache.sharingLosses != losses }
 
     func requireOpen() throws(CacheError) {
         if !isClosed { return }
@@ -241,8 +239,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     }
 
     private func key(_ bytes: Data) -> Key? {
-        guard let stored = SharedForm.key(bytes) else { return nil }
-        do throws(CacheError) { return try cache.shared.keyCodec.key(stored, cache: cache.name) } catch { return nil }
+        SharedForm.key(bytes).flatMap { cache.key(of: $0) }
     }
 
     // MARK: Removals of this node
@@ -251,7 +248,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     func pend(_ removals: [SharedRemoval]) async throws {
         let (notes, hasOverflowed) = state.withLock { $0.pend(removals, limit: options.pendingLimit) }
         do {
-            _ = try await cache.run((.note(notes), { _, _ in }), "note a removal for its tier")
+            try await cache.save(notes, "note a removal for its tier")
         } catch {
             settle()
             throw error
@@ -333,7 +330,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
 
     /// Saves notes; what is not saved is done again after a restart.
     private func save(_ notes: [Int64: [UInt8]?]) async {
-        do { _ = try await cache.run((.note(notes), { _, _ in }), "note the place among messages") } catch {}
+        do { try await cache.save(notes, "note the place among messages") } catch {}
     }
 
     // MARK: Refusals
@@ -382,7 +379,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     // MARK: Events
 
     func report(_ kind: CacheEvent.Kind, _ message: String, key: String? = nil) {
-        let event = CacheEvent(kind, cacheName: cache.name, key: key, message: "Cache \"\(cache.name)\": \(message)")
-        cache.manager.reporter.report(event, .warning)
+        cache.report(
+            CacheEvent(kind, cacheName: cache.name, key: key, message: "Cache \"\(cache.name)\": \(message)"))
     }
 }

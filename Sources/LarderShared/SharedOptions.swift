@@ -1,3 +1,4 @@
+internal import Larder
 internal import LarderLocks
 
 /// The options of a cache that is shared through a tier; the defaults are meant for most.

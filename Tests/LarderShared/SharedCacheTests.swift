@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderLocks
+import LarderShared
 import LarderTestSupport
 import LarderTesting
 import Testing

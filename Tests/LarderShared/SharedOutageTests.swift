@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderShared
 import LarderStore
 import LarderTestSupport
 import LarderTesting

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import LarderLocks
 internal import LarderSQLite
-internal import LarderStore
+package import LarderStore
 
 /// Values that are loaded if they are missing, once for all callers that ask at the same time.
 ///
@@ -194,9 +194,9 @@ extension Cache {
 /// and stores the result.
 extension Cache {
     typealias Entry = CacheEntry<Key, Value>
-    typealias LoadItem = Loads<StoredKey, Key, Entry>.Item
+    package typealias LoadItem = (key: Key, stored: StoredKey)
     typealias LoadTicket = Loads<StoredKey, Key, Entry>.Ticket
-    typealias LoadResult = [Key: Generated<Value>]
+    package typealias LoadResult = [Key: Generated<Value>]
 
     var loads: Loads<StoredKey, Key, Entry> { copies.loads }
 
@@ -272,13 +272,13 @@ extension Cache {
     }
 
     /// The entries that a load finds on the disk.
-    struct LoadedRows: Sendable {
+    package struct LoadedRows: Sendable {
         var live: [StoredKey: Entry] = [:]
-        var missing: [LoadItem] = []
+        package var missing: [LoadItem] = []
         /// The missing keys that have rows all the same.
         var rows: Set<StoredKey> = []
         /// The entries that have expired or are due.
-        var old: [StoredKey: (entry: Entry, header: EntryHeader)] = [:]
+        package var old: [StoredKey: (entry: CacheEntry<Key, Value>, header: EntryHeader)] = [:]
     }
 
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.

@@ -3,18 +3,18 @@ public import LarderStore
 
 /// The attributes of an entry that is written.
 @usableFromInline
-struct EntryAttributes: Sendable {
-    var cost: Int?
-    var maxAge: MaxAge?
-    var extendedData: Data?
-    var tags: Set<String>
+package struct EntryAttributes: Sendable {
+    package var cost: Int?
+    package var maxAge: MaxAge?
+    package var extendedData: Data?
+    package var tags: Set<String>
     /// Nil keeps the pin of an older entry.
     @usableFromInline var isPinned: Bool?
     /// The encoded value, if it is known.
-    @usableFromInline var payload: Data?
+    @usableFromInline package var payload: Data?
 
     @usableFromInline
-    init(
+    package init(
         cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = [],
         isPinned: Bool? = nil
     ) {

@@ -11,6 +11,8 @@ internal import LarderStore
 public struct ValueGenerator<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let load: @Sendable (Key) async throws -> Value
 
+    package init(load: @escaping @Sendable (Key) async throws -> Value) { self.load = load }
+
     /// Returns the value of a key: the stored one, a stale one as the policy allows, or one that is loaded now.
     ///
     /// - Throws: A load error, see ``CacheError``.
@@ -231,7 +233,7 @@ public struct GenerationPolicy: Hashable, Sendable {
 
 /// The result of a load that says more than the value.
 public struct Generated<Value> {
-    enum Outcome {
+    package enum Outcome {
         case value(Value, EntryAttributes)
         /// A value for the callers alone.
         case unstored(Value, EntryAttributes)
@@ -239,7 +241,9 @@ public struct Generated<Value> {
         case absent(MaxAge)
     }
 
-    let outcome: Outcome
+    package let outcome: Outcome
+
+    package init(outcome: Outcome) { self.outcome = outcome }
 
     /// A new value.
     ///

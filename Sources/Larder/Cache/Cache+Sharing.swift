@@ -1,0 +1,146 @@
+package import Foundation
+internal import LarderLocks
+package import LarderStore
+
+/// What the module `LarderShared` uses of a cache beyond its public face.
+///
+/// Each member says what it is for. Nothing else of a cache is open to other modules.
+extension Cache {
+    // MARK: The place
+
+    /// The handle by which a shared cache keeps its copies, whose writes are not refused.
+    package var handleForCopies: Cache { Cache(forCopiesOf: self) }
+
+    /// What the handles of a cache have in common: two shared caches on it are refused.
+    package var place: AnyObject { shared }
+
+    /// The name, version and codec, which name the entries in a tier.
+    package var declaration: CacheDeclaration { rows.declaration }
+
+    /// Takes the lock of stores that share caches, and returns whether no other store has it.
+    package func takeSharing() throws(CacheError) -> Bool {
+        try throwing("be shared") { () throws(StoreError) in
+            try rows.requireWritable()
+            return try rows.store.sharing.take()
+        }
+    }
+
+    /// Refuses writes and removals of other handles from now on.
+    package func beginSharing() { shared.isShared.store(true, ordering: .relaxed) }
+
+    /// Returns the lock, if the cache is shared already.
+    package func leaveSharing() { rows.store.sharing.leave() }
+
+    /// Ends what ``takeSharing()`` and ``beginSharing()`` have begun, after the handle is deallocated too.
+    package var endSharing: @Sendable () -> Void {
+        { [shared, rows] in
+            shared.isShared.store(false, ordering: .relaxed)
+            rows.store.sharing.leave()
+        }
+    }
+
+    /// The number of times another store has shared its caches while this one was suspended: the node ends then.
+    package var sharingLosses: Int { rows.store.sharing.losses }
+
+    /// Reports what happens between a node and its tier.
+    package func report(_ event: CacheEvent) { manager.reporter.report(event, .warning) }
+
+    // MARK: Keys and values
+
+    /// The key as it is stored, whose bytes the tier gets.
+    package func storedKey(of key: Key) throws(CacheError) -> StoredKey { try stored(key) }
+
+    /// The key that a message of another node names; nil if it is none of this cache.
+    package func key(of stored: StoredKey) -> Key? {
+        do throws(CacheError) { return try shared.keyCodec.key(stored, cache: name) } catch { return nil }
+    }
+
+    /// The bytes of a value, for the tier and for the copy on this node.
+    package func encoded(_ value: Value, of key: StoredKey) throws(CacheError) -> Data {
+        try codec.encode(value, cache: name, key: key.name)
+    }
+
+    /// The value in bytes that the tier had.
+    package func decoded(_ payload: Data, of key: StoredKey) throws(CacheError) -> Value {
+        try codec.decode(payload, cache: name, key: key.name)
+    }
+
+    /// The clock of entries, by which ages are turned into those of a tier.
+    package var now: Int64 { rows.now() }
+
+    // MARK: Copies on this node
+
+    /// Returns a value that memory may serve, before a tier is asked.
+    @inlinable @inline(__always)
+    package func valueInMemoryAlone(_ key: Key) -> Value? { hit(key) }
+
+    /// A value that was encoded for its copy, before the tier is told.
+    package struct Copy: Sendable {
+        let write: Write
+        package var key: StoredKey { write.entry.key }
+    }
+
+    /// Encodes a copy.
+    package func copy(of value: Value, forKey key: Key, _ attributes: EntryAttributes) throws(CacheError) -> Copy {
+        Copy(write: try write(value, forKey: key, attributes))
+    }
+
+    /// Writes a copy, and overtakes the loads of its key; removes it instead if a condition does not hold in the transaction.
+    package func put(_ copy: Copy, if condition: @escaping @Sendable () -> Bool) async throws {
+        let (copies, write) = (copies, copy.write)
+        let request: (RowOperation, CacheRows.Apply) = (
+            .put(
+                [write.entry],
+                if: {
+                    // A load that is stored in the same transaction comes behind.
+                    copies.loads.overtake([write.entry.key])
+                    return condition()
+                }),
+            { copies.wrote(CollectionOfOne(write.copy), $0, &$1) }
+        )
+        let isWritten = try await !run(request, "set the value", copy.key).rows.isEmpty
+        if !isWritten { try await remove(write.copy.key) }
+    }
+
+    // MARK: Notes
+
+    /// The notes of a node: its position among the messages, and its pending removals.
+    package func notes() async throws(CacheError) -> [Int64: [UInt8]] {
+        try await reading { () throws(CacheError) in
+            try self.throwing("read the notes on its tier") { () throws(StoreError) in try self.rows.notes() }
+        }
+    }
+
+    /// Writes and deletes notes of a node.
+    package func save(_ notes: [Int64: [UInt8]?], _ action: String) async throws {
+        _ = try await run((.note(notes), { _, _ in }), action)
+    }
+
+    // MARK: Loads
+
+    /// Returns the entries of keys; a node asks its tier for those that are missing here, or loads them.
+    ///
+    /// - Parameters:
+    ///   - isLook: A Boolean value that indicates whether nothing is loaded, and no recursion is an error.
+    ///   - skipsCopies: Returns whether no copy of this node is served.
+    package func load(
+        _ keys: [LoadItem], needsValue: Bool, isLook: Bool, skipsCopies: @escaping @Sendable () -> Bool,
+        _ generate: @escaping @Sendable (LoadedRows) async throws -> LoadResult
+    ) async throws -> [StoredKey: CacheEntry<Key, Value>] {
+        try await loads.load(keys, needsValue: needsValue, isLook: isLook) { ticket in
+            await self.lead(ticket, isDue: { _ in skipsCopies() }, generate)
+        }
+    }
+
+    /// A Boolean value that indicates whether a key is known to have no value.
+    package func isKnownToBeAbsent(_ key: StoredKey) -> Bool { isAbsent(key) }
+
+    /// The result of a load, for calls that need one.
+    package func requireOne<R>(_ key: Key, _ result: R?) throws(CacheError) -> R { try one(key, result) }
+
+    /// A generator whose loads ask the tier.
+    package func tierGenerator(
+        _ policy: GenerationPolicy, acceptsAbsence: Bool,
+        _ generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
+    ) -> ValueGenerator<Key, Value?> { generator(policy, acceptsAbsence: acceptsAbsence, generate) }
+}
