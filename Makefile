@@ -45,10 +45,10 @@ prose: setup
 
 ## Work on it: make format            formats every source
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Migrations
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples Migrations
 
 lint:
-	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples Migrations
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples Migrations
 
 build:
 	swift build --build-tests
@@ -107,31 +107,31 @@ torture: setup strace redis
 
 ## Measure it: make bench             the benchmarks with their yardsticks. OPTIONS="--quick --only NAME --json FILE"
 bench: setup
-	swift run -c release --package-path Tests/Benchmarks bench $(OPTIONS)
+	swift run -c release --package-path Benchmarks bench $(OPTIONS)
 
 bench-quick: OPTIONS = --quick --rounds 1 --variants 2
 bench-quick: bench
 
 # The accepted results. `make bench OPTIONS="--json $(FIGURES)"` replaces them, and `make bench-charts` then draws them.
-FIGURES := Tests/Benchmarks/Figures/figures.json
+FIGURES := Benchmarks/Figures/figures.json
 GUIDES := Sources/Larder/Documentation.docc/Guides
 INTERNALS := Sources/Larder/Documentation.docc/Internals
 
 ## Measure it: make bench-compare     a new run, or that of NEW=FILE, against the accepted figures
 NEW ?=
 bench-compare: setup
-	swift run -c release --package-path Tests/Benchmarks bench --compare $(FIGURES) $(NEW) $(OPTIONS)
+	swift run -c release --package-path Benchmarks bench --compare $(FIGURES) $(NEW) $(OPTIONS)
 
 ## Measure it: make bench-charts      draws the charts and tables of README, Performance and Figures from the accepted figures
 bench-charts: setup
-	swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --into $(INTERNALS) --page $(INTERNALS)/Figures.md
+	swift run -c release --package-path Benchmarks bench --charts $(FIGURES) --into $(INTERNALS) --page $(INTERNALS)/Figures.md
 	for page in README.md $(GUIDES)/Performance.md; do \
-		swift run -c release --package-path Tests/Benchmarks bench --charts $(FIGURES) --showcase $(GUIDES)/performance-showcase.svg --page $$page; \
+		swift run -c release --package-path Benchmarks bench --charts $(FIGURES) --showcase $(GUIDES)/performance-showcase.svg --page $$page; \
 	done
 
 ## Measure it: make bench-peers       prepares LMDB, diskcache and Redis for the benchmarks, if they are installed
 bench-peers:
-	Tests/Benchmarks/Peers/prepare
+	Benchmarks/Peers/prepare
 
 ## Work on it: make fuzz              the fuzzers, SECONDS_EACH each
 SECONDS_EACH ?= 60
@@ -166,14 +166,14 @@ docs-pictures: setup chromium
 ## Measure it: make bench-page-size   pages of 4, 8 and 16 KB and auto-vacuum, in plain SQLite
 bench-page-size: setup
 	mkdir -p .build/page-size && rm -f .build/page-size/*.sqlite*
-	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/PageSize/page-size.c -o .build/page-size/page-size -lsqlite3
+	cc -O2 -Wall -Wextra -Werror Benchmarks/PageSize/page-size.c -o .build/page-size/page-size -lsqlite3
 	cd .build/page-size && ./page-size
 	rm -f .build/page-size/*.sqlite*
 
 ## Measure it: make bench-inline-limit  the size at which a file is faster than a blob in its row, in plain SQLite
 bench-inline-limit: setup
 	rm -rf .build/inline-limit && mkdir -p .build/inline-limit
-	cc -O2 -Wall -Wextra -Werror Tests/Benchmarks/InlineLimit/inline-limit.c -o .build/inline-limit/inline-limit -lsqlite3
+	cc -O2 -Wall -Wextra -Werror Benchmarks/InlineLimit/inline-limit.c -o .build/inline-limit/inline-limit -lsqlite3
 	cd .build/inline-limit && ./inline-limit
 
 ## Measure it: make census            the lines, locks and unproven places of the code
@@ -197,4 +197,4 @@ docs: setup
 	swift build --product larder && "$$(swift build --show-bin-path)/larder" help --man >.build/docs/larder.1
 
 clean:
-	rm -rf .build Examples/.build Tests/Benchmarks/.build
+	rm -rf .build Examples/.build Benchmarks/.build

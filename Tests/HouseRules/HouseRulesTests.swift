@@ -11,7 +11,7 @@ struct HouseRulesTests {
 
     init() throws {
         sources = try SourceTree.files(below: "Sources", "Migrations")
-        tests = try SourceTree.files(below: "Tests", "Examples")
+        tests = try SourceTree.files(below: "Tests", "Benchmarks", "Examples")
     }
 
     /// Expects `pattern` nowhere in `files` but in those whose path begins with one of `places`.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Another store, in a program of its own that `make bench-peers` builds; see `Tests/Benchmarks/Peers`.
+/// Another store, in a program of its own that `make bench-peers` builds; see `Benchmarks/Peers`.
 struct Peer {
     let name: String
     private let program: String

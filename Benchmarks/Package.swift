@@ -5,7 +5,7 @@ import PackageDescription
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
-    dependencies: [.package(name: "Larder", path: "../..")],
+    dependencies: [.package(name: "Larder", path: "..")],
     targets: [
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CAllocations"),
