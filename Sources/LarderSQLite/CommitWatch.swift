@@ -191,7 +191,7 @@ package final class CommitWatch: Sendable {
         guard let counter else { return (0, 0) }
         while true {
             let before = checksum
-            let changes = counter.stamp().changes
+            let changes = counter.mark().changes
             if checksum == before { return (before, changes) }
         }
     }
@@ -227,8 +227,8 @@ package final class CommitCounter: Sendable {
     /// Returns the current state of the index.
     ///
     /// Take it before the read whose validity it is to prove.
-    package func stamp() -> CommitStamp {
-        CommitStamp(header: larder_wal_header_read(page))
+    package func mark() -> CommitMark {
+        CommitMark(header: larder_wal_header_read(page))
     }
 
     /// The address of the header's last word, for frequent checks: the checksum of all the others.
@@ -247,13 +247,13 @@ package final class CommitCounter: Sendable {
 }
 
 /// The state of the log at one moment: equal stamps, equal contents.
-package struct CommitStamp: Sendable, Equatable {
+package struct CommitMark: Sendable, Equatable {
     let header: larder_wal_header
 
     /// The word that rises by one with each commit, and starts again when the log is recovered after a crash.
     package var changes: UInt32 { larder_wal_header_changes(header) }
 
-    package static func == (a: CommitStamp, b: CommitStamp) -> Bool {
+    package static func == (a: CommitMark, b: CommitMark) -> Bool {
         a.header.words == b.header.words
     }
 }

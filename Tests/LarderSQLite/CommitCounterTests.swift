@@ -9,21 +9,21 @@ struct CommitCounterTests {
         var other = try file.open(.writer)
         var guardian = try file.open(.guardian)
         let counter = try CommitCounter.required(of: ours)
-        let start = counter.stamp()
-        #expect(counter.stamp() == start)
+        let start = counter.mark()
+        #expect(counter.mark() == start)
 
         try ours.insert()
-        #expect(counter.stamp() != start)
-        #expect(counter.stamp().changes == start.changes + 1)
+        #expect(counter.mark() != start)
+        #expect(counter.mark().changes == start.changes + 1)
 
         try other.insert(bytes: 100_000)
-        #expect(counter.stamp().changes == start.changes + 2)
+        #expect(counter.mark().changes == start.changes + 2)
 
-        let before = counter.stamp()
+        let before = counter.mark()
         try other.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (3); ROLLBACK")
         _ = try ours.count()
         #expect(try ours.checkpoint(guardedBy: &guardian))
-        #expect(counter.stamp() == before)
+        #expect(counter.mark() == before)
     }
 
     @Test func `it may be asked after its connection was closed`() throws {
@@ -32,8 +32,8 @@ struct CommitCounterTests {
             let connection = try file.open(.writer)
             return try CommitCounter.required(of: connection)
         }()
-        let stamp = counter.stamp()
-        #expect(counter.stamp() == stamp)
+        let stamp = counter.mark()
+        #expect(counter.mark() == stamp)
     }
 
     @Test func `in memory there is none`() throws {
@@ -47,11 +47,11 @@ struct CommitCounterTests {
         var ours = try file.open(.writer)
         var other = try file.open(.writer)
         let counter = try CommitCounter.required(of: ours)
-        let before = counter.stamp()
+        let before = counter.mark()
         try ours.insert()
-        #expect(counter.stamp().changes == before.changes &+ 1)
+        #expect(counter.mark().changes == before.changes &+ 1)
         try other.insert()
         try ours.insert()
-        #expect(counter.stamp().changes == before.changes &+ 3)
+        #expect(counter.mark().changes == before.changes &+ 3)
     }
 }

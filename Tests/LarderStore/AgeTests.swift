@@ -193,7 +193,7 @@ struct AgeTests {
     static let sliding = AgeRule.sinceAccess(160_000)
 
     private func noteAccess(_ rows: CacheRows) throws {
-        rows.noteAccess(to: try #require(try rows.header(.integer(1))).stamp, at: clock.now)
+        rows.noteAccess(to: try #require(try rows.header(.integer(1))).summary, at: clock.now)
     }
 
     @Test(arguments: [

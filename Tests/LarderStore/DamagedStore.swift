@@ -87,7 +87,7 @@ struct DamagedStore: Sendable {
                 guard let entry = Self.entriesByKey[header.key] else { continue }
                 ids[header.id] = entry
                 if let file = header.file { valueFiles[file] = entry }
-                if entry.number % 3 == 0 { rows.noteAccess(to: header.stamp, at: clock.now) }
+                if entry.number % 3 == 0 { rows.noteAccess(to: header.summary, at: clock.now) }
             }
         }
         do {

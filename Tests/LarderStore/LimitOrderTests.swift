@@ -44,7 +44,7 @@ struct LimitOrderTests {
 
     private func noteAccess(_ key: Int64, _ rows: CacheRows) throws {
         clock.advance(1)
-        rows.noteAccess(to: try header(key, rows).stamp, at: clock.now)
+        rows.noteAccess(to: try header(key, rows).summary, at: clock.now)
     }
 
     private func keys(_ rows: [StoredKey]) -> [Int64] {
@@ -211,7 +211,7 @@ struct LimitOrderTests {
             case 5..<8:
                 guard let found = try rows.header(.integer(key)) else { break }
                 clock.advance(1)
-                rows.noteAccess(to: found.stamp, at: clock.now)
+                rows.noteAccess(to: found.summary, at: clock.now)
                 model.use(key)
             case let operation:
                 // The last one too, whose id is given to another entry then.
@@ -234,7 +234,7 @@ struct LimitOrderTests {
         let all = try rows.headers(limit: 2000).rows
         var other = try place.otherConnection()
         func pass(_ other: inout Connection) throws -> [String?] {
-            for count in 0..<100_000 { rows.noteAccess(to: all[count % 2000].stamp, at: clock.now) }
+            for count in 0..<100_000 { rows.noteAccess(to: all[count % 2000].summary, at: clock.now) }
             try store.maintain()
             return [
                 try other.text("SELECT count(*) FROM used"),
@@ -274,7 +274,7 @@ struct LimitOrderTests {
         let (store, rows, _) = try open(limit: nil, grain: 0)
         try put(1...1, rows)
         let (header, now) = (try header(1, rows), clock.now)
-        let memory = Interrupted { rows.noteAccess(to: header.stamp, at: now) }
+        let memory = Interrupted { rows.noteAccess(to: header.summary, at: now) }
         rows.attach(memory)
         for _ in 0..<2 { try store.maintain() }
         rows.detach(memory)
@@ -287,7 +287,7 @@ struct LimitOrderTests {
         let rows = try place.open(clock).open(sliding)
         try put(1...1, rows)
         let header = try header(1, rows)
-        for count in 1...5000 { rows.noteAccess(to: header.stamp, at: clock.now + Int64(count)) }
+        for count in 1...5000 { rows.noteAccess(to: header.summary, at: clock.now + Int64(count)) }
         #expect(try rows.header(.integer(1))?.end == 1_165_001)
     }
 

@@ -87,7 +87,7 @@ struct LimitTests {
         try store.setLimits(StoreLimits(size: 200))
         for key in Int64(1)...20 { try (key % 2 == 0 ? a : b).run(.put([entry(key)])) }
         clock.advance(1)
-        b.noteAccess(to: try #require(try b.header(.integer(1))).stamp, at: clock.now)
+        b.noteAccess(to: try #require(try b.header(.integer(1))).summary, at: clock.now)
         try a.run(.put([entry(2)]))
         #expect(try keys(a).count == 10 && keys(b).count == 10)
         clock.advance(1)

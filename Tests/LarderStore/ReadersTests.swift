@@ -239,9 +239,9 @@ struct ReadersTests {
         for limit in [1, 2] {
             try other.execute("UPDATE cache SET opened_at = \(limit)")
             let counter = CommitCounter(of: other)
-            let before = counter?.stamp()
+            let before = counter?.mark()
             for _ in 0..<20 { #expect(try rows.text(1) == "one") }
-            #expect(counter?.stamp() == before && before != nil)
+            #expect(counter?.mark() == before && before != nil)
         }
         #expect(try !place.folder.names.contains("store.sqlite.ballast"))
         try rows.put(2, "two")

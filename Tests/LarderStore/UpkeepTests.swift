@@ -156,7 +156,7 @@ struct UpkeepTests {
         try limited.setLimits(Limits(count: 10))
         try limited.run(.put((0..<10).map { EntryWrite($0, "x", at: clock.now) }))
         for key in 0..<100 {
-            read.noteAccess(to: try #require(try read.header(.integer(Int64(key)))).stamp, at: clock.now + 5)
+            read.noteAccess(to: try #require(try read.header(.integer(Int64(key)))).summary, at: clock.now + 5)
         }
         for key in 10..<40 { try limited.run(.put([EntryWrite(Int64(key), "x", at: clock.now)])) }
         #expect(try limited.totals().count == 10 && numbers("count(*) FROM used") == [0])
@@ -274,7 +274,7 @@ struct UpkeepTests {
     }
 
     private func noteAccess(_ rows: CacheRows) throws {
-        rows.noteAccess(to: try #require(try rows.header(.integer(1))).stamp, at: clock.now)
+        rows.noteAccess(to: try #require(try rows.header(.integer(1))).summary, at: clock.now)
     }
 
     // MARK: The end of a store, and calls from a memory

@@ -30,7 +30,7 @@ package struct StoreProbe: Sendable {
         guard let counter = CommitCounter(of: connection) else {
             throw SQLiteError(code: .misuse, message: "the log has no index in memory")
         }
-        return Int(counter.stamp().changes)
+        return Int(counter.mark().changes)
     }
 
     /// Copies the log into the main file.

@@ -23,7 +23,7 @@ extension Cache {
                 return nil
             }
         }
-        if !isCurrent { shared.streamsToEnd()() }
+        if !isCurrent { core.streamsToEnd()() }
         return stream
     }
 
@@ -41,9 +41,9 @@ extension Cache {
         let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
             () async throws(CacheError) in
             let found = try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
-            return (found?.value, SentRow(id: found?.row.id, revision: found?.row.revision))
+            return (found?.value, found?.row.version ?? RowVersion())
         }
-        if !isCurrent { shared.streamsToEnd()() }
+        if !isCurrent { core.streamsToEnd()() }
         return stream
     }
 
@@ -57,7 +57,7 @@ extension Cache {
     }
 
     /// Returns the values of those keys that have one, which does not count as access.
-    private func quietValues(_ keys: [Key]) throws(CacheError) -> [Key: (value: Value, row: RowStamp)] {
+    private func quietValues(_ keys: [Key]) throws(CacheError) -> [Key: (value: Value, row: RowSummary)] {
         var wanted: [StoredKey: Key] = [:]
         for key in keys { wanted[try stored(key)] = key }
         let found = try throwing("read values") { () throws(StoreError) in
@@ -65,10 +65,10 @@ extension Cache {
             return try rows.rows(Array(wanted.keys))
         }
         let now = rows.store.time.now()
-        var values: [Key: (value: Value, row: RowStamp)] = [:]
+        var values: [Key: (value: Value, row: RowSummary)] = [:]
         for row in found where row.header.end >= now {
             if let key = wanted[row.header.key], let value = valueOrReported(of: row) {
-                values[key] = (value, row.header.stamp)
+                values[key] = (value, row.header.summary)
             }
         }
         return values

@@ -70,9 +70,6 @@ extension Cache {
     }
 
     /// Returns why a read of a key gives what it gives, without a wait on the thread of the task.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func explain(_ key: Key) async throws(CacheError) -> Presence {
         try await reading { () throws(CacheError) in try self.explain(key) }
     }

@@ -40,8 +40,6 @@ extension Cache: Sequence {
     }
 
     /// Returns the values of all entries that may be served, by key, at one moment.
-    ///
-    /// - Throws: A read error, see ``CacheError``.
     public func snapshot() async throws(CacheError) -> [Key: Value] {
         try await offload { () throws(CacheError) in try self.snapshot() }
     }

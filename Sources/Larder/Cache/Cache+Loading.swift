@@ -32,8 +32,6 @@ extension Cache {
     /// Returns the value of a key; if there is none, `generate` loads it in a task of its own.
     ///
     /// A caller that is cancelled throws `CancellationError` at once. The task is cancelled when the last caller has left.
-    ///
-    /// - Throws: A load error, see ``CacheError``.
     @inlinable
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
@@ -61,8 +59,6 @@ extension Cache {
     /// Returns the values of many keys; one call of `generate` in a task of its own loads those that are missing.
     ///
     /// Keys that `generate` returns nothing for stay without a value.
-    ///
-    /// - Throws: A load error, see ``CacheError``.
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
@@ -91,9 +87,6 @@ extension Cache {
     ///
     /// This serves conditional requests: keep an ETag as extended data, send it, and return ``Generated/notModified`` if the
     /// server has nothing newer.
-    ///
-    /// - Throws: A load error, see ``CacheError``. `.invalidConfiguration` if `generate` returns
-    ///   ``Generated/none(for:)``.
     public func entry(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -114,9 +107,6 @@ extension Cache {
     }
 
     /// Returns the value of a key; if there is none, `generate` gets the expired entry and returns a new value.
-    ///
-    /// - Returns: The value; nil if `generate` returns ``Generated/none(for:)``, or has done so before and that holds.
-    /// - Throws: A load error, see ``CacheError``.
     public func value(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -233,7 +223,7 @@ extension Cache {
             let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue, countsMisses)
             }
             var made = LoadedEntries(entries: look.live)
-            if !look.missing.isEmpty { try take(try await generate(look), look, ticket.load, &made) }
+            if !look.missing.isEmpty { try collect(try await generate(look), look, ticket.load, &made) }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -254,7 +244,7 @@ extension Cache {
         do {
             let look = try look(for: ticket.keys)
             var made = LoadedEntries(entries: look.live)
-            if !look.missing.isEmpty { try take(try generate(look), look, ticket.load, &made) }
+            if !look.missing.isEmpty { try collect(try generate(look), look, ticket.load, &made) }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -285,7 +275,7 @@ extension Cache {
     private func look(
         for keys: [LoadItem], _ isDue: (EntryHeader) -> Bool = { _ in false }, _ countsMisses: Bool = true
     ) throws(CacheError) -> LoadedRows {
-        let (copies, now) = (shared.copies, rows.store.time.now())
+        let (copies, now) = (core.copies, rows.store.time.now())
         let hashes = keys.map { copies.seed.hash($0.key) }
         let tickets = copies.state.withLock { state in hashes.map { state.ticket($0) } }
         let found = try throwing("read values", keys.count == 1 ? keys[0].stored : nil) { () throws(StoreError) in
@@ -307,7 +297,7 @@ extension Cache {
                 look.rows.insert(item.stored)
                 look.old[item.stored] = (entry, row.header)
             } else {
-                take(value, of: row, item.key, hashes[index], at: now, tickets[index])
+                offer(value, of: row, item.key, hashes[index], at: now, tickets[index])
                 look.live[item.stored] = entry
             }
         }
@@ -338,10 +328,10 @@ extension Cache {
     }
 
     /// Turns the result of the closure into entries and requests.
-    private func take(
+    private func collect(
         _ result: LoadResult, _ look: LoadedRows, _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {
-        let (now, rule, copies) = (rows.store.time.now(), maxAge.rule, shared.copies)
+        let (now, rule, copies) = (rows.store.time.now(), maxAge.rule, core.copies)
         for (key, stored) in look.missing {
             let old = look.old[stored]
             switch result[key]?.outcome {
@@ -384,7 +374,7 @@ extension Cache {
     /// Returns the next request that stores the results; nil if there is none.
     private func nextRequest(_ load: Int, _ made: inout LoadedEntries) -> (RowOperation, CacheRows.Apply)? {
         if let change = made.change.take() { return change }
-        let (copies, loads) = (shared.copies, loads)
+        let (copies, loads) = (core.copies, loads)
         // Asked again if a key was overtaken since.
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }

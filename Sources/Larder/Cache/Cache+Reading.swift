@@ -40,11 +40,6 @@ extension Cache {
     }
 
     /// Returns the entry of a key: the value and everything that is stored with it.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - allowingExpired: A Boolean value that indicates whether an expired entry is returned, if it is still stored.
-    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) async throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -54,13 +49,13 @@ extension Cache {
     }
 
     /// Returns the entry on the disk with its row, also if it has expired; one that has not is kept in memory.
-    func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowStamp)? {
+    func storedEntry(_ key: Key) throws(CacheError) -> (entry: CacheEntry<Key, Value>, row: RowSummary)? {
         let (stored, hash, now) = (try stored(key), copies.seed.hash(key), rows.now())
         let ticket = copies.state.withLock { $0.ticket(hash) }
         guard let row = try rows.currentRow(stored) else { return nil }
         let (value, isExpired) = (try decode(row), row.header.end < now)
-        if !isExpired { take(value, of: row, key, hash, at: now, ticket) }
-        return (CacheEntry(key, value, row.header, isExpired: isExpired), row.header.stamp)
+        if !isExpired { offer(value, of: row, key, hash, at: now, ticket) }
+        return (CacheEntry(key, value, row.header, isExpired: isExpired), row.header.summary)
     }
 
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
@@ -80,9 +75,6 @@ extension Cache {
     }
 
     /// Returns the metadata of an entry without reading its value; nil if there is none that may be served.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func metadata(forKey key: Key) async throws(CacheError) -> EntryMetadata? {
         try await reading { () throws(CacheError) in try self.metadata(forKey: key) }
     }
@@ -98,9 +90,6 @@ extension Cache {
     }
 
     /// Returns the bytes that are stored with a value; nil if there are none, or no value that may be served.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func extendedData(forKey key: Key) async throws(CacheError) -> Data? {
         try await reading { () throws(CacheError) in try self.extendedData(forKey: key) }
     }
@@ -114,9 +103,6 @@ extension Cache {
     public func contains(_ key: Key) throws(CacheError) -> Bool { try liveHeader(key) != nil }
 
     /// Returns whether a key has a value that may be served, without decoding the value.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) async throws(CacheError) -> Bool {
         try await reading { () throws(CacheError) in try self.contains(key) }
     }
@@ -131,9 +117,6 @@ extension Cache {
     public func values(forKeys keys: some Sequence<Key>) throws(CacheError) -> [Key: Value] { try find(Array(keys)) }
 
     /// Returns the values of the given keys that have one, at one moment.
-    ///
-    /// - Parameter keys: The keys.
-    /// - Throws: A read error, see ``CacheError``.
     public func values(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: Value] {
         let keys = Array(keys)
         return try await reading { () throws(CacheError) in try self.find(keys) }
@@ -164,9 +147,6 @@ extension Cache {
     }
 
     /// Returns the entries of the given keys that have one, at one moment.
-    ///
-    /// - Parameter keys: The keys.
-    /// - Throws: A read error, see ``CacheError``.
     public func entries(
         forKeys keys: some Sequence<Key>
     ) async throws(CacheError) -> [Key: CacheEntry<Key, Value>] {
@@ -195,9 +175,6 @@ extension Cache {
     }
 
     /// Returns the metadata of the given keys that have an entry which may be served, at one moment.
-    ///
-    /// - Parameter keys: The keys.
-    /// - Throws: A read error, see ``CacheError``.
     public func metadata(forKeys keys: some Sequence<Key>) async throws(CacheError) -> [Key: EntryMetadata] {
         let keys = Array(keys)
         return try await reading { () throws(CacheError) in try self.metadata(forKeys: keys) }
@@ -277,9 +254,6 @@ extension Cache {
 
     /// Returns the file of a key's payload; nil if the payload is in its row, or if there is no value that may be
     /// served.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func fileURL(forKey key: Key) async throws(CacheError) -> URL? {
         try await reading { () throws(CacheError) in try self.fileURL(forKey: key) }
     }
@@ -320,7 +294,7 @@ extension Cache {
             let _: Value? = missed()
             throw error
         }
-        take(value, of: row, key, hash, at: now, ticket)
+        offer(value, of: row, key, hash, at: now, ticket)
         return value
     }
 
@@ -353,15 +327,15 @@ extension Cache {
 
     /// Offers a value that was read to memory, and notes the access.
     @inlinable
-    func take(
+    func offer(
         _ value: Value, of row: StoredRow, _ key: Key, _ hash: UInt64, at now: Int64, _ ticket: ReadTicket
     ) {
         var header = row.header
         header.note(accessAt: now)
         let copy = copy(of: value, key, hash, row.header.key, payloadSize: row.payload.count, cost: header.meta.cost)
-        let isKept = copies.offer(copy, header.stamp, at: now, ticket)
+        let isKept = copies.offer(copy, header.summary, at: now, ticket)
         if !isKept { noteAccess(to: key, hash, header, at: now) }
-        if isKept, header.slidingAge != nil { rows.noteAccess(to: header.stamp, at: now) }
+        if isKept, header.slidingAge != nil { rows.noteAccess(to: header.summary, at: now) }
     }
 
     /// Notes an access to an entry whose copy in memory, if there is one, was not read, and returns its header after it.
@@ -372,7 +346,7 @@ extension Cache {
     ) -> EntryHeader {
         var header = header
         header.note(accessAt: now)
-        let row = header.stamp
+        let row = header.summary
         let isNoted = copies.state.withLock {
             $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
         }
@@ -445,7 +419,7 @@ extension Cache {
             let value: Value
             // The other values are as good.
             do throws(CacheError) { value = try decode(row) } catch { continue }
-            take(value, of: row, key, hash, at: now, ticket)
+            offer(value, of: row, key, hash, at: now, ticket)
             values[key] = value
         }
         let missing = order.count - values.count

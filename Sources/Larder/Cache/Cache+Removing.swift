@@ -14,9 +14,6 @@ extension Cache {
     }
 
     /// Removes all entries in one step.
-    ///
-    /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() async throws -> Int {
         Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
@@ -24,7 +21,7 @@ extension Cache {
 
     private func clearing() throws(CacheError) -> (RowOperation, CacheRows.Apply) {
         try requireUnshared("remove everything")
-        let copies = shared.copies
+        let copies = core.copies
         return (.clear, { copies.cleared(&$1) })
     }
 
@@ -42,11 +39,6 @@ extension Cache {
     }
 
     /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
-    ///
-    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
-    ///   has chosen until then are removed.
-    /// - Returns: The number of removed entries.
-    /// - Throws: The error of the predicate, or a write error, see ``CacheError``.
     @discardableResult
     public func removeAll(
         where shouldRemove: @escaping @Sendable (CacheEntry<Key, Value>) throws -> Bool
@@ -84,11 +76,6 @@ extension Cache {
     }
 
     /// Removes the entries that a predicate chooses by key and metadata, without reading values.
-    ///
-    /// - Parameter shouldRemove: Called while no lock is held. It may use the cache. If it throws, the entries that it
-    ///   has chosen until then are removed.
-    /// - Returns: The number of removed entries.
-    /// - Throws: The error of the predicate, or a write error, see ``CacheError``.
     @discardableResult
     public func removeAll(
         whereMetadata shouldRemove: @escaping @Sendable (Key, EntryMetadata) throws -> Bool
@@ -162,9 +149,6 @@ extension Cache {
     }
 
     /// Removes all expired entries, including those that ``CacheOptions/keepsExpired`` keeps.
-    ///
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeExpired() async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeExpired() }
@@ -183,10 +167,6 @@ extension Cache {
     }
 
     /// Removes expired entries, then the least recently used, until at most `count` entries are left.
-    ///
-    /// - Parameter count: The number of entries; a negative number counts as 0.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.trim(toCount: count) }
@@ -203,10 +183,6 @@ extension Cache {
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try trim(to: Limits(size: Swift.max(0, size))) }
 
     /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
-    ///
-    /// - Parameter size: The number of bytes, as ``sizeOnDisk`` counts them; a negative number counts as 0.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toSize size: Int64) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.trim(toSize: size) }
@@ -229,7 +205,7 @@ extension Cache {
     /// - Throws: A write error, see ``CacheError``.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
         try requireUnshared("clear the cache")
-        let copies = shared.copies
+        let copies = core.copies
         try throwing("clear the cache") { () throws(StoreError) in
             let total = Int(try rows.totals().count)
             if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
@@ -244,9 +220,6 @@ extension Cache {
     }
 
     /// Removes all entries, and returns when no byte of them is left in the files of the store.
-    ///
-    /// - Parameter progress: Called at the start, after each batch of deleted rows, and at the end, while no lock is held.
-    /// - Throws: A write error, see ``CacheError``.
     public func clear(progress: ProgressHandler? = nil) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.clear(progress: progress) }
     }
@@ -348,8 +321,6 @@ extension Cache {
     /// Removes all entries of the cache that have a tag, in one step, whether they have expired or not.
     ///
     /// - Parameter tag: The tag.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }

@@ -12,7 +12,7 @@ extension Cache {
     package var handleForCopies: Cache { Cache(forCopiesOf: self) }
 
     /// What the handles of a cache have in common: two shared caches on it are refused.
-    package var place: AnyObject { shared }
+    package var place: AnyObject { core }
 
     /// The name, version and codec, which name the entries in a tier.
     package var declaration: CacheDeclaration { rows.declaration }
@@ -26,15 +26,15 @@ extension Cache {
     }
 
     /// Refuses writes and removals of other handles from now on.
-    package func beginSharing() { shared.isShared.store(true, ordering: .relaxed) }
+    package func beginSharing() { core.isShared.store(true, ordering: .relaxed) }
 
     /// Returns the lock, if the cache is shared already.
     package func leaveSharing() { rows.store.sharing.leave() }
 
     /// Ends what ``takeSharing()`` and ``beginSharing()`` have begun, after the handle is deallocated too.
     package var endSharing: @Sendable () -> Void {
-        { [shared, rows] in
-            shared.isShared.store(false, ordering: .relaxed)
+        { [core, rows] in
+            core.isShared.store(false, ordering: .relaxed)
             rows.store.sharing.leave()
         }
     }
@@ -52,7 +52,7 @@ extension Cache {
 
     /// The key that a message of another node names; nil if it is none of this cache.
     package func key(of stored: StoredKey) -> Key? {
-        do throws(CacheError) { return try shared.keyCodec.key(stored, cache: name) } catch { return nil }
+        do throws(CacheError) { return try core.keyCodec.key(stored, cache: name) } catch { return nil }
     }
 
     /// The bytes of a value, for the tier and for the copy on this node.

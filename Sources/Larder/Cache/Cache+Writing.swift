@@ -35,18 +35,6 @@ extension Cache {
     }
 
     /// Writes the value of a key; nil removes it.
-    ///
-    /// - Parameters:
-    ///   - value: The value, or nil.
-    ///   - key: The key.
-    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload. It
-    ///     is stored with the entry, so a value that is read from the disk later costs the same.
-    ///   - maxAge: The maximum age of this entry, in place of the cache's.
-    ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
-    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
-    ///   - pinned: A Boolean value that indicates whether limits and trims leave the entry on disk; nil keeps the pin
-    ///     of an older entry.
-    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     public func setValue(
         _ value: Value?, forKey key: Key, cost: Int? = nil, maxAge: MaxAge? = nil, extendedData: Data? = nil,
         tags: Set<String> = [], pinned: Bool? = nil
@@ -83,7 +71,6 @@ extension Cache {
     /// Writes values in one step: every reader sees all of them or none.
     ///
     /// - Parameter values: The keys with their values.
-    /// - Throws: A write error, see ``CacheError``.
     public func setValues(_ values: some Sequence<(Key, Value)>) async throws {
         let writes = try writes(values)
         if !writes.isEmpty { try await run(writes, "set values") }
@@ -119,11 +106,6 @@ extension Cache {
     }
 
     /// Replaces the bytes that are stored with the value of a key; nil removes them.
-    ///
-    /// - Parameters:
-    ///   - data: The bytes, or nil.
-    ///   - key: The key.
-    /// - Throws: A write error, see ``CacheError``.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
         _ = try await change(key, .extendedData(data), "set the extended data")
     }
@@ -143,12 +125,6 @@ extension Cache {
     }
 
     /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - maxAge: A new maximum age for this entry; nil leaves the age that it has.
-    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
-    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for a maximum age from not-a-number.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
         try await change(key, touching(maxAge), "touch the entry")
@@ -167,12 +143,6 @@ extension Cache {
     }
 
     /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
-    ///
-    /// - Parameters:
-    ///   - isPinned: A Boolean value that indicates whether limits and trims leave the entry on disk.
-    ///   - key: The key.
-    /// - Returns: A Boolean value that indicates whether there was an entry that had not expired.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
         try await change(key, .pin(isPinned), "pin the entry")
@@ -211,10 +181,6 @@ extension Cache {
     }
 
     /// Removes a key, and returns the value that it had; nil if there was none that could be served.
-    ///
-    /// - Parameter key: The key.
-    /// - Returns: The value that the key had.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
         let stored = try stored(key)
@@ -245,9 +211,6 @@ extension Cache {
     }
 
     /// Removes a key without reading its value.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A write error, see ``CacheError``.
     public func remove(_ key: Key) async throws {
         let stored = try stored(key)
         _ = try await run(removing([(key, stored)]), "remove the value", stored)
@@ -267,10 +230,6 @@ extension Cache {
     }
 
     /// Removes keys in one step; absent keys are skipped.
-    ///
-    /// - Parameter keys: The keys.
-    /// - Returns: The number of entries that there were, expired ones included.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeValues(forKeys keys: some Sequence<Key>) async throws -> Int {
         let keys = try pairs(keys)
@@ -307,12 +266,6 @@ extension Cache {
     }
 
     /// Changes the value of a key in one step.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - body: The change.
-    /// - Returns: The result of the body.
-    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func update<R: Sendable>(
         _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
@@ -381,21 +334,12 @@ extension Cache where Value == Data {
         guard let file = copied.file else { return try run(write(copied.bytes, forKey: key, attributes)) }
         let now = rows.now()
         let (meta, end) = try attributes.stored(at: now, subject)
-        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        let (copies, hash) = (core.copies, copies.seed.hash(key))
         let entry = EntryWrite(key: stored, file: file, writtenAt: now, expiresAt: end, meta: meta)
         try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
     }
 
     /// Writes the bytes of a file as the value of a key.
-    ///
-    /// - Parameters:
-    ///   - file: A regular file, which nothing changes in the meantime.
-    ///   - key: The key.
-    ///   - maxAge: The maximum age of this entry, in place of the cache's.
-    ///   - extendedData: Bytes to store with the value.
-    ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
-    /// - Throws: `.storageUnavailable` if the file is none, cannot be read, or changes while it is copied. Else a
-    ///   write error, see ``CacheError``.
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) async throws(CacheError) {
@@ -458,14 +402,14 @@ extension Cache {
     @inlinable
     func run(_ write: Write) throws(CacheError) {
         try requireUnshared("set the value")
-        let (copies, copy) = (shared.copies, write.copy)
+        let (copies, copy) = (core.copies, write.copy)
         try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
     }
 
     /// Writes a value that memory does not keep.
     func runOnDisk(_ write: Write) throws(CacheError) {
         try requireUnshared("set the value")
-        let (copies, copy) = (shared.copies, write.copy)
+        let (copies, copy) = (core.copies, write.copy)
         try rows.put([write.entry], "set the value") { copies.wroteToDisk(copy.key, hash: copy.hash, $0, &$1) }
     }
 
@@ -491,7 +435,7 @@ extension Cache {
 
     @inlinable
     func applying(_ writes: [Write]) -> CacheRows.Apply {
-        let (copies, values) = (shared.copies, writes.map { $0.copy })
+        let (copies, values) = (core.copies, writes.map { $0.copy })
         return { copies.wrote(values, $0, &$1) }
     }
 
@@ -500,7 +444,7 @@ extension Cache {
     /// The request that removes keys.
     func removing(_ keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
         try requireUnshared("remove the value")
-        let copies = shared.copies
+        let copies = core.copies
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
         return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, &$1) })
     }
@@ -508,7 +452,7 @@ extension Cache {
     /// The request that removes a key, and returns its row.
     func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
         try requireUnshared("remove the value")
-        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        let (copies, hash) = (core.copies, copies.seed.hash(key))
         return (.take(stored), { copies.removed([(key, stored, hash)], $0, &$1) })
     }
 
@@ -516,7 +460,7 @@ extension Cache {
     func changing(
         _ key: Key, _ stored: StoredKey, _ change: AttributeChange
     ) -> (RowOperation, CacheRows.Apply) {
-        let (copies, hash) = (shared.copies, copies.seed.hash(key))
+        let (copies, hash) = (core.copies, copies.seed.hash(key))
         return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, &$1) })
     }
 

@@ -24,8 +24,8 @@ public import LarderStore
 /// exceptions: the bodies of `update(_:_:)` and `transaction(_:)` hold the writer of the store, and a key's own `==` runs
 /// under the lock of the memory tier and may not call the cache.
 public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: Sendable {
-    @usableFromInline let shared: CacheCore<Key, Value>
-    /// Those of `shared`, one step nearer for a hit.
+    @usableFromInline let core: CacheCore<Key, Value>
+    /// Those of `core`, one step nearer for a hit.
     @usableFromInline let copies: TierStorage<Key, Value>
     @usableFromInline let rows: CacheRows
     @usableFromInline let codec: ValueCodec<Value>
@@ -42,17 +42,17 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public let version: CacheVersion
 
     init(
-        _ shared: CacheCore<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
+        _ core: CacheCore<Key, Value>, _ rows: CacheRows, _ version: CacheVersion, _ codec: ValueCodec<Value>,
         _ options: CacheOptions, _ manager: CacheManager
     ) {
-        (self.shared, copies, self.rows, self.version, self.codec) = (shared, shared.copies, rows, version, codec)
+        (self.core, copies, self.rows, self.version, self.codec) = (core, core.copies, rows, version, codec)
         (undecodable, fileName, self.manager) = (options.undecodable, options.fileName, manager)
         keepsCopies = false
     }
 
     /// Creates the handle by which a shared cache keeps its copies.
     init(forCopiesOf cache: Cache) {
-        (shared, copies, rows, version) = (cache.shared, cache.copies, cache.rows, cache.version)
+        (core, copies, rows, version) = (cache.core, cache.copies, cache.rows, cache.version)
         (codec, undecodable, fileName, manager) = (cache.codec, cache.undecodable, cache.fileName, cache.manager)
         keepsCopies = true
     }
@@ -61,7 +61,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     public var name: String { rows.declaration.name }
 
     /// The maximum age of entries without one of their own; the latest open of the cache sets it.
-    public var maxAge: MaxAge { shared.current.maxAge }
+    public var maxAge: MaxAge { core.current.maxAge }
 
     /// The value of a key; setting nil removes it.
     ///
@@ -98,9 +98,6 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     }
 
     /// Returns the value of a key; nil if there is none that may be served.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
         if let value = hit(key) { return value }
         return try await reading { () throws(CacheError) in try self.find(key) }
@@ -154,12 +151,12 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     }
 
     @inlinable
-    func stored(_ key: Key) throws(CacheError) -> StoredKey { try shared.keyCodec.stored(key, cache: name) }
+    func stored(_ key: Key) throws(CacheError) -> StoredKey { try core.keyCodec.stored(key, cache: name) }
 
     /// Throws while the cache is shared with other nodes, which a write or removal of this handle would not reach.
     @usableFromInline
     func requireUnshared(_ action: String) throws(CacheError) {
-        if keepsCopies || !shared.isShared.load(ordering: .relaxed) { return }
+        if keepsCopies || !core.isShared.load(ordering: .relaxed) { return }
         throw CacheError(
             .invalidConfiguration,
             "Cache \"\(name)\" could not \(action): it is shared, and this handle does not reach the other nodes. Use the shared handle,"

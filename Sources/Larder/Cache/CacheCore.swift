@@ -30,12 +30,12 @@ final class CacheCore<Key: Codable & Hashable & Sendable, Value: Sendable>: AnyC
             foreign: manager.foreign, isSystemTime: manager.injectedClock == nil, accessGrain: rows.accessGrain,
             now: now)
         rows.attach(copies)
-        PressureWatcher.shared.add(self)
+        PressureWatcher.ofProcess.add(self)
         watchBackground(options.clearsInBackground)
     }
 
     deinit {
-        PressureWatcher.shared.remove(ObjectIdentifier(self))
+        PressureWatcher.ofProcess.remove(ObjectIdentifier(self))
         rows.detach(copies)
         rows.store.accesses.note(servedByMemory: copies.takeAccesses(at: .min))
     }

@@ -129,7 +129,7 @@ extension Cache {
             page.reserveCapacity(stored.count)
             for key in stored {
                 do throws(CacheError) {
-                    page.append(try shared.keyCodec.key(key, cache: name))
+                    page.append(try core.keyCodec.key(key, cache: name))
                 } catch {
                     removeUndecodable(key, error)
                 }

@@ -96,7 +96,7 @@ extension Cache {
     @inlinable
     func key(of header: EntryHeader) -> Key? {
         do throws(CacheError) {
-            return try shared.keyCodec.key(header.key, cache: name)
+            return try core.keyCodec.key(header.key, cache: name)
         } catch {
             noteUndecodable(header, error)
             return nil
@@ -154,7 +154,7 @@ struct RowPages: Sendable {
     mutating func nextRows(of rows: CacheRows) throws(StoreError) -> [StoredRow] {
         defer { limit = CacheRows.pageLimit }
         guard let (list, position) = list else {
-            return take(try rows.rows(range, after: last, limit: limit, withAccess: withAccess))
+            return advance(to: try rows.rows(range, after: last, limit: limit, withAccess: withAccess))
         }
         let page = try rows.rows(list, position..<min(list.count, position + limit))
         self.list = (list, page.end)
@@ -164,15 +164,15 @@ struct RowPages: Sendable {
 
     /// Reads the next page of headers, without the payloads.
     mutating func nextHeaders(of rows: CacheRows) throws(StoreError) -> [EntryHeader] {
-        take(try rows.headers(range, after: last, withAccess: withAccess))
+        advance(to: try rows.headers(range, after: last, withAccess: withAccess))
     }
 
     /// Reads the next page of keys alone.
     mutating func nextKeys(of rows: CacheRows) throws(StoreError) -> [StoredKey] {
-        take(try rows.keys(range, after: last, limit: 4 * CacheRows.pageLimit))
+        advance(to: try rows.keys(range, after: last, limit: 4 * CacheRows.pageLimit))
     }
 
-    private mutating func take<Row>(_ page: Page<Row>) -> [Row] {
+    private mutating func advance<Row>(to page: Page<Row>) -> [Row] {
         (last, isDone) = (page.next, page.next == nil)
         return page.rows
     }

@@ -138,7 +138,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     }
 
     /// Returns the entry that is stored, also if it has expired; nil if there is none, or it does not decode.
-    private func stored(_ key: Key) async throws(CacheError) -> (entry: Entry, row: RowStamp)? {
+    private func stored(_ key: Key) async throws(CacheError) -> (entry: Entry, row: RowSummary)? {
         do throws(CacheError) {
             return try await cache.reading { () throws(CacheError) in try cache.storedEntry(key) }
         } catch {
@@ -148,7 +148,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     }
 
     /// Returns whether an entry may be served, for some time after it has expired, and counts the hit.
-    private func isServed(_ entry: Entry, _ row: RowStamp, for time: Duration) -> Bool {
+    private func isServed(_ entry: Entry, _ row: RowSummary, for time: Duration) -> Bool {
         // Counted when it was read.
         if !entry.isExpired { return true }
         // With an age of zero the end is a moment before the write.
@@ -165,7 +165,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         return copies.state.withLock({ $0.age(of: key, hash: hash) }).map { isDue($0.end, $0.length) } ?? false
     }
 
-    private func isDue(_ header: EntryHeader) -> Bool { isDue(header.end, header.stamp.age) }
+    private func isDue(_ header: EntryHeader) -> Bool { isDue(header.end, header.summary.age) }
 
     /// Returns whether the share of an age has passed after which an entry is refreshed.
     private func isDue(_ end: Int64, _ age: Int64) -> Bool {

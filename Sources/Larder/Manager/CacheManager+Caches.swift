@@ -57,7 +57,7 @@ extension CacheManager {
         codec: ValueCodec<Value>, migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
     ) throws(CacheError) -> Cache<Key, Value> {
         let opening = try CacheOpening(name, version, maxAge, options, codec.identifier, KeyCodec<Key>.kind)
-        let _: CacheCore<Key, Value>? = try shared(opening.declaration.identity)
+        let _: CacheCore<Key, Value>? = try core(opening.declaration.identity)
         if !migrations.isEmpty {
             let plan = try MigrationPlan(migrations, to: version, codec, cacheNamed: name)
             try migrate(to: opening.declaration, options, plan, progress)
@@ -78,19 +78,6 @@ extension CacheManager {
     }
 
     /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
-    ///
-    /// - Parameters:
-    ///   - name: Any string but the empty one; compared as UTF-8 bytes.
-    ///   - version: The version of the entries.
-    ///   - maxAge: The maximum age of entries without one of their own.
-    ///   - options: The options of the cache.
-    ///   - migrations: The steps that carry over what older versions have stored.
-    ///   - progress: Called after each part of a migration with the numbers of entries.
-    /// - Throws: `.typeMismatch` if a live handle of this manager has the same version and other types, or if the cache was
-    ///   opened under this version with keys of another kind: integers, texts, or anything else.
-    ///   `.invalidConfiguration` for a maximum age from not-a-number, for negative numbers in the options, and for
-    ///   migrations that loop, are ambiguous, lead nowhere or name another codec than the stored one. `.invalidName`
-    ///   for an empty name. Else a write error, see ``CacheError``.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil
@@ -153,15 +140,15 @@ extension CacheManager {
         _ codec: ValueCodec<Value>
     ) throws(CacheError) -> Cache<Key, Value> {
         let now = rows.store.time.now()
-        let (shared, isNew) = try shared(opening.declaration.identity) {
+        let (core, isNew) = try core(opening.declaration.identity) {
             CacheCore<Key, Value>(rows, options, maxAge, self, at: now)
         }
         supersede(rows.declaration.name, by: rows.declaration.identity, rows.openingCount)
         if !isNew {
-            if rows.isNew { shared.wasCleared() }
-            shared.declare(options, maxAge, rows)
+            if rows.isNew { core.wasCleared() }
+            core.declare(options, maxAge, rows)
         }
-        return Cache(shared, rows, version, codec, options, self)
+        return Cache(core, rows, version, codec, options, self)
     }
 
     // MARK: All caches
@@ -184,9 +171,6 @@ extension CacheManager {
     }
 
     /// Returns the name, version, count, size and time of the last open of each cache, sorted by name.
-    ///
-    /// - Throws: A read error, see ``CacheError``.
-    /// - Complexity: O(n) in the number of entries of all caches.
     public func cacheInfo() async throws(CacheError) -> [CacheInfo] {
         try await offload { () throws(CacheError) in try self.cacheInfo() }
     }
@@ -203,9 +187,6 @@ extension CacheManager {
     }
 
     /// Removes a cache: its handles then find nothing, and their writes throw ``CacheError/Code/superseded``.
-    ///
-    /// - Parameter name: The name of the cache. If there is none of this name, nothing changes.
-    /// - Throws: A write error, see ``CacheError``.
     public func removeCache(named name: String) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.removeCache(named: name) }
     }
@@ -221,8 +202,6 @@ extension CacheManager {
     }
 
     /// Removes all entries of all caches in one step.
-    ///
-    /// - Throws: A write error, see ``CacheError``.
     public func removeAll() async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.removeAll() }
     }

@@ -61,8 +61,6 @@ extension CacheManager {
     }
 
     /// Deletes expired entries, entries over a limit, retired rows and orphaned files, and shrinks the database file.
-    ///
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func maintain() async throws(CacheError) -> MaintenanceReport {
         try await offload { () throws(CacheError) in try self.maintain() }
@@ -94,13 +92,6 @@ extension CacheManager {
     }
 
     /// Checks every page, row and value file of the store, and reports the problems.
-    ///
-    /// - Parameters:
-    ///   - repairing: A Boolean value that indicates whether damage is repaired. If the database is damaged, every
-    ///     entry that can be read is copied to a new file, which takes its place, and the damaged file is renamed.
-    ///     Damaged entries are deleted.
-    ///   - progress: Called with the number of entries that were checked.
-    /// - Throws: A write error, see ``CacheError``.
     public func verify(
         repairing: Bool = false, progress: ProgressHandler? = nil
     ) async throws(CacheError) -> VerificationReport {
@@ -135,7 +126,6 @@ extension CacheManager {
     ///
     /// - Parameter url: The file of the store.
     /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,
-    ///   `.invalidName`, `.invalidConfiguration`, `.storageUnavailable`.
     public static func deleteStore(at url: URL) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(at: url) }
     }

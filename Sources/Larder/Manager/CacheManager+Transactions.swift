@@ -87,10 +87,6 @@ extension CacheManager {
     }
 
     /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
-    ///
-    /// - Parameter body: The reads and writes.
-    /// - Returns: The result of the body.
-    /// - Throws: The error of the body, or a write error, see ``CacheError``.
     @discardableResult
     public func transaction<R: Sendable>(
         _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R

@@ -107,8 +107,6 @@ public final class CacheManager: Sendable {
     }
 
     /// Closes the store: later calls throw ``CacheError/Code/closed``.
-    ///
-    /// - Throws: `.reentrant`.
     public func close() async throws(CacheError) { try await offload { () throws(CacheError) in try self.close() } }
 
     /// Releases every lock and every transaction on the files of the store, and takes none until ``resume()``.
@@ -200,8 +198,6 @@ public final class CacheManager: Sendable {
 
     /// Stores the times of the last accesses, except those within ``CacheOptions/accessGrain`` of the stored
     /// ones.
-    ///
-    /// - Throws: `.readOnly`, `.closed`, `.storageFull`, `.busy`, `.reentrant`.
     public func flush() async throws(CacheError) { try await offload { () throws(CacheError) in try self.flush() } }
 
     /// Runs a call of the store, and says what it was to do if it fails.
@@ -214,13 +210,13 @@ public final class CacheManager: Sendable {
     /// Returns what handles with a declaration share; nil if no handle is live.
     ///
     /// - Throws: `.typeMismatch` if a live handle has other types.
-    func shared<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> CacheCore<Key, Value>? {
+    func core<Key, Value>(_ cache: CacheIdentity) throws(CacheError) -> CacheCore<Key, Value>? {
         guard let open = openCaches.withLock({ $0.cache(cache) }) else { return nil }
         return try Self.cast(open, cache)
     }
 
     /// Returns what handles with a declaration share, and creates it for the first.
-    func shared<Key, Value>(
+    func core<Key, Value>(
         _ cache: CacheIdentity, make: () -> CacheCore<Key, Value>
     ) throws(CacheError) -> (cache: CacheCore<Key, Value>, isNew: Bool) {
         // The last handle of another cache may go in the meantime, so what is looked at is released outside the lock.

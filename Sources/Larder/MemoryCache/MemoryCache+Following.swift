@@ -58,7 +58,7 @@ extension MemoryCache {
     /// Tells of keys that were written in one step, of what each has displaced, and of what was evicted for them.
     ///
     /// - Parameter isLoaded: A Boolean value that indicates whether a load has written them, which has overtaken others before.
-    func tellWrites(
+    func reportWrites(
         of keys: some Collection<Key>, _ displaced: some Collection<Displaced<Key, Value>>,
         evicted: [LRUTable<Key, Value>.Node], isLoaded: Bool = false
     ) {
@@ -69,11 +69,11 @@ extension MemoryCache {
                 if let value = old.value { onRemoval(old.key ?? key, value, .replaced) }
             }
         }
-        tell(evicted, .evicted)
+        report(evicted, .evicted)
     }
 
-    /// Tells of a call that has removed keys in one step, whether they had entries or not.
-    func tellRemovals(of keys: some Collection<Key>, _ removed: [BoundedTable<Key, Value>.Removed]) {
+    /// Reports a call that has removed keys in one step, whether they had entries or not.
+    func reportRemovals(of keys: some Collection<Key>, _ removed: [BoundedTable<Key, Value>.Removed]) {
         loads.overtake(Array(keys))
         noteChange(of: zip(keys, removed).filter { $1.node != nil }.map { $0.0 })
         guard let onRemoval else { return }
@@ -82,21 +82,21 @@ extension MemoryCache {
         }
     }
 
-    /// Tells of a call that has removed a key, whether it had an entry or not.
+    /// Reports a call that has removed a key, whether it had an entry or not.
     @usableFromInline
-    func tellRemoval(of key: Key, _ removed: BoundedTable<Key, Value>.Removed) {
-        tellRemovals(of: CollectionOfOne(key), [removed])
+    func reportRemoval(of key: Key, _ removed: BoundedTable<Key, Value>.Removed) {
+        reportRemovals(of: CollectionOfOne(key), [removed])
     }
 
-    /// Tells of entries that have left.
-    func tell(_ nodes: [LRUTable<Key, Value>.Node], _ cause: RemovalCause) {
+    /// Reports entries that have left.
+    func report(_ nodes: [LRUTable<Key, Value>.Node], _ cause: RemovalCause) {
         if nodes.isEmpty { return }
         if hub.isObserved { noteChange(of: nodes.map(\.key)) }
         if let onRemoval { for node in nodes { onRemoval(node.key, node.value, cause) } }
     }
 
-    /// Tells that all entries have left.
-    func tellClear(_ emptied: EmptiedTable<Key, Value>, _ cause: RemovalCause) {
+    /// Reports that all entries have left.
+    func reportClear(_ emptied: EmptiedTable<Key, Value>, _ cause: RemovalCause) {
         loads.overtake(nil)
         var deferred = Deferred()
         hub.noteReset(&deferred)

@@ -88,7 +88,7 @@ extension MemoryCache {
                 }
                 return false
             }
-            tell(discards, cause)
+            report(discards, cause)
         }
     }
 
@@ -117,7 +117,7 @@ extension MemoryCache {
     func agedValue(forKey key: Key, hash: UInt64) -> Value? {
         let (now, staleTime) = (now(), staleTime.load(ordering: .relaxed))
         let found = state.withLock { $0.agedValue(forKey: key, hash: hash, now: now, staleTime) }
-        if let node = found.expired { tell([node], .expired) }
+        if let node = found.expired { report([node], .expired) }
         return found.value
     }
 
@@ -188,7 +188,7 @@ extension MemoryCache {
                 }
             }
             count += discards.count
-            tell(discards, .expired)
+            report(discards, .expired)
         }
         state.withLock { state in
             state.counts.expirations += count

@@ -116,7 +116,7 @@ extension MemoryCache {
         }
         if cause == .removed { loads.overtake(zip(watches, chosen).filter { $0.1 }.map { $0.0.key }) }
         _ = consume watches
-        tell(discards, cause)
+        report(discards, cause)
         return discards.count
     }
 }

@@ -117,7 +117,7 @@ extension MemoryCache {
         // Last, since the program's closure may wait for the callers.
         if let displaced {
             if let end { noteEnd(end) }
-            tellWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards, isLoaded: true)
+            reportWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards, isLoaded: true)
         }
     }
 

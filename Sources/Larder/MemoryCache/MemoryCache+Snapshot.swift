@@ -107,7 +107,7 @@ extension MemoryCache where Key: Codable, Value: Codable {
         }
         guard let displaced else { return false }
         if isKept, let end { noteEnd(end) }
-        tellWrites(of: CollectionOfOne(item.key), CollectionOfOne(displaced), evicted: discards)
+        reportWrites(of: CollectionOfOne(item.key), CollectionOfOne(displaced), evicted: discards)
         return isKept
     }
 }

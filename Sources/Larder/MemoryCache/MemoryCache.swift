@@ -111,14 +111,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         self.timekeeper = timekeeper
         timer = SweepTimer(timekeeper, age: age)
         isWatched = clearsOnMemoryPressure
-        if isWatched { PressureWatcher.shared.add(self) }
+        if isWatched { PressureWatcher.ofProcess.add(self) }
         if clearsInBackground {
             background.withLock { $0 = BackgroundWatcher { [weak self] in self?.removeAll(.removed) } }
         }
     }
 
     deinit {
-        if isWatched { PressureWatcher.shared.remove(ObjectIdentifier(self)) }
+        if isWatched { PressureWatcher.ofProcess.remove(ObjectIdentifier(self)) }
         timer.cancel()
     }
 
@@ -181,7 +181,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
             return state.setValue(
                 value, forKey: key, hash: hash, cost: cost, bytes: bytes, end: end, age: age, into: &discards)
         }
-        tellWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards)
+        reportWrites(of: CollectionOfOne(key), CollectionOfOne(displaced), evicted: discards)
     }
 
     /// Returns whether the key has an entry that has not expired, without changing its place in the order.
@@ -201,7 +201,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         let hash = seed.hash(key)
         let now = now()
         let removed = state.withLock { $0.removeValue(forKey: key, hash: hash, now: now) }
-        if removed.isFollowed { tellRemoval(of: key, removed) }
+        if removed.isFollowed { reportRemoval(of: key, removed) }
         return removed.isExpired ? nil : removed.node?.value
     }
 
@@ -214,7 +214,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         // Cancelled before: entries that are set from now on start a timer again.
         timer.cancel()
         let emptied = EmptiedTable(state.withLock { $0.removeAll() })
-        tellClear(emptied, cause)
+        reportClear(emptied, cause)
     }
 }
 
@@ -258,7 +258,7 @@ extension MemoryCache {
                 }
             }
         }
-        tell(expired, .expired)
+        report(expired, .expired)
         return Dictionary(found) { first, _ in first }
     }
 
@@ -270,7 +270,7 @@ extension MemoryCache {
         let removed = state.withLock { state in
             unwanted.map { state.removeValue(forKey: $0.key, hash: $0.hash, now: now) }
         }
-        if removed.contains(where: \.isFollowed) { tellRemovals(of: unwanted.map { $0.key }, removed) }
+        if removed.contains(where: \.isFollowed) { reportRemovals(of: unwanted.map { $0.key }, removed) }
     }
 
     private func set(_ values: [(key: Key, value: Value, hash: UInt64)]) {
@@ -287,7 +287,7 @@ extension MemoryCache {
             }
             return state.isFollowed || !state.watches.isEmpty
         }
-        if isFollowed { tellWrites(of: values.map { $0.key }, displaced, evicted: discards) }
+        if isFollowed { reportWrites(of: values.map { $0.key }, displaced, evicted: discards) }
         if let end, !values.isEmpty { noteEnd(end) }
     }
 
@@ -327,9 +327,9 @@ extension MemoryCache {
             }
         }
         if let removed = remains.removed {
-            tellRemoval(of: key, removed)
+            reportRemoval(of: key, removed)
         } else if remains.isWritten {
-            tellWrites(of: CollectionOfOne(key), CollectionOfOne(remains.displaced), evicted: remains.discards)
+            reportWrites(of: CollectionOfOne(key), CollectionOfOne(remains.displaced), evicted: remains.discards)
         }
         return result
     }

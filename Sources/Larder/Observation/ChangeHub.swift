@@ -38,12 +38,12 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     /// Notes that the keys have values, as one step.
     @usableFromInline
     package func noteUpdated(_ keys: some Collection<Key>, _ deferred: inout Deferred) {
-        if isObserved { tell(of: keys, .updated, &deferred) }
+        if isObserved { report(keys, .updated, &deferred) }
     }
 
     /// Notes that the entries of the keys were removed, as one step; pass only keys that had an entry.
     package func noteRemoved(_ keys: some Collection<Key>, _ deferred: inout Deferred) {
-        if isObserved { tell(of: keys, .removed, &deferred) }
+        if isObserved { report(keys, .removed, &deferred) }
     }
 
     /// Notes a clear, a purge, or a change that is not known: everything may have changed.
@@ -57,7 +57,7 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
         deferred.add(ofKeys)
     }
 
-    private func tell(of keys: some Collection<Key>, _ change: KeyChange, _ deferred: inout Deferred) {
+    private func report(_ keys: some Collection<Key>, _ change: KeyChange, _ deferred: inout Deferred) {
         let (list, ofKeys) = state.withLock { ($0.list, $0.ofKeys) }
         for stream in list {
             deferred.add(stream.note(keys, change))
@@ -98,14 +98,14 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
     /// that ``CacheManager/resume()`` notes, and else after an interval. Where time passes by hand, no value waits for it.
     package func changes(
         of key: Key, every interval: Duration, timekeeper: Timekeeper,
-        read: @escaping @Sendable () async throws(CacheError) -> (value: Value?, row: SentRow?)
+        read: @escaping @Sendable () async throws(CacheError) -> (value: Value?, row: RowVersion?)
     ) -> AsyncStream<Value?> {
         // A test that moves time itself waits for a value, and not for an interval.
         let interval = timekeeper.isManual ? .zero : interval
         let stream = ChangeStream<Key, Value>(every: interval, timekeeper: timekeeper) { _ in [:] }
         let subscription = subscribe(stream, to: key)
         let hasBegun = Atomic(false)
-        let sent = Mutex<SentRow?>(nil)
+        let sent = Mutex<RowVersion?>(nil)
         return AsyncStream {
             if hasBegun.exchange(true, ordering: .relaxed), await subscription.stream.next() == nil { return nil }
             while true {
@@ -180,14 +180,6 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Looks at the file that the store has opened again.
     func follow(_ watch: CommitWatch) { foreign?.follow(watch) }
-}
-
-/// The row whose value was sent; nil where there was none.
-package struct SentRow: Equatable, Sendable {
-    let id: Int64?
-    let revision: Int64?
-
-    package init(id: Int64?, revision: Int64?) { (self.id, self.revision) = (id, revision) }
 }
 
 /// Ends a stream when its last reader is released.

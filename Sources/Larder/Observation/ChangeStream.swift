@@ -10,7 +10,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
 
     private struct State {
-        var log = ChangeLog<Key>()
+        var log = PendingChanges<Key>()
         var phase = ChangePhase.quiet
         /// The readers that wait for a batch to be due.
         var readers: [CheckedContinuation<Void, Never>] = []
@@ -58,17 +58,17 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     /// What a noted change leaves: its release makes the batch due, once a transaction has noted all of its changes.
     final class Noted: Sendable {
         private let stream: ChangeStream?
-        private let dropped: ChangeLog<Key>.Dropped?
+        private let dropped: PendingChanges<Key>.Dropped?
 
-        fileprivate init(_ stream: ChangeStream?, _ dropped: ChangeLog<Key>.Dropped?) {
+        fileprivate init(_ stream: ChangeStream?, _ dropped: PendingChanges<Key>.Dropped?) {
             (self.stream, self.dropped) = (stream, dropped)
         }
 
         deinit { stream?.endInterval() }
     }
 
-    private func note(_ change: (inout ChangeLog<Key>) -> ChangeLog<Key>.Dropped?) -> Noted? {
-        var (dropped, old): (ChangeLog<Key>.Dropped?, Wakeup?)
+    private func note(_ change: (inout PendingChanges<Key>) -> PendingChanges<Key>.Dropped?) -> Noted? {
+        var (dropped, old): (PendingChanges<Key>.Dropped?, Wakeup?)
         let (isDue, isResting) = state.withLock { state -> (Bool, Bool) in
             if state.isOver { return (false, false) }
             dropped = change(&state.log)
@@ -89,7 +89,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     /// Notes that everything may have changed, which is due after an interval or with the next change: a read that fails is not
     /// repeated at once.
     func noteResetLater() {
-        let dropped = state.withLock { state -> ChangeLog<Key>.Dropped? in
+        let dropped = state.withLock { state -> PendingChanges<Key>.Dropped? in
             if state.isOver { return nil }
             let dropped = state.log.reset()
             switch state.phase {
@@ -180,8 +180,8 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
                     isResting = interval > .zero && !delaysFirst && !state.log.isEmpty
                     state.phase = isResting ? .resting(nil) : .quiet
                 }
-                defer { state.log = ChangeLog() }
-                return (state.isCancelled ? ChangeLog() : state.log, state.isOver, isResting)
+                defer { state.log = PendingChanges() }
+                return (state.isCancelled ? PendingChanges() : state.log, state.isOver, isResting)
             }
             if isResting { startInterval(interval) }
             // Sorted here, outside the lock: sorting takes a moment, and writers need the lock.
@@ -235,13 +235,13 @@ extension CacheChanges {
 
 /// The change of a key.
 ///
-/// It is outside of `ChangeLog`, because a type inside a generic one is generic too, which makes a write slower.
+/// It is outside of `PendingChanges`, because a type inside a generic one is generic too, which makes a write slower.
 package enum KeyChange: Sendable {
     case updated, removed
 }
 
 /// The net changes of an interval: keys only, and a bounded number of them.
-package struct ChangeLog<Key: Hashable & Sendable>: Sendable {
+package struct PendingChanges<Key: Hashable & Sendable>: Sendable {
     /// The keys that a reset has dropped, for the caller to release while no lock is held.
     package typealias Dropped = [Key: KeyChange]
 

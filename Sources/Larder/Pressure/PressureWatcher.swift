@@ -10,7 +10,7 @@ package protocol PressureResponder: AnyObject, Sendable {
 /// The source is asked for with the first cache, and stays: on Linux a thread and a few descriptors.
 package final class PressureWatcher: Sendable {
     /// The watcher of the process.
-    package static let shared = PressureWatcher(makeSource: PressureSource.system)
+    package static let ofProcess = PressureWatcher(makeSource: PressureSource.system)
 
     private struct Member: Sendable {
         weak var responder: (any PressureResponder)?

@@ -1,3 +1,5 @@
+public import LarderStore
+
 /// The state under the lock of a memory cache: the table, the data of each entry next to its value, and the limits.
 ///
 /// Costs and the ends of ages are in arrays of their own by the entry's index, and only once there are any, so
@@ -12,7 +14,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     /// The last moment at which each entry is served; `.max` for indices beyond the end.
     @usableFromInline var ends: [Int64] = []
     /// The data of a memory tier about each entry; empty if there is no tier.
-    @usableFromInline var rests: [EntryRest] = []
+    @usableFromInline var versions: [RowVersion] = []
     /// The milliseconds of each entry's age; those beyond the end have the usual one.
     ///
     /// In a memory cache the number is negative for an age that no access moves, and 0 where there is none.
@@ -277,13 +279,13 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
     /// Puts an empty table in place of this one, which is to be released outside the lock.
     mutating func removeAll() -> Table {
-        var fresh = Table(seed: table.seed, hasTimes: table.log.times != nil)
+        var fresh = Table(seed: table.seed, hasTimes: table.accessOrder.times != nil)
         fresh.removals = table.removals &+ 1
         swap(&fresh, &table)
         costs = []
         units = []
         ends = []
-        rests = []
+        versions = []
         ages = []
         totalCost = WideSum(0)
         totalUnits = 0
@@ -370,7 +372,7 @@ extension BoundedTable {
         Self.rearrange(&costs, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&units, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ends, .max, origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&rests, EntryRest(), origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&versions, RowVersion(), origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ages, usualAge, origins, to: Int(table.nodeCapacity))
     }
 

@@ -1,4 +1,5 @@
 public import Foundation
+internal import LarderStore
 
 /// The bytes of the process that an entry in memory takes.
 ///
@@ -17,7 +18,7 @@ package enum EntryBytes {
     @inlinable static var ofCost: Int { MemoryLayout<Int>.stride }
     @inlinable static var ofUnits: Int { MemoryLayout<UInt32>.stride }
     @inlinable static var ofEnd: Int { MemoryLayout<Int64>.stride }
-    static var ofRest: Int { MemoryLayout<EntryRest>.stride }
+    static var ofVersion: Int { MemoryLayout<RowVersion>.stride }
 
     /// The bytes that a full table takes for each entry, without what keys and values have outside of it.
     ///
@@ -79,19 +80,4 @@ package enum EntryBytes {
     static func units(_ bytes: Int) -> UInt32 {
         bytes == 0 ? 0 : UInt32(clamping: ((max(bytes, 1) - 1) >> 4) + 1)
     }
-}
-
-/// What belongs to an entry of a memory tier and no hit needs.
-@usableFromInline
-struct EntryRest: Sendable {
-    /// The row's revision.
-    @usableFromInline var revision: Int64 = 0
-    /// The row's id.
-    @usableFromInline var id: Int64 = 0
-
-    @inlinable
-    init() {}
-
-    @inlinable
-    init(id: Int64, revision: Int64) { (self.id, self.revision) = (id, revision) }
 }

@@ -26,10 +26,11 @@ extension LRUTable {
     private func checkOrder() {
         precondition(highWater <= nodeCapacity, "Nodes are used that are not there.")
         precondition(
-            log.blockCount >= AccessLog.blockCount(Int(nodeCapacity)) && log.positions.first == positions.first,
+            accessOrder.blockCount >= AccessOrder.blockCount(Int(nodeCapacity))
+                && accessOrder.positions.first == positions.first,
             "The log is of another size.")
-        log.checkInvariants(count: count)
-        log.forEach { index in
+        accessOrder.checkInvariants(count: count)
+        accessOrder.forEach { index in
             precondition(index < highWater && isEntry(index), "A record in the log names no entry.")
         }
     }
@@ -42,7 +43,7 @@ extension LRUTable {
             precondition(!isEntry(index), "A free node looks like an entry.")
             free += 1
             precondition(free < Int(highWater), "The free list has a circle.")
-            index = log.positions[index] & ~Self.freeMark
+            index = accessOrder.positions[index] & ~Self.freeMark
         }
         precondition(free + count + 1 == Int(highWater), "A node is neither free nor an entry.")
     }
@@ -70,7 +71,7 @@ extension LRUTable {
 }
 
 #if DEBUG
-extension AccessLog {
+extension AccessOrder {
     fileprivate func checkInvariants(count: Int) {
         var (chained, filled) = (0, 0)
         var (last, block) = (UInt32(0), next[0])

@@ -1,6 +1,6 @@
-/// The table of every in-memory cache: nodes in one array, a hashed index of them, and the order of use in an ``AccessLog``.
+/// The table of every in-memory cache: nodes in one array, a hashed index of them, and the order of use in an ``AccessOrder``.
 ///
-/// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessLog`, `TagIndex` and `TableMemory`. The
+/// The unsafe code of the library's memory tier is here, in the `+` files, in `AccessOrder`, `TagIndex` and `TableMemory`. The
 /// table knows neither costs, ages nor locks. Its owner holds the lock, and keeps an entry's other data in `Value`
 /// or in arrays by the entry's index.
 ///
@@ -38,7 +38,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         static func aligned(_ offset: Int, _ alignment: Int) -> Int { (offset + alignment - 1) & ~(alignment - 1) }
     }
 
-    @usableFromInline var log: AccessLog
+    @usableFromInline var accessOrder: AccessOrder
     @usableFromInline var nodes: UnsafeMutablePointer<Node>
     @usableFromInline var index: TagIndex
     /// The tag of each node where a key's hash is the user's code, which must not run under the owner's lock.
@@ -62,7 +62,7 @@ package struct LRUTable<Key: Hashable, Value>: ~Copyable {
         self.seed = seed
         nodeCapacity = 16
         nodes = TableMemory.allocate(16)
-        log = AccessLog(capacity: 16, hasTimes: hasTimes, Self.positions(in: nodes))
+        accessOrder = AccessOrder(capacity: 16, hasTimes: hasTimes, Self.positions(in: nodes))
         tags = Self.keysAreIntegers ? nil : TableMemory.allocate(16)
         index = TagIndex(nodes: 16)
         highWater = 1
@@ -140,13 +140,13 @@ extension LRUTable {
     }
 
     /// The least recently used entry, or 0.
-    @inlinable package var leastRecent: UInt32 { log.first }
+    @inlinable package var leastRecent: UInt32 { accessOrder.first }
 
     /// The most recently used entry, or 0.
-    package var mostRecent: UInt32 { log.last }
+    package var mostRecent: UInt32 { accessOrder.last }
 
     /// The next less recently used entry, or 0.
-    package func older(than index: UInt32) -> UInt32 { log.older(than: index) }
+    package func older(than index: UInt32) -> UInt32 { accessOrder.older(than: index) }
 
     /// The entries, least recently used first.
     ///
@@ -154,7 +154,7 @@ extension LRUTable {
     package var order: [UInt32] {
         var order: [UInt32] = []
         order.reserveCapacity(count)
-        log.forEach { order.append($0) }
+        accessOrder.forEach { order.append($0) }
         return order
     }
 
@@ -169,18 +169,18 @@ extension LRUTable {
 
     /// Returns whether an index below ``indexLimit`` is an entry now.
     @inlinable @inline(__always)
-    package func isEntry(_ index: UInt32) -> Bool { index != 0 && log.positions[index] < Self.freeMark }
+    package func isEntry(_ index: UInt32) -> Bool { index != 0 && accessOrder.positions[index] < Self.freeMark }
 }
 
 /// The methods that change the table.
 extension LRUTable {
     /// Makes an entry the most recently used.
     @inlinable @inline(__always)
-    package mutating func promote(_ index: UInt32) { log.touch(index) }
+    package mutating func promote(_ index: UInt32) { accessOrder.touch(index) }
 
     /// Makes an entry the most recently used, at a time.
     @inlinable @inline(__always)
-    package mutating func promote(_ index: UInt32, at time: UInt32) { log.touch(index, at: time) }
+    package mutating func promote(_ index: UInt32, at time: UInt32) { accessOrder.touch(index, at: time) }
 
     /// Replaces the value of an entry, and returns the old one, to be released outside the lock.
     @inlinable @inline(__always)
@@ -206,13 +206,13 @@ extension LRUTable {
         let index: UInt32
         if freeHead != 0 {
             index = freeHead
-            freeHead = log.positions[index] & ~Self.freeMark
+            freeHead = accessOrder.positions[index] & ~Self.freeMark
         } else {
             index = highWater
             highWater &+= 1
         }
         (nodes + Int(index)).initialize(to: Node(key: key, value: value))
-        log.append(index)
+        accessOrder.append(index)
         count &+= 1
         enter(index, tag: Self.tag(of: hash))
         return index
@@ -240,10 +240,10 @@ extension LRUTable {
     package mutating func remove(_ removed: UInt32) -> Node {
         removals &+= 1
         index.leave(removed, tag: tag(of: removed))
-        log.remove(removed)
+        accessOrder.remove(removed)
         count &-= 1
         let node = (nodes + Int(removed)).move()
-        log.positions[removed] = Self.freeMark | freeHead
+        accessOrder.positions[removed] = Self.freeMark | freeHead
         freeHead = removed
         return node
     }
@@ -294,8 +294,8 @@ extension LRUTable {
     @usableFromInline
     mutating func moveOrder(_ entries: Int, capacity: UInt32) {
         let (old, new) = (Int(nodeCapacity), Int(capacity))
-        log.positions = positions
-        if new > old { log.grow(capacity: new) } else { log = log.copy(capacity: new) }
+        accessOrder.positions = positions
+        if new > old { accessOrder.grow(capacity: new) } else { accessOrder = accessOrder.copy(capacity: new) }
         if let array = tags { tags = TableMemory.resize(array, used: entries + 1, from: old, to: new) }
         nodeCapacity = capacity
     }
@@ -336,8 +336,8 @@ extension LRUTable {
             while isEntry(free) { free += 1 }
             (nodes + Int(free)).moveInitialize(from: nodes + Int(index), count: 1)
             if let tags { tags[Int(free)] = tags[Int(index)] }
-            log.moveRecord(of: index, to: free)
-            log.positions[index] = Self.freeMark
+            accessOrder.moveRecord(of: index, to: free)
+            accessOrder.positions[index] = Self.freeMark
             origins[Int(free)] = index
         }
         moveNodes(count, capacity: capacity)

@@ -56,9 +56,9 @@ struct NewCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 @usableFromInline
 struct ReadTicket: Sendable {
     /// The number of changes of keys with the same remainder of the hash.
-    @usableFromInline let stamp: UInt32
+    @usableFromInline let changeCount: UInt32
     @usableFromInline let epoch: UInt32
 
     @inlinable
-    init(stamp: UInt32, epoch: UInt32) { (self.stamp, self.epoch) = (stamp, epoch) }
+    init(changeCount: UInt32, epoch: UInt32) { (self.changeCount, self.epoch) = (changeCount, epoch) }
 }

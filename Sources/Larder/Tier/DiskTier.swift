@@ -18,9 +18,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func value(forKey key: Key) throws(CacheError) -> Value? { try cache.entry(forKey: key)?.value }
 
     /// Returns the value of a key from the disk, and keeps no copy in memory; nil if there is none that may be served.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     public func value(forKey key: Key) async throws(CacheError) -> Value? { try await cache.entry(forKey: key)?.value }
 
     /// The value of a key on the disk, of which memory keeps no copy; setting nil removes the entry.
@@ -53,8 +50,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     }
 
     /// Sets the value of a key, and keeps no copy in memory; nil removes the entry.
-    ///
-    /// - Throws: A write error, see ``CacheError``.
     public func setValue(_ value: Value?, forKey key: Key) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.setValue(value, forKey: key) }
     }
@@ -82,9 +77,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func contains(_ key: Key) throws(CacheError) -> Bool { try cache.contains(key) }
 
     /// Returns whether a key has a value that may be served, without decoding the value.
-    ///
-    /// - Parameter key: The key.
-    /// - Throws: A read error, see ``CacheError``.
     public func contains(_ key: Key) async throws(CacheError) -> Bool { try await cache.contains(key) }
 
     /// The limits of the disk tier, as this manager has set them last.
@@ -92,7 +84,7 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     /// A new value takes effect at once. If it cannot be set, the failure goes to the log, the events and the
     /// statistics; `setLimits(_:)` throws it.
     public var limits: DiskLimits {
-        get { cache.shared.current.disk }
+        get { cache.core.current.disk }
         nonmutating set {
             do throws(CacheError) { try setLimits(newValue) } catch { cache.report(error, .writeFailed) }
         }
@@ -109,13 +101,10 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
         try cache.throwing("set the limits") { () throws(StoreError) in
             try cache.rows.setLimits(limits.storeLimits)
         }
-        cache.shared.change { $0.disk = limits }
+        cache.core.change { $0.disk = limits }
     }
 
     /// Sets the limits of the disk tier, and evicts at once the entries that exceed them.
-    ///
-    /// - Parameter limits: The new limits.
-    /// - Throws: A write error, see ``CacheError``. `.invalidConfiguration` for negative limits.
     public func setLimits(_ limits: DiskLimits) async throws(CacheError) {
         try await offload { () throws(CacheError) in try setLimits(limits) }
     }
@@ -131,10 +120,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func trim(toCount count: Int) throws(CacheError) -> Int { try cache.trim(toCount: count) }
 
     /// Removes expired entries, then the least recently used, until at most `count` entries are left.
-    ///
-    /// - Parameter count: The number of entries; a negative number counts as 0.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toCount count: Int) async throws(CacheError) -> Int { try await cache.trim(toCount: count) }
 
@@ -149,10 +134,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func trim(toSize size: Int64) throws(CacheError) -> Int { try cache.trim(toSize: size) }
 
     /// Removes expired entries, then the least recently used, until the rest takes at most `size` bytes.
-    ///
-    /// - Parameter size: The number of bytes, as ``Cache/sizeOnDisk`` counts them; a negative number counts as 0.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func trim(toSize size: Int64) async throws(CacheError) -> Int { try await cache.trim(toSize: size) }
 
@@ -166,9 +147,6 @@ public struct DiskTier<Key: Codable & Hashable & Sendable, Value: Sendable>: Seq
     public func removeAll() throws(CacheError) -> Int { try cache.removeAll() }
 
     /// Removes all entries in one step.
-    ///
-    /// - Returns: The number of entries that there were, including expired ones.
-    /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() async throws -> Int { try await cache.removeAll() }
 }

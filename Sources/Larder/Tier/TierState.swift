@@ -18,7 +18,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     /// A Boolean value that indicates whether the time is the system's, which is read here.
     @usableFromInline let isSystemTime: Bool
     /// For each remainder of a hash the number of changes that were applied.
-    @usableFromInline var stamps = [UInt32](repeating: 0, count: 256)
+    @usableFromInline var changeCounts = [UInt32](repeating: 0, count: 256)
     /// The number of requests of several keys that are on their way: nothing is offered in the meantime.
     @usableFromInline var openChanges = 0
     /// The number of commits that have removed rows whose keys are not decoded yet: no copy is known to be good.
@@ -42,7 +42,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         _ limits: MemoryLimits, _ settings: CacheSettings, seed: HashSeed, watch: CommitWatch, isSystemTime: Bool,
         accessGrain: Int64, now: Int64
     ) {
-        let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofRest
+        let sides = EntryBytes.ofCost + EntryBytes.ofUnits + EntryBytes.ofVersion
         memory = Memory(
             seed: seed, countLimit: limits.effectiveCount, costLimit: limits.effectiveCost,
             byteLimit: limits.effectiveBytes, sides: sides, isTier: true)
@@ -82,7 +82,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     @usableFromInline enum LookUp {
         case hit(Value)
         /// The access moves the end of the entry, so the store has to note it.
-        case slid(Value, RowStamp)
+        case slid(Value, RowSummary)
         case expired
         /// The row may have changed: the value is good if the row has the revision.
         case unsure(Value, revision: Int64)
@@ -102,7 +102,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return .absent }
         let copy = memory.table.value(at: index)
-        let rest = memory.rests[Int(index)]
+        let rest = memory.versions[Int(index)]
         if copy.epoch != epoch || epoch == CommitWatch.noEpoch {
             return .unsure(copy.value, revision: rest.revision)
         }
@@ -114,7 +114,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
         let end = max(copy.end, now.addingSaturated(age))
         memory.table.withValue(at: index) { $0.slide(to: end) }
         return .slid(
-            copy.value, RowStamp(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
+            copy.value, RowSummary(id: rest.id, revision: rest.revision, end: end, slidingAge: age, writtenAt: now))
     }
 
     /// Returns the end of a copy, and the time from its write or last access to it.
@@ -143,7 +143,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     /// Returns the ticket of a look-up that is done now, for a later offer.
     @inlinable
     func ticket(_ hash: UInt64) -> ReadTicket {
-        ReadTicket(stamp: stamps[Int(truncatingIfNeeded: hash & 255)], epoch: epoch())
+        ReadTicket(changeCount: changeCounts[Int(truncatingIfNeeded: hash & 255)], epoch: epoch())
     }
 
     /// The current epoch; none while the store removes rows.
@@ -155,15 +155,15 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     /// - Parameter ticket: That of the look-up before; nil if the copy is not known to be valid.
     @inlinable
     mutating func noteAccess(
-        to key: Key, hash: UInt64, _ row: RowStamp, at now: Int64, confirming ticket: ReadTicket? = nil
+        to key: Key, hash: UInt64, _ row: RowSummary, at now: Int64, confirming ticket: ReadTicket? = nil
     ) -> Bool {
         let index = memory.table.locate(key, hash: hash)
-        guard index != 0, memory.rests[Int(index)].revision == row.revision else { return false }
+        guard index != 0, memory.versions[Int(index)].revision == row.revision else { return false }
         setNow(now)
         memory.table.promote(index, at: time(at: lastMoment))
         memory.table.withValue(at: index) { $0.slide(to: row.end) }
         guard let ticket, ticket.epoch != CommitWatch.noEpoch,
-            stamps[Int(truncatingIfNeeded: hash & 255)] == ticket.stamp
+            changeCounts[Int(truncatingIfNeeded: hash & 255)] == ticket.changeCount
         else { return true }
         let copy = memory.table.value(at: index)
         setAge(row, at: index)
@@ -178,10 +178,10 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
     mutating func offer(
-        _ copy: NewCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: ReadTicket,
+        _ copy: NewCopy<Key, Value>, _ row: RowSummary, at now: Int64, _ ticket: ReadTicket,
         _ deferred: inout Deferred
     ) -> Bool {
-        guard openChanges == 0, stamps[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.stamp,
+        guard openChanges == 0, changeCounts[Int(truncatingIfNeeded: copy.hash & 255)] == ticket.changeCount,
             ticket.epoch != CommitWatch.noEpoch,
             memory.admits(cost: copy.cost, bytes: copy.bytes)
         else { return false }
@@ -215,7 +215,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     func accessedAt(_ key: Key, hash: UInt64) -> Int64? {
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
-        return Self.moment(of: memory.table.log.time(of: index), since: origin)
+        return Self.moment(of: memory.table.accessOrder.time(of: index), since: origin)
     }
 }
 
@@ -236,7 +236,7 @@ extension TierState {
         let copy = memory.table.value(at: index)
         return SeenCopy(
             value: copy.value, end: copy.end, isKnown: copy.epoch == epoch && epoch != CommitWatch.noEpoch,
-            revision: memory.rests[Int(index)].revision)
+            revision: memory.versions[Int(index)].revision)
     }
 }
 
@@ -244,14 +244,14 @@ extension TierState {
 extension TierState {
     /// Refuses what reads that began earlier offer for a key.
     @inlinable
-    mutating func noteChange(_ hash: UInt64) { stamps[Int(truncatingIfNeeded: hash & 255)] &+= 1 }
+    mutating func noteChange(_ hash: UInt64) { changeCounts[Int(truncatingIfNeeded: hash & 255)] &+= 1 }
 
     /// Refuses what reads that began earlier offer for any key.
-    mutating func noteChangeOfAll() { for index in stamps.indices { stamps[index] &+= 1 } }
+    mutating func noteChangeOfAll() { for index in changeCounts.indices { changeCounts[index] &+= 1 } }
 
     @inlinable
     mutating func wrote(
-        _ copy: NewCopy<Key, Value>, _ row: RowStamp, at moment: Int64, _ epoch: UInt32,
+        _ copy: NewCopy<Key, Value>, _ row: RowSummary, at moment: Int64, _ epoch: UInt32,
         _ deferred: inout Deferred
     ) {
         noteChange(copy.hash)
@@ -260,12 +260,12 @@ extension TierState {
     }
 
     /// Notes that a row has other attributes.
-    mutating func changed(_ key: Key, hash: UInt64, _ row: RowStamp, _ epoch: UInt32) -> Node? {
+    mutating func changed(_ key: Key, hash: UInt64, _ row: RowSummary, _ epoch: UInt32) -> Node? {
         noteChange(hash)
         let index = memory.table.locate(key, hash: hash)
         if index == 0 { return nil }
-        let isSame = memory.rests[Int(index)].id == row.id
-        memory.rests[Int(index)].revision = row.revision
+        let isSame = memory.versions[Int(index)].id == row.id
+        memory.versions[Int(index)].revision = row.revision
         // A copy of an earlier epoch may be that of another row.
         guard memory.table.value(at: index).epoch == epoch else {
             if isSame { keepAccess(at: index) }
@@ -282,7 +282,7 @@ extension TierState {
         noteChange(hash)
         let found = memory.table.locate(key, hash: hash)
         if found == 0 { return nil }
-        if let revision, memory.rests[Int(found)].revision != revision { return nil }
+        if let revision, memory.versions[Int(found)].revision != revision { return nil }
         return memory.remove(found)
     }
 
@@ -294,7 +294,7 @@ extension TierState {
 
     @inlinable
     mutating func keep(
-        _ copy: NewCopy<Key, Value>, _ row: RowStamp, _ epoch: UInt32, _ time: UInt32,
+        _ copy: NewCopy<Key, Value>, _ row: RowSummary, _ epoch: UInt32, _ time: UInt32,
         _ deferred: inout Deferred
     ) {
         let value = CachedValue(copy.value, end: row.end, epoch: epoch, slides: row.slidingAge != nil)
@@ -303,11 +303,11 @@ extension TierState {
         let replaced = memory.setValue(
             value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, end: nil, into: &discards
         ) { memory, index in
-            if Int(index) >= memory.rests.count {
-                Memory.extend(&memory.rests, with: EntryRest(), to: index, within: memory.table.nodeCapacity)
+            if Int(index) >= memory.versions.count {
+                Memory.extend(&memory.versions, with: RowVersion(), to: index, within: memory.table.nodeCapacity)
             }
-            memory.rests[Int(index)] = EntryRest(id: row.id, revision: row.revision)
-            memory.table.log.setTime(time, of: index)
+            memory.versions[Int(index)] = RowVersion(id: row.id, revision: row.revision)
+            memory.table.accessOrder.setTime(time, of: index)
             memory.setAge(row.age, at: index)
         } willEvict: { memory, index in
             evicted += 1
@@ -321,7 +321,7 @@ extension TierState {
 
     /// Takes over when a copy expires.
     @inlinable
-    mutating func setAge(_ row: RowStamp, at index: UInt32) {
+    mutating func setAge(_ row: RowSummary, at index: UInt32) {
         memory.table.withValue(at: index) { $0.setEnd(row.end, slides: row.slidingAge != nil) }
         memory.setAge(row.age, at: index)
     }
@@ -351,7 +351,7 @@ final class EmptiedTable<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     }
 }
 
-/// The accesses that memory serves, which the store stamps later.
+/// The accesses that memory serves, which the store changeCounts later.
 ///
 /// The log keeps a time for each record: the milliseconds since ``origin`` and 1 more, 0 for an entry that was only written,
 /// and a bit that says whether the store has not taken the access yet. Records with that bit are the last ones of the log.
@@ -394,7 +394,7 @@ extension TierState {
     mutating func moveOrigin() {
         let difference = origin.subtractingSaturated(Self.origin(at: lastMoment))
         origin = Self.origin(at: lastMoment)
-        memory.table.log.changeTimes { time in
+        memory.table.accessOrder.changeTimes { time in
             let (old, isNew) = (Int64(time & ~Self.isNew), time & Self.isNew)
             let moved = old.addingSaturated(difference)
             return old == 0 || !(1...Self.longestTime + 1).contains(moved) ? isNew : UInt32(moved) | isNew
@@ -405,9 +405,9 @@ extension TierState {
     mutating func takeAccesses(at now: Int64) -> [Access] {
         var found: [Access] = []
         var index = memory.table.mostRecent
-        while index != 0, memory.table.log.time(of: index) & Self.isNew != 0 {
+        while index != 0, memory.table.accessOrder.time(of: index) & Self.isNew != 0 {
             if let access = memory.access(at: index, since: origin, accessGrain) { found.append(access) }
-            memory.table.log.setTime(memory.table.log.time(of: index) & ~Self.isNew, of: index)
+            memory.table.accessOrder.setTime(memory.table.accessOrder.time(of: index) & ~Self.isNew, of: index)
             index = memory.table.older(than: index)
         }
         setNow(isSystemTime ? SystemClock.coarseNow() : max(lastMoment, now))
@@ -457,7 +457,7 @@ extension BoundedTable {
         at index: UInt32, since origin: Int64, _ grain: Int64
     ) -> Access? where Value == CachedValue<Content>, Key: Codable {
         typealias State = TierState<Key, Content>
-        let (time, rest) = (table.log.time(of: index), rests[Int(index)])
+        let (time, rest) = (table.accessOrder.time(of: index), versions[Int(index)])
         guard time & State.isNew != 0, let moment = State.moment(of: time, since: origin) else { return nil }
         let slides = table.value(at: index).slides
         let age = slides ? self.age(of: index) : .max

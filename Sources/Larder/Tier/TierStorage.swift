@@ -38,7 +38,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Keeps what a read found after a look-up, and returns false if a change came in between.
     @inlinable
-    func offer(_ copy: NewCopy<Key, Value>, _ row: RowStamp, at now: Int64, _ ticket: ReadTicket) -> Bool {
+    func offer(_ copy: NewCopy<Key, Value>, _ row: RowSummary, at now: Int64, _ ticket: ReadTicket) -> Bool {
         var deferred = Deferred()
         let (isKept, evicted) = state.withLock { state in
             state.counts.diskHits += 1

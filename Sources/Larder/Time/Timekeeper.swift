@@ -32,7 +32,7 @@ package struct Timekeeper: Sendable {
     /// The system's time.
     package static let system = Timekeeper(
         now: { SystemClock.now() },
-        schedule: { TimerThread.shared.fire($0, after: $1) })
+        schedule: { TimerThread.ofProcess.fire($0, after: $1) })
 
     /// Calls back once, on a thread of its own, when the duration has passed, unless the result was cancelled.
     package func wake(_ delay: Duration, _ action: @escaping @Sendable () -> Void) -> Wakeup {
@@ -91,6 +91,6 @@ package final class Wakeup: Sendable {
 
     /// Prevents the action from beginning.
     package func cancel() {
-        if !isDone.exchange(true, ordering: .acquiringAndReleasing) { TimerThread.shared.remove(self) }
+        if !isDone.exchange(true, ordering: .acquiringAndReleasing) { TimerThread.ofProcess.remove(self) }
     }
 }

@@ -7,7 +7,7 @@ internal import LarderLocks
 /// Dispatch's timers need file descriptors, and end the process if there are none; a cache must not. So a thread waits
 /// on a semaphore while there are wakeups, and ends when there are none.
 package final class TimerThread: Sendable {
-    static let shared: TimerThread = TimerThread(startThread: startThreadOfSystem)
+    static let ofProcess: TimerThread = TimerThread(startThread: startThreadOfSystem)
 
     private static func startThreadOfSystem() -> Bool {
         #if canImport(Darwin)
@@ -19,7 +19,7 @@ package final class TimerThread: Sendable {
         let error = pthread_create(
             &thread, nil,
             { _ in
-                TimerThread.shared.runNextJob()
+                TimerThread.ofProcess.runNextJob()
                 return nil
             }, nil)
         if error != 0 { return false }

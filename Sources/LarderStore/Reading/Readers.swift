@@ -77,11 +77,11 @@ final class Readers: Sendable {
         let (watch, counter) = (database.watch, database.counter)
         try compare(database, at: now)
         // All are taken before the snapshot, so it is at least as new.
-        let (epoch, stamp, isCopied) = (watch.epoch(), counter?.stamp(), counter?.uncopiedFrames == 0)
+        let (epoch, mark, isCopied) = (watch.epoch(), counter?.mark(), counter?.uncopiedFrames == 0)
         // A transaction from before the log was copied keeps it from beginning again.
-        if reader.stamp != stamp || reader.isCopied != isCopied {
+        if reader.mark != mark || reader.isCopied != isCopied {
             reader.release()
-            (reader.stamp, reader.isCopied, reader.reads) = (stamp, isCopied, 0)
+            (reader.mark, reader.isCopied, reader.reads) = (mark, isCopied, 0)
         }
         do {
             if reader.reads < Self.lentReads && size == .row {
@@ -189,7 +189,7 @@ private struct Reader: ~Copyable {
     var connection: Connection?
     var isHolding = false
     /// The state of the log at the last read, and the number of reads since it has changed.
-    var stamp: CommitStamp?
+    var mark: CommitMark?
     var isCopied = false
     var reads = 0
     /// The live incarnations, and the epoch in which they were looked up.

@@ -137,7 +137,7 @@ package final class CacheRows: Sendable {
 
     /// Notes a read of a row that memory alone does not know of.
     @usableFromInline
-    package func noteAccess(to row: RowStamp, at moment: Int64) {
+    package func noteAccess(to row: RowSummary, at moment: Int64) {
         let grain = min(accessGrain, (row.slidingAge ?? .max) / 16)
         let access = Access(
             id: row.id, revision: row.revision, moment: moment, grain: grain, slides: row.slidingAge != nil)
@@ -321,7 +321,7 @@ extension CacheRows {
 
     private func counted() throws(StoreError) -> RowCount {
         if let known = try known() { return known }
-        let stamp = store.writer.database.counter?.stamp()
+        let mark = store.writer.database.counter?.mark()
         let counted = try read(.many) { connection, cache throws(SQLiteError) in
             (id: cache.id, count: try connection.count(of: cache, store.accesses))
         }
@@ -329,8 +329,7 @@ extension CacheRows {
         // If no store has committed in the meantime, the next call need not count.
         _ = try store.writer.tryRead { state in
             try state.lookUpIncarnations()
-            if let stamp, stamp == state.database.counter?.stamp(), state.incarnation(of: declaration)?.id == counted.id
-            {
+            if let mark, mark == state.database.counter?.mark(), state.incarnation(of: declaration)?.id == counted.id {
                 state.counts.set(counted.count, of: counted.id)
                 noteCounted()
             }

@@ -59,9 +59,9 @@ package struct EntryHeader: Sendable {
     package var size: Int64 { payloadSize + Int64(meta.extendedData?.count ?? 0) }
 }
 
-/// What memory keeps of a row: which one it is, and how long it is served.
+/// What memory is told of a row: its version, and how long it is served.
 @usableFromInline
-package struct RowStamp: Sendable {
+package struct RowSummary: Sendable {
     @usableFromInline package let id: Int64
     @usableFromInline package let revision: Int64
     /// The last moment at which the entry is served, if it is not accessed; `.max` if it never expires.
@@ -76,12 +76,14 @@ package struct RowStamp: Sendable {
         (self.slidingAge, self.writtenAt) = (slidingAge, writtenAt)
     }
 
-    /// The stamp of a row with this rule, its own or that of its cache.
+    /// The summary of a row with this rule, its own or that of its cache.
     init(id: Int64, revision: Int64, _ rule: AgeRule, writtenAt: Int64, accessedAt: Int64) {
         self.init(
             id: id, revision: revision, end: rule.end(writtenAt: writtenAt, accessedAt: accessedAt),
             slidingAge: rule.slidingAge, writtenAt: writtenAt)
     }
+
+    package var version: RowVersion { RowVersion(id: id, revision: revision) }
 
     /// The milliseconds from the write or the last access to the end; 0 if there is no end.
     @inlinable package var age: Int64 {
@@ -90,9 +92,20 @@ package struct RowStamp: Sendable {
 }
 
 extension EntryHeader {
-    @usableFromInline package var stamp: RowStamp {
-        RowStamp(id: id, revision: revision, end: end, slidingAge: slidingAge, writtenAt: writtenAt)
+    @usableFromInline package var summary: RowSummary {
+        RowSummary(id: id, revision: revision, end: end, slidingAge: slidingAge, writtenAt: writtenAt)
     }
+}
+
+/// Which write of which row.
+@usableFromInline
+package struct RowVersion: Hashable, Sendable {
+    @usableFromInline package var id: Int64
+    /// A number that changes with each write of the row.
+    @usableFromInline package var revision: Int64
+
+    @inlinable
+    package init(id: Int64 = 0, revision: Int64 = 0) { (self.id, self.revision) = (id, revision) }
 }
 
 /// A row with its payload.

@@ -188,7 +188,7 @@ private final class MigrationRun {
     /// Runs `body` in a transaction, and notes whether others have committed before it.
     private func write<R>(into hidden: Hidden? = nil, _ body: (WriterState) throws -> R) throws -> R {
         try store.writer.runBatch { state in
-            let changes = state.database.counter?.stamp().changes
+            let changes = state.database.counter?.mark().changes
             if changes == nil || changes != commits || database !== state.database {
                 (isDisturbed, wasDisturbed) = (true, true)
             }
@@ -222,7 +222,7 @@ private final class MigrationRun {
             defer { if !hasBegun { store.files?.discard(rows.files) } }
             try write { state in
                 hasBegun = true
-                try take(page.rows, rows, hidden, at: now, state)
+                try writeRows(page.rows, rows, hidden, at: now, state)
             }
         } while last != nil
         return count
@@ -248,7 +248,7 @@ private final class MigrationRun {
     /// Takes in what has become of rows.
     ///
     /// - Parameter operation: Writes those of the rows that were not dropped, in their order.
-    private func take(
+    private func writeRows(
         _ rows: [StoredRow], _ operation: RowOperation, _ hidden: Hidden, at now: Int64, _ state: WriterState
     ) throws {
         guard case .put(let entries, _) = operation else { return }
@@ -259,14 +259,14 @@ private final class MigrationRun {
             let header = row.header
             if let entry = rest.first, entry.key == header.key {
                 rest.removeFirst()
-                if try state.take(entry, header.revision, accessedAt: header.accessedAt, into: hidden.rows) {
+                if try state.write(entry, header.revision, accessedAt: header.accessedAt, into: hidden.rows) {
                     result.converted? += 1
                 }
                 continue
             }
             if try state.drop(header.key, from: hidden.rows) { result.converted? -= 1 }
             let grave = EntryWrite(key: header.key, payload: Data(), writtenAt: now)
-            let isNew = try state.take(grave, header.revision, accessedAt: now, into: hidden.dropped)
+            let isNew = try state.write(grave, header.revision, accessedAt: now, into: hidden.dropped)
             if isNew && header.end >= now { result.noteDropped(header.key) }
         }
     }

@@ -143,7 +143,7 @@ package struct Outcome: Sendable {
     package struct RowChange: Sendable {
         @usableFromInline package let key: StoredKey
         /// The new row; nil if the row was removed.
-        @usableFromInline package let row: RowStamp?
+        @usableFromInline package let row: RowSummary?
     }
 
     /// The rows that were written or removed, in order.

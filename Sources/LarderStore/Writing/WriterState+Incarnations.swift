@@ -233,7 +233,7 @@ extension WriterState {
     /// Takes a row in, which was made of one with a revision.
     ///
     /// - Returns: Whether the key is new to the incarnation.
-    func take(_ entry: EntryWrite, _ revision: Int64, accessedAt: Int64, into hidden: Incarnation) throws -> Bool {
+    func write(_ entry: EntryWrite, _ revision: Int64, accessedAt: Int64, into hidden: Incarnation) throws -> Bool {
         // No copy in memory of an earlier version has it.
         let revision = ((revision >> 31) << 31) | hidden.id
         let old = try connection.find(entry.key, in: hidden, accesses)?.header

@@ -524,7 +524,7 @@ extension WriterState {
     }
 
     /// Stores the last access of a row.
-    package func storeAccess(to row: RowStamp, at moment: Int64) throws {
+    package func storeAccess(to row: RowSummary, at moment: Int64) throws {
         try store(Access(id: row.id, revision: row.revision, moment: moment, grain: 0))
     }
 

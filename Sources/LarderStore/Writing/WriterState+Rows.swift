@@ -92,7 +92,7 @@ extension WriterState {
         noteEnd(of: cache, entry.expiresAt, meta, writtenAt: entry.writtenAt)
         outcome.difference += Totals(count: old == nil ? 1 : 0, size: entry.size - (old?.size ?? 0))
         let rule = cache.rule.of(expiresAt: entry.expiresAt, slidingAge: meta.slidingAge)
-        let row = RowStamp(
+        let row = RowSummary(
             id: id, revision: revision, rule, writtenAt: entry.writtenAt, accessedAt: entry.writtenAt)
         outcome.rows.append(.init(key: entry.key, row: row))
     }
@@ -314,7 +314,7 @@ extension WriterState {
         let size = Int64((meta.extendedData?.count ?? 0) - (old.meta.extendedData?.count ?? 0))
         outcome.difference += Totals(size: size)
         let rule = cache.rule.of(expiresAt: expiresAt, slidingAge: meta.slidingAge)
-        let row = RowStamp(
+        let row = RowSummary(
             id: old.id, revision: revision, rule, writtenAt: writtenAt, accessedAt: max(writtenAt, old.accessedAt))
         outcome.rows.append(.init(key: key, row: row))
     }

@@ -69,7 +69,7 @@ struct ChangeStreamTests {
     {
         let (time, hub, reads) = (ManualClock(), ChangeHub<Int, String>(), Counter())
         let stream = hub.changes(of: 1, every: .milliseconds(100), timekeeper: time.timekeeper) {
-            () async throws(CacheError) -> (value: String?, row: SentRow?) in
+            () async throws(CacheError) -> (value: String?, row: RowVersion?) in
             if reads.increment() == 1 { throw CacheError(.suspended, "The manager is suspended.") }
             return ("a", nil)
         }
@@ -109,7 +109,7 @@ struct ChangeStreamTests {
     @Test func `a read that fails is repeated after an interval, or with the next change`() async throws {
         let (time, hub, reads) = (ManualClock(), ChangeHub<Int, String>(), Counter())
         let stream = hub.changes(of: 1, every: .milliseconds(100), timekeeper: time.timekeeper) {
-            () async throws(CacheError) -> (value: String?, row: SentRow?) in
+            () async throws(CacheError) -> (value: String?, row: RowVersion?) in
             if reads.increment() < 3 { throw CacheError(.undecodable, "It does not decode.") }
             return ("a", nil)
         }
@@ -184,7 +184,7 @@ struct ChangeStreamTests {
         let values = cache.hub.changes(of: 1, every: .zero, timekeeper: cache.time.timekeeper) {
             [cache] () async throws(CacheError) in
             cache.readings.increment()
-            return row.withLock { ($0.value, SentRow(id: 1, revision: $0.revision)) }
+            return row.withLock { ($0.value, RowVersion(id: 1, revision: $0.revision)) }
         }
         let sent = Mutex<[String?]>([])
         let reader = Task { for await value in values { sent.withLock { $0.append(value) } } }

@@ -52,7 +52,7 @@ struct CachePressureTests {
             quiet[1] = 1
             other[1] = 1
             precondition(other.memory.count == 1)
-            PressureWatcher.shared.notify(.critical)
+            PressureWatcher.ofProcess.notify(.critical)
             precondition(quiet.memory.count == 1 && other.memory.count == 0)
         }
     }

@@ -89,8 +89,8 @@ struct MemoryCachePressureTests {
         var listening: MemoryCache<Int, Int>? = MemoryCache()
         listening?[1] = 1
         weak let released = listening
-        #expect(PressureWatcher.shared.isListening(listening))
-        #expect(!PressureWatcher.shared.isListening(quiet))
+        #expect(PressureWatcher.ofProcess.isListening(listening))
+        #expect(!PressureWatcher.ofProcess.isListening(quiet))
         listening = nil
         #expect(released == nil)
     }

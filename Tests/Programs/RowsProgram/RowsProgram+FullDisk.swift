@@ -125,7 +125,7 @@ private final class FullDisk {
         case "access":
             for key in cache.oldest(count) {
                 guard let header = try cache.rows.header(StoredKey.integer(key)) else { continue }
-                cache.rows.noteAccess(to: header.stamp, at: now.value)
+                cache.rows.noteAccess(to: header.summary, at: now.value)
                 cache.kept.append(key)
             }
         case "remove": return cache.forget(cache.oldest(count)) { _ = try cache.rows.run($0) }

@@ -1,12 +1,12 @@
 import Larder
 import Testing
 
-struct ChangeLogTests {
+struct PendingChangesTests {
     private var log = Log()
 
     /// A log whose calls are short.
     private struct Log {
-        private var log = ChangeLog<Int>()
+        private var log = PendingChanges<Int>()
 
         var isEmpty: Bool { log.isEmpty }
         var count: Int { log.count }

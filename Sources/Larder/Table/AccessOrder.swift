@@ -38,7 +38,7 @@ struct NodePositions {
 ///    those of the newest block from `cursor` to its end, and the first of block 0.
 /// 2. The chain holds the blocks with a set bit, and `cursor` is in its last block. All others are free.
 @usableFromInline
-package struct AccessLog: ~Copyable {
+package struct AccessOrder: ~Copyable {
     /// The positions of the entries' records, which are in the nodes.
     @usableFromInline var positions: NodePositions
     @usableFromInline var records: UnsafeMutablePointer<UInt32>
@@ -105,7 +105,7 @@ package struct AccessLog: ~Copyable {
 
 // MARK: - Accesses
 
-extension AccessLog {
+extension AccessOrder {
     /// Adds an index without a record as the most recently used.
     @inlinable @inline(__always)
     mutating func append(_ index: UInt32) {
@@ -170,7 +170,7 @@ extension AccessLog {
 
 // MARK: - The order
 
-extension AccessLog {
+extension AccessOrder {
     /// The least recently used entry, or 0.
     @inlinable @inline(__always)
     var first: UInt32 { lowest(of: next[0]) }
@@ -210,8 +210,8 @@ extension AccessLog {
     }
 
     /// A log of another capacity with the same order.
-    func copy(capacity: Int) -> AccessLog {
-        var copy = AccessLog(capacity: capacity, hasTimes: times != nil, positions)
+    func copy(capacity: Int) -> AccessOrder {
+        var copy = AccessOrder(capacity: capacity, hasTimes: times != nil, positions)
         forEach { index in
             if let times { copy.times?[Int(copy.cursor)] = times[Int(positions[index])] }
             copy.append(index)
@@ -222,7 +222,7 @@ extension AccessLog {
 
 // MARK: - Blocks
 
-extension AccessLog {
+extension AccessOrder {
     /// Chains a free block for the newest records, and packs a share of the others if few are free.
     @usableFromInline
     mutating func openBlock() {

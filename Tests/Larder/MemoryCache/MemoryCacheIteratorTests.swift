@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-struct MemoryCacheGeneratorTests {
+struct MemoryCacheIteratorTests {
     private func filled(_ count: Int) -> MemoryCache<Int, Int> {
         let cache = MemoryCache<Int, Int>(clearsOnMemoryPressure: false)
         for key in 0..<count { cache[key] = key * 10 }
@@ -20,18 +20,18 @@ struct MemoryCacheGeneratorTests {
         #expect(cache.compactMap { $0.key == 1 ? $0.value : nil } == [10])
         cache.forEach { seen.append($0.value) }
         #expect(seen == [0, 1, 2, 0, 10, 20])
-        var generator: MemoryCacheGenerator<Int, Int> = cache.makeIterator()
-        while let (key, value) = generator.next() { #expect(value == key * 10) }
-        for _ in 0..<3 { #expect(generator.next() == nil) }
+        var iterator: MemoryCacheGenerator<Int, Int> = cache.makeIterator()
+        while let (key, value) = iterator.next() { #expect(value == key * 10) }
+        for _ in 0..<3 { #expect(iterator.next() == nil) }
     }
 
-    @Test func `a generator at its end gives nil for ever, whatever is added`() {
+    @Test func `an iterator at its end gives nil for ever, whatever is added`() {
         let cache = filled(1)
-        var generator = cache.makeIterator()
-        #expect(generator.next()?.key == 0)
-        #expect(generator.next() == nil)
+        var iterator = cache.makeIterator()
+        #expect(iterator.next()?.key == 0)
+        #expect(iterator.next() == nil)
         cache[5] = 5
-        #expect(generator.next() == nil)
+        #expect(iterator.next() == nil)
     }
 
     @Test func `two nested loops over three make nine pairs`() {
@@ -87,14 +87,14 @@ struct MemoryCacheGeneratorTests {
 
     @Test func `an iteration ends when everything is removed`() {
         let cache = filled(10)
-        var generator = cache.makeIterator()
-        _ = generator.next()
+        var iterator = cache.makeIterator()
+        _ = iterator.next()
         cache.removeAll()
         for key in 10..<20 { cache[key] = -1 }
-        #expect(generator.next() == nil)
+        #expect(iterator.next() == nil)
     }
 
-    @Test func `two generators and their copies go each its own way`() {
+    @Test func `two iterators and their copies go each its own way`() {
         let cache = filled(4)
         var first = cache.makeIterator()
         _ = first.next()
