@@ -67,13 +67,15 @@ private struct WatchState {
 
     mutating func next() throws -> [Row] {
         let now = store.store.time.now()
+        // Rows may still be written in this millisecond, and count the next time.
+        let end = now - 1
         let caches = try store.store.look(activityOf: 90, until: now, counts: true).caches.filter {
             only == nil || ExactName($0.declaration.name) == ExactName(only ?? "")
         }
         if let only, caches.isEmpty { throw Failure(66, "The cache “\(Text.escaped(only))” was removed.") }
         defer {
             last = Dictionary(caches.map { ($0.declaration.name, $0) }) { first, _ in first }
-            moment = now
+            moment = end
         }
         return try caches.map { cache in
             let (name, old) = (cache.declaration.name, last[cache.declaration.name])
@@ -81,7 +83,9 @@ private struct WatchState {
                 guard let old else { return 0 }
                 return max(0, counters.reduce(0) { $0 + (cache.activity[$1] ?? 0) - (old.activity[$1] ?? 0) })
             }
-            let written = try moment.map { try store.store.rows(of: cache.declaration).count(writtenAfter: $0) }
+            let written = try moment.map {
+                try store.store.rows(of: cache.declaration).count(writtenAfter: $0, to: end)
+            }
             return Row(
                 moment: now, name: name, count: cache.count, change: cache.count - (old?.count ?? cache.count),
                 written: written ?? 0, hits: gain(0, 1), misses: gain(2))

@@ -27,7 +27,7 @@ package struct StoreLook: Sendable {
     package let caches: [CacheLook]
     /// The number of rows of live caches.
     package var count: Int64 { caches.reduce(0) { $0 + $1.count } }
-    /// The generations whose rows wait to be deleted.
+    /// The incarnations whose rows wait to be deleted.
     package let retired: [CacheLook]
     package let freePages: Int
     /// The rows whose value is a file.
@@ -71,12 +71,12 @@ extension Store {
 }
 
 extension CacheRows {
-    /// Returns the number of rows that were written after a moment.
+    /// Returns the number of rows that were written after a moment and not after another one.
     ///
     /// - Complexity: O(n) in the number of rows.
-    package func count(writtenAfter moment: Int64) throws(StoreError) -> Int64 {
+    package func count(writtenAfter first: Int64, to last: Int64) throws(StoreError) -> Int64 {
         try read(.many) { connection, cache throws(SQLiteError) in
-            try connection.number(.countOfWritten, cache.id, moment) ?? 0
+            try connection.number(.countOfWritten, cache.id, first, last) ?? 0
         } ?? 0
     }
 }

@@ -118,7 +118,8 @@ extension SQL {
         "SELECT counter, sum(min(max(value, 0), 1 << 40)) FROM activity WHERE cache = ?1 AND day > ?2 GROUP BY counter")
     static let daysOfCache = SQL(
         "SELECT day, counter, min(max(value, 0), 1 << 40) FROM activity WHERE cache = ?1 AND day > ?2 ORDER BY day")
-    static let countOfWritten = SQL("SELECT count(*) FROM entry WHERE cache = ?1 AND written_at > ?2")
+    static let countOfWritten = SQL(
+        "SELECT count(*) FROM entry WHERE cache = ?1 AND written_at > ?2 AND written_at <= ?3")
     static let openedAt = SQL("SELECT opened_at FROM cache WHERE id = ?1")
     static let setOpenedAt = SQL("UPDATE cache SET opened_at = ?1 WHERE id = ?2 AND opened_at <= ?3")
     static let nextID = SQL("SELECT min(id) FROM entry WHERE id >= ?1")
