@@ -87,6 +87,9 @@ extension CacheManager {
     }
 
     /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
+    ///
+    /// The body holds the writer of the store on a thread of its own. A plain write to the store inside it throws
+    /// ``CacheError/Code/reentrant``.
     @discardableResult
     public func transaction<R: Sendable>(
         _ body: @escaping @Sendable (borrowing CacheTransaction) throws -> R
@@ -101,6 +104,7 @@ extension CacheManager {
 struct TransactionScope {
     let state: WriterState
     let manager: CacheManager
+    fileprivate let closed: ClosedMemory
 
     /// Throws if a cache belongs to another manager.
     func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
@@ -134,13 +138,7 @@ struct TransactionScope {
         _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
         try cache.requireUnshared(action)
-        // Reads keep nothing of a body that is seen in part.
-        let copies = cache.copies
-        state.duringBody(copies) {
-            copies.beginChange(of: 2)
-        } end: {
-            copies.endChange(of: 2)
-        }
+        closed.close(cache.copies)
         try cache.throwing(action) { () throws(StoreError) in
             do { try state.perform(request.0, on: cache.rows, apply: request.1) } catch { throw StoreError(any: error) }
         }
@@ -150,9 +148,11 @@ struct TransactionScope {
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.
     func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
+        let closed = ClosedMemory()
+        defer { closed.open() }
         do {
             return try store.transaction { state in
-                try body(TransactionScope(state: state, manager: self))
+                try body(TransactionScope(state: state, manager: self, closed: closed))
             }
         } catch let error as StoreError {
             throw CacheError(error, action)
@@ -163,12 +163,32 @@ extension CacheManager {
     func transacting<R: Sendable>(
         _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
     ) async throws -> R {
+        let closed = ClosedMemory()
+        defer { closed.open() }
         do {
             return try await store.transaction { state in
-                try body(TransactionScope(state: state, manager: self))
+                try body(TransactionScope(state: state, manager: self, closed: closed))
             }
         } catch let error as StoreError {
             throw CacheError(error, action)
         }
     }
+}
+
+/// The memory tiers that keep nothing of what reads find while a body changes their rows: it would be seen in part.
+///
+/// They are opened after memory has taken in the whole body, or after it was undone.
+private final class ClosedMemory: Sendable {
+    private struct State { var openings: [ObjectIdentifier: @Sendable () -> Void] = [:] }
+
+    private let state = Mutex(State())
+
+    /// Closes a tier, at the first change of its rows.
+    func close<Key, Value>(_ copies: TierStorage<Key, Value>) {
+        let opening: @Sendable () -> Void = { copies.endChange(of: 2) }
+        let isFirst = state.withLock { $0.openings.updateValue(opening, forKey: ObjectIdentifier(copies)) == nil }
+        if isFirst { copies.beginChange(of: 2) }
+    }
+
+    func open() { for open in state.withLock({ $0.openings }).values { open() } }
 }

@@ -82,7 +82,7 @@ package final class WriterState {
         database = opening.database
         connection = opening.connection
         guardian = opening.guardian
-        lookAtRoom()
+        keepRoom()
         resetLog()
     }
 
@@ -192,17 +192,11 @@ package final class WriterState {
         }
     }
 
-    /// Runs `begin` at the first call for an object in a body, and `end` at the end of the body.
-    package func duringBody(_ object: AnyObject, begin: () -> Void, end: @escaping () -> Void) {
-        if open.endings.updateValue(end, forKey: ObjectIdentifier(object)) == nil { begin() }
-    }
-
     /// What the body displaced is released outside the lock.
     private func endBody() {
-        for end in open.endings.values { end() }
-        aftermath.released += [open.endings, open.applies.map(\.apply)] as [Any]
+        aftermath.released.append(open.applies.map(\.apply))
         if !open.applies.isEmpty { askForUpkeep() }
-        (open.endings, open.applies) = ([:], [])
+        open.applies = []
     }
 
     /// Asks for upkeep some time after a write.
@@ -333,8 +327,6 @@ struct Transaction {
     var owed: [Int64: Totals?] = [:]
     /// What its body has done, and what memory learns of it after the commit.
     var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
-    /// What is called at the end of its body, by the objects that asked for it.
-    var endings: [ObjectIdentifier: () -> Void] = [:]
     /// A failure inside a request that the body caught: half of the request may be done, so nothing is committed.
     var failure: (any Error)?
     /// A failure of a read inside the body, which may throw another error.

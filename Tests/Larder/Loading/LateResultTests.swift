@@ -141,4 +141,38 @@ struct LateResultTests {
         #expect(try await late.value == "late")
         #expect(cache[1] == (isRemoval ? nil : "newer"))
     }
+
+    @Test(arguments: [
+        Change.setInTask, .setManyInTask, .removeInTask, .removeManyInTask, .removeValueInTask, .clearInTask,
+    ])
+    func `a late result does not undo a change that is in front of it in one transaction`(change: Change) async throws {
+        let cache = try bench.numbers()
+        let (bench, begun, gate, probe) = (bench, begun, gate, StoreProbe(bench.manager))
+        let (holdsWriter, writerGoesOn) = (LoadGate(), LoadGate())
+        defer { for gate in [gate, writerGoesOn] { gate.open() } }
+        let late = Task {
+            try await cache.value(forKey: 1) { _ in
+                begun.open()
+                try await gate.waitInTask()
+                return "late"
+            }
+        }
+        try await begun.waitInTask()
+        let body = SideThread {
+            try bench.manager.transaction { _ in
+                holdsWriter.open()
+                try writerGoesOn.wait()
+            }
+        }
+        try await holdsWriter.waitInTask()
+        let write = Task { try await change.make(cache, bench) }
+        try await Waiting.until { try probe.waitingCount == 1 }
+        gate.open()
+        try await Waiting.until { try probe.waitingCount == 2 }
+        writerGoesOn.open()
+        try await onThread { try body.value() }
+        try await write.value
+        #expect(try await late.value == "late")
+        #expect(cache[1] == change.left)
+    }
 }
