@@ -160,7 +160,7 @@ final class RedisCalls: Sendable {
     }
 
     /// The days since 1970.
-    private static var today: Int { Int(SystemClock.now() / 86_400_000) }
+    private static var today: Int { SharedClock.today }
 
     /// Deletes the facts and messages of caches, such as those of earlier versions; their entries end by themselves.
     private func delete(_ spaces: [String]) async throws {

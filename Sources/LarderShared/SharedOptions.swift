@@ -1,5 +1,6 @@
 internal import Larder
 internal import LarderLocks
+internal import LarderStore
 
 /// The options of a cache that is shared through a tier; the defaults are meant for most.
 public struct SharedOptions: Hashable, Sendable {
@@ -139,10 +140,13 @@ final class SharedPlace: Sendable {
 }
 
 /// The clock of what waits for a tier, which is no clock of entries.
-enum SharedClock {
+package enum SharedClock {
     typealias Instant = ContinuousClock.Instant
 
     static var now: Instant { .now }
+
+    /// The days since 1970.
+    package static var today: Int { Int(SystemClock.now() / 86_400_000) }
 
     /// Waits, but no longer than the task runs.
     static func pause(_ time: Duration) async { do { try await Task.sleep(for: time) } catch {} }

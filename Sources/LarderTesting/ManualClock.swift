@@ -1,7 +1,7 @@
 public import Foundation
 public import Larder
 internal import LarderLocks
-internal import LarderStore
+package import LarderStore
 
 /// A clock that stands still until a test moves it: the ages and the intervals of the stores and caches on it.
 ///

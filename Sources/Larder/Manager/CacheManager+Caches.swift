@@ -77,7 +77,7 @@ extension CacheManager {
         return try handle(on: rows, opening, version, maxAge, options, codec)
     }
 
-    /// Opens a cache with the default codec: raw bytes for `Data`, CBOR for everything else.
+    /// Opens a cache with the default codec, and purges what was written under another version or codec unless a migration carries it over.
     public func cache<Key, Value>(
         named name: String, version: CacheVersion, maxAge: MaxAge, options: CacheOptions = .init(),
         migrations: [CacheMigration<Key, Value>] = [], progress: ProgressHandler? = nil

@@ -1,5 +1,5 @@
 public import Foundation
-internal import LarderStore
+package import LarderStore
 
 extension CacheManager {
     /// The access of a manager to its store.
@@ -166,16 +166,7 @@ extension CacheManager {
 
         /// The time as the store reads it.
         var storeTime: StoreTime {
-            let now: @Sendable () -> Int64 =
-                if let injectedClock {
-                    { SystemClock.milliseconds(of: injectedClock()) }
-                } else {
-                    { SystemClock.coarseNow() }
-                }
-            return StoreTime(now: now) { [timekeeper] delay, action in
-                let wakeup = timekeeper.wake(.milliseconds(delay), action)
-                return { wakeup.cancel() }
-            }
+            injectedClock == nil ? StoreTime(timekeeper, now: { SystemClock.coarseNow() }) : StoreTime(timekeeper)
         }
 
         /// Throws if a number is out of range.

@@ -122,10 +122,9 @@ extension CacheManager {
         try deleteStore(at: URL(fileURLWithPath: StorePath.path(named: name)))
     }
 
-    /// Deletes the store in a file with all that belongs to it: log, value files, lock file, reserve, damaged copies.
+    /// Deletes the store in a file with all that belongs to it; throws `.busy` while any manager of any process has it open.
     ///
-    /// - Parameter url: The file of the store.
-    /// - Throws: `.busy` while any manager of any process has it open, `.foreignFile` if the file is no store,
+    /// Close suspended managers, and managers that only read, before.
     public static func deleteStore(at url: URL) async throws(CacheError) {
         try await offload { () throws(CacheError) in try deleteStore(at: url) }
     }
@@ -167,11 +166,9 @@ extension CacheManager {
 }
 
 extension CacheManager {
-    /// Removes the entries of all caches that have a tag, in one step, whether they have expired or not.
+    /// Removes the entries of all caches that have a tag, whether they have expired or not, and returns their number.
     ///
-    /// - Parameter tag: The tag.
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
+    /// Up to 10,000 are removed in one step, and more in slices.
     @discardableResult
     public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }

@@ -93,7 +93,8 @@ package final class ChangeHub<Key: Hashable & Sendable, Value: Sendable>: Sendab
 
     /// Returns a stream of the value of a key: what `read` returns now, and after each change of the key.
     ///
-    /// The row that was sent last is not sent again: after a reset the key may be as it was. If `read` throws, nothing is
+    /// The row that was sent last is not sent again, nor is ``RowVersion/none``: after a reset the key may be as it was. Without a version
+    /// each value is sent. If `read` throws, nothing is
     /// sent. The stream ends if the cache is closed or superseded. If the store is suspended, it reads again after the reset
     /// that ``CacheManager/resume()`` notes, and else after an interval. Where time passes by hand, no value waits for it.
     package func changes(

@@ -1,4 +1,5 @@
 internal import LarderLocks
+internal import LarderStore
 
 /// The pending changes of one reader, and the time at which they are due.
 ///
@@ -10,7 +11,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     package typealias Read = @Sendable ([Key]) async -> [Key: Value]?
 
     private struct State {
-        var log = PendingChanges<Key>()
+        var pending = PendingChanges<Key>()
         var phase = ChangePhase.quiet
         /// The readers that wait for a batch to be due.
         var readers: [CheckedContinuation<Void, Never>] = []
@@ -46,8 +47,8 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     /// Notes that all of `keys` changed, as one step.
     func note(_ keys: some Collection<Key>, _ change: KeyChange) -> Noted? {
-        // Keys are dropped at most once, because after that the log is empty.
-        note { log in keys.reduce(nil) { log.note($1, change) ?? $0 } }
+        // Keys are dropped at most once, because after that none is pending.
+        note { pending in keys.reduce(nil) { pending.note($1, change) ?? $0 } }
     }
 
     /// Notes that everything may have changed.
@@ -71,8 +72,8 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
         var (dropped, old): (PendingChanges<Key>.Dropped?, Wakeup?)
         let (isDue, isResting) = state.withLock { state -> (Bool, Bool) in
             if state.isOver { return (false, false) }
-            dropped = change(&state.log)
-            if state.log.isEmpty { return (false, false) }
+            dropped = change(&state.pending)
+            if state.pending.isEmpty { return (false, false) }
             switch state.phase {
             case .resting, .due: return (false, false)
             case .failed(let wakeup): old = wakeup
@@ -91,7 +92,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     func noteResetLater() {
         let dropped = state.withLock { state -> PendingChanges<Key>.Dropped? in
             if state.isOver { return nil }
-            let dropped = state.log.reset()
+            let dropped = state.pending.reset()
             switch state.phase {
             case .quiet: state.phase = .failed(nil)
             // The batch that was read was taken a moment ago.
@@ -126,7 +127,7 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
             case .resting, .failed: break
             case .quiet, .due: return []
             }
-            if !state.log.isEmpty { return Self.makeDue(&state) }
+            if !state.pending.isEmpty { return Self.makeDue(&state) }
             state.phase = .quiet
             return []
         }
@@ -174,18 +175,18 @@ package final class ChangeStream<Key: Hashable & Sendable, Value: Sendable>: Sen
     func next() async -> CacheChanges<Key, Value>? {
         while true {
             await dueBatch()
-            var (log, isOver, isResting) = state.withLock { state in
+            var (pending, isOver, isResting) = state.withLock { state in
                 var isResting = false
                 if !state.isOver, case .due = state.phase {
-                    isResting = interval > .zero && !delaysFirst && !state.log.isEmpty
+                    isResting = interval > .zero && !delaysFirst && !state.pending.isEmpty
                     state.phase = isResting ? .resting(nil) : .quiet
                 }
-                defer { state.log = PendingChanges() }
-                return (state.isCancelled ? PendingChanges() : state.log, state.isOver, isResting)
+                defer { state.pending = PendingChanges() }
+                return (state.isCancelled ? PendingChanges() : state.pending, state.isOver, isResting)
             }
             if isResting { startInterval(interval) }
             // Sorted here, outside the lock: sorting takes a moment, and writers need the lock.
-            if let batch = log.take() { return await changes(of: batch) }
+            if let batch = pending.take() { return await changes(of: batch) }
             // Else another reader was faster.
             if isOver { return nil }
         }

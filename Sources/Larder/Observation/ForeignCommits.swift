@@ -1,5 +1,6 @@
 internal import LarderLocks
 internal import LarderSQLite
+internal import LarderStore
 
 /// Looks at intervals whether another store has committed, while there are streams of any cache of a manager.
 ///

@@ -74,15 +74,3 @@ final class OwnedLock<State: ~Copyable>: @unchecked Sendable {
 
     var isOwned: Bool { owner.load(ordering: .relaxed) == CurrentThread.identity }
 }
-
-/// The current thread.
-package enum CurrentThread {
-    /// A number above 0 that no other thread has while this one lives.
-    package static var identity: UInt {
-        #if canImport(Glibc)
-        UInt(pthread_self())
-        #else
-        UInt(bitPattern: pthread_self())
-        #endif
-    }
-}

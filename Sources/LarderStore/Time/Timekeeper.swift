@@ -1,7 +1,7 @@
 package import Foundation
 internal import LarderLocks
 
-/// The library's only source of time: the current time, and the passing of time.
+/// The time of a manager: the current time, and the passing of time.
 ///
 /// Tests use a timekeeper of their own and advance time manually.
 package struct Timekeeper: Sendable {

@@ -15,30 +15,20 @@ package struct StoreTime: Sendable {
 
     package init(now: @escaping @Sendable () -> Int64, wake: @escaping Wake) { (self.now, self.wake) = (now, wake) }
 
+    /// Creates the time of a store from that of its manager.
+    ///
+    /// - Parameter now: The clock, if it is another one.
+    package init(_ timekeeper: Timekeeper, now: (@Sendable () -> Int64)? = nil) {
+        self.init(now: now ?? timekeeper.now) { delay, action in
+            let wakeup = timekeeper.wake(.milliseconds(delay), action)
+            return { wakeup.cancel() }
+        }
+    }
+
     /// The time of the system.
     ///
     /// Its clock can lag by up to 10 ms on Linux, and is cheap to read.
-    package static let system = StoreTime(now: { systemNow() }, wake: { wakeUp(after: $0, $1) })
-
-    /// Timers of Dispatch need file descriptors, and end the process if there are none.
-    private static func wakeUp(
-        after milliseconds: Int64, _ action: @escaping @Sendable () -> Void
-    ) -> @Sendable () -> Void {
-        let cancelled = DispatchSemaphore(value: 0)
-        let end = DispatchTime.now() + .milliseconds(Int(clamping: max(0, milliseconds)))
-        Thread.detachNewThread { if cancelled.wait(timeout: end) == .timedOut { action() } }
-        return { cancelled.signal() }
-    }
-
-    private static func systemNow() -> Int64 {
-        var time = timespec()
-        #if os(Linux)
-        clock_gettime(CLOCK_REALTIME_COARSE, &time)
-        #else
-        clock_gettime(CLOCK_REALTIME, &time)
-        #endif
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-    }
+    package static let system = StoreTime(.system, now: { SystemClock.coarseNow() })
 }
 
 /// A moment after which a call fails, by a clock that is never set.
@@ -81,20 +71,4 @@ package struct Deadline: Sendable, Comparable {
     }
 
     package static func < (a: Deadline, b: Deadline) -> Bool { a.nanoseconds < b.nanoseconds }
-}
-
-extension Int64 {
-    /// Returns the sum, or the largest or smallest number if that is out of range.
-    @usableFromInline
-    package func addingSaturated(_ other: Int64) -> Int64 {
-        let (sum, isOut) = addingReportingOverflow(other)
-        return isOut ? (other < 0 ? .min : .max) : sum
-    }
-
-    /// Returns the difference, or the largest or smallest number if that is out of range.
-    @usableFromInline
-    package func subtractingSaturated(_ other: Int64) -> Int64 {
-        let (difference, isOut) = subtractingReportingOverflow(other)
-        return isOut ? (other < 0 ? .max : .min) : difference
-    }
 }

@@ -10,7 +10,7 @@ internal import Darwin
 
 /// The clock of everything that programs see: ages, events, times in listings.
 ///
-/// Deadlines of the store use `StoreTime`, and a link to a server has a clock for replies.
+/// It is the only place that reads the time of day. A ``Deadline`` and a link to a server have clocks that are never set.
 ///
 /// Moments are milliseconds since 1970, rounded to the nearest once, here; all other code compares integers.
 @usableFromInline
@@ -43,7 +43,7 @@ package enum SystemClock {
     ///
     /// It may lag as that one does.
     @usableFromInline
-    static func second() -> Int64 { Int64(time(nil)) }
+    package static func second() -> Int64 { Int64(time(nil)) }
 
     /// Returns the current time, in the form of a caller's clock.
     @Sendable package static func date() -> Date { Date() }

@@ -1,5 +1,5 @@
 import Foundation
-import Larder
+import LarderStore
 import LarderTestSupport
 import Testing
 
