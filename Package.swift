@@ -16,7 +16,8 @@ let package = Package(
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
-        .library(name: "LarderRedis", targets: ["LarderRedis", "LarderShared"]),
+        .library(name: "LarderShared", targets: ["LarderShared"]),
+        .library(name: "LarderRedis", targets: ["LarderRedis"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [

@@ -246,7 +246,7 @@ package final class CommitCounter: Sendable {
     package var uncopiedFrames: Int { frames - Int(larder_wal_moved(page)) }
 }
 
-/// The state of the log at one moment: equal stamps, equal contents.
+/// The state of the log at one moment: equal marks, equal contents.
 package struct CommitMark: Sendable, Equatable {
     let header: larder_wal_header
 

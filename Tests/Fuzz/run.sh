@@ -11,9 +11,10 @@ case $name in
 memory)
     # Not the memory tier, which needs the store, and no snapshots.
     larder=$root/Sources/Larder
-    mapfile -t sources < <(ls "$larder"/{Table,MemoryCache,Pressure,Ages}/*.swift | grep -vE 'Snapshot|Restoring|\+Store')
-    sources+=("$larder"/Errors/CacheError{,+Code}.swift "$larder/Eviction/EvictionTask.swift")
-    sources+=("$root"/Sources/LarderStore/{Rows/AgeRule,Locks/CurrentThread,Store/Int64+Saturating}.swift)
+    mapfile -t sources < <(ls "$larder"/{Table,MemoryCache,Pressure}/*.swift | grep -v Snapshot)
+    sources+=("$larder"/{Values/CacheError,Values/MaxAge,Cache/EvictionTask}.swift)
+    sources+=("$root"/Sources/LarderStore/{Rows/AgeRule,Rows/RowVersion,Store/CurrentThread,Store/Int64+Saturating}.swift)
+    sources+=("$root"/Sources/LarderStore/Time/{SystemClock,Timekeeper,TimerThread}.swift)
     sources+=("$root/Tests/Fuzz/MemoryFuzz.swift")
     # One module has no others to import.
     mkdir -p "$build/$name-sources"
@@ -32,6 +33,7 @@ resp)
     exit 2
     ;;
 esac
+for source in "${sources[@]}"; do [ -f "$source" ] || { echo "$source is missing: it was moved." >&2; exit 1; }; done
 swiftc -swift-version 6 -O -D DEBUG -sanitize=fuzzer,address -parse-as-library -package-name larder \
     -module-name LarderFuzz -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault \
     -enable-upcoming-feature MemberImportVisibility "${sources[@]}" -o "$build/$name"

@@ -41,7 +41,7 @@ extension Cache {
         let stream = copies.changes.changes(of: key, every: interval, timekeeper: manager.timekeeper) {
             () async throws(CacheError) in
             let found = try await self.reading { () throws(CacheError) in try self.quietValues([key])[key] }
-            return (found?.value, found?.row.version ?? RowVersion())
+            return (found?.value, found?.row.version ?? RowVersion.none)
         }
         if !isCurrent { core.streamsToEnd()() }
         return stream

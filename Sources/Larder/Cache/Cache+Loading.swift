@@ -86,7 +86,7 @@ extension Cache {
     /// Returns the entry of a key; if there is none, `generate` gets the expired one and returns a new one.
     ///
     /// This serves conditional requests: keep an ETag as extended data, send it, and return ``Generated/notModified`` if the
-    /// server has nothing newer.
+    /// server has nothing newer. For ``Generated/none(for:)`` it throws `.invalidConfiguration`.
     public func entry(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>
@@ -106,7 +106,7 @@ extension Cache {
         return try loadedEntry(key, acceptsAbsence: true, generate)?.value
     }
 
-    /// Returns the value of a key; if there is none, `generate` gets the expired entry and returns a new value.
+    /// Returns the value of a key; if there is none, `generate` gets the expired entry and returns a new value, or that there is none.
     public func value(
         forKey key: Key,
         generate: @escaping @Sendable (Key, CacheEntry<Key, Value>?) async throws -> Generated<Value>

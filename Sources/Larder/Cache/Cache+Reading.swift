@@ -39,7 +39,7 @@ extension Cache {
         return CacheEntry(key, value, header, isExpired: isExpired)
     }
 
-    /// Returns the entry of a key: the value and everything that is stored with it.
+    /// Returns the entry of a key from the disk: the value and everything that is stored with it.
     public func entry(
         forKey key: Key, allowingExpired: Bool = false
     ) async throws(CacheError) -> CacheEntry<Key, Value>? {

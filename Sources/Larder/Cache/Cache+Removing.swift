@@ -39,6 +39,8 @@ extension Cache {
     }
 
     /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
+    ///
+    /// If the predicate throws, the entries that it has chosen until then are removed.
     @discardableResult
     public func removeAll(
         where shouldRemove: @escaping @Sendable (CacheEntry<Key, Value>) throws -> Bool
@@ -219,7 +221,7 @@ extension Cache {
         }
     }
 
-    /// Removes all entries, and returns when no byte of them is left in the files of the store.
+    /// Removes all entries, and returns when no byte of them is left in the files of the store, which can take long.
     public func clear(progress: ProgressHandler? = nil) async throws(CacheError) {
         try await offload { () throws(CacheError) in try self.clear(progress: progress) }
     }
@@ -318,9 +320,9 @@ extension Cache {
 
 /// The same for tasks.
 extension Cache {
-    /// Removes all entries of the cache that have a tag, in one step, whether they have expired or not.
+    /// Removes all entries of the cache that have a tag, whether they have expired or not, and returns their number.
     ///
-    /// - Parameter tag: The tag.
+    /// Up to 10,000 are removed in one step, and more in slices.
     @discardableResult
     public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
@@ -355,10 +357,9 @@ extension Cache {
         try await reading { () throws(CacheError) in try self.tags() }
     }
 
-    /// Removes all entries whose keys are strings that begin so, in one step.
+    /// Removes all entries whose keys are strings that begin so, and returns their number.
     ///
-    /// - Returns: The number of removed entries.
-    /// - Throws: A write error, see ``CacheError``.
+    /// Up to 10,000 are removed in one step, and more in slices.
     @discardableResult
     public func removeAll(prefix: String) async throws(CacheError) -> Int {
         try await offload { () throws(CacheError) in try self.removeAll(prefix: prefix) }

@@ -4,7 +4,8 @@ package import LarderStore
 
 /// What the module `LarderShared` uses of a cache beyond its public face.
 ///
-/// Each member says what it is for. Nothing else of a cache is open to other modules.
+/// Each member says what it is for. Beyond these, other modules know the types that they name: the attributes of an entry, the outcome of a
+/// load, and the rows that a load has found.
 extension Cache {
     // MARK: The place
 

@@ -105,7 +105,7 @@ extension Cache {
         _ = try change(key, .extendedData(data), "set the extended data")
     }
 
-    /// Replaces the bytes that are stored with the value of a key; nil removes them.
+    /// Replaces the bytes that are stored with the value of a key, if it has one that may be served; nil removes them.
     public func setExtendedData(_ data: Data?, forKey key: Key) async throws {
         _ = try await change(key, .extendedData(data), "set the extended data")
     }
@@ -124,7 +124,7 @@ extension Cache {
         try change(key, touching(maxAge), "touch the entry")
     }
 
-    /// Restarts the age of an entry, as if it were written now, without reading or writing its value.
+    /// Restarts the age of an entry, and returns whether there was one that had not expired.
     @discardableResult
     public func touch(_ key: Key, maxAge: MaxAge? = nil) async throws -> Bool {
         try await change(key, touching(maxAge), "touch the entry")
@@ -142,7 +142,7 @@ extension Cache {
         try change(key, .pin(isPinned), "pin the entry")
     }
 
-    /// Pins an entry or removes its pin: limits and trims leave a pinned entry on disk.
+    /// Pins an entry or removes its pin, and returns whether there was one that had not expired.
     @discardableResult
     public func setPinned(_ isPinned: Bool, forKey key: Key) async throws -> Bool {
         try await change(key, .pin(isPinned), "pin the entry")
@@ -265,7 +265,10 @@ extension Cache {
         try manager.transacting("update the value") { try update(key, in: $0, body) }
     }
 
-    /// Changes the value of a key in one step.
+    /// Changes the value of a key in one step; setting nil removes the entry.
+    ///
+    /// The body holds the writer of the store on a thread of its own. A plain write to the store inside it throws
+    /// ``CacheError/Code/reentrant``.
     @discardableResult
     public func update<R: Sendable>(
         _ key: Key, _ body: @escaping @Sendable (inout Value?) throws -> R
@@ -339,7 +342,7 @@ extension Cache where Value == Data {
         try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
     }
 
-    /// Writes the bytes of a file as the value of a key.
+    /// Writes the bytes of a file as the value of a key, of which never more than a megabyte is in memory.
     public func setValue(
         contentsOf file: URL, forKey key: Key, maxAge: MaxAge? = nil, extendedData: Data? = nil, tags: Set<String> = []
     ) async throws(CacheError) {

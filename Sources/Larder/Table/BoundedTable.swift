@@ -372,7 +372,7 @@ extension BoundedTable {
         Self.rearrange(&costs, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&units, 0, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ends, .max, origins, to: Int(table.nodeCapacity))
-        Self.rearrange(&versions, RowVersion(), origins, to: Int(table.nodeCapacity))
+        Self.rearrange(&versions, RowVersion.none, origins, to: Int(table.nodeCapacity))
         Self.rearrange(&ages, usualAge, origins, to: Int(table.nodeCapacity))
     }
 

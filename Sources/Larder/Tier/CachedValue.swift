@@ -36,7 +36,7 @@ struct CachedValue<Value: Sendable>: Sendable {
     mutating func slide(to end: Int64) { if slides { setEnd(max(self.end, end), slides: true) } }
 }
 
-/// A value that is being written, for memory.
+/// A value that is written or was read, for memory.
 @usableFromInline
 struct NewCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let key: Key
@@ -52,7 +52,7 @@ struct NewCopy<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 }
 
-/// What a look-up that found nothing has to show when it offers a copy.
+/// What a look-up gets, to be shown when it offers the copy that it has read.
 @usableFromInline
 struct ReadTicket: Sendable {
     /// The number of changes of keys with the same remainder of the hash.

@@ -30,7 +30,7 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     ///
     /// It is set by ``setNow(_:)``, and by hits to the running second.
     @usableFromInline var lastMoment: Int64
-    /// The moment from which the times in the log count.
+    /// The moment from which the times in the order of accesses count.
     @usableFromInline var origin: Int64
     /// Those of entries that were evicted since.
     @usableFromInline var evictedAccesses: [Access] = []
@@ -304,7 +304,7 @@ extension TierState {
             value, forKey: copy.key, hash: copy.hash, cost: copy.cost, bytes: copy.bytes, end: nil, into: &discards
         ) { memory, index in
             if Int(index) >= memory.versions.count {
-                Memory.extend(&memory.versions, with: RowVersion(), to: index, within: memory.table.nodeCapacity)
+                Memory.extend(&memory.versions, with: RowVersion.none, to: index, within: memory.table.nodeCapacity)
             }
             memory.versions[Int(index)] = RowVersion(id: row.id, revision: row.revision)
             memory.table.accessOrder.setTime(time, of: index)
@@ -351,10 +351,10 @@ final class EmptiedTable<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
     }
 }
 
-/// The accesses that memory serves, which the store changeCounts later.
+/// The accesses that memory serves, whose times the store writes later.
 ///
-/// The log keeps a time for each record: the milliseconds since ``origin`` and 1 more, 0 for an entry that was only written,
-/// and a bit that says whether the store has not taken the access yet. Records with that bit are the last ones of the log.
+/// The order keeps a time for each record: the milliseconds since ``origin`` and 1 more, 0 for an entry that was only written,
+/// and a bit that says whether the store has not taken the access yet. Records with that bit are its last ones.
 extension TierState {
     @inlinable static var isNew: UInt32 { 1 << 31 }
     @inlinable static var writtenOnly: UInt32 { isNew }

@@ -320,3 +320,23 @@ extension SQLiteError {
     static let damagedIndex = SQLiteError(code: .corrupt, message: "an index leads to the row of another key")
     static let damagedOrder = SQLiteError(code: .corrupt, message: "rows are not in the order of their keys")
 }
+
+extension Connection {
+    /// Returns unpinned rows of a cache, or of all, in the order of use, with a row that is to be kept at the end.
+    ///
+    /// - Parameter noted: The accesses that are not stored yet: they count too, and can move as many rows back.
+    mutating func leastRecentlyUsed(
+        of cache: Incarnation?, isByKey: Bool, atMost count: Int, _ noted: [Int64: Int64], _ kept: Int64?
+    ) throws(SQLiteError) -> [Eviction.Victim] {
+        let sql = isByKey ? SQL.leastRecentlyUsedByKey : .leastRecentlyUsed
+        var rows = try list(sql, Int64(count + noted.count + 1), cache?.id) { row -> Eviction.Victim in
+            let header = row.header(row.key(8), by: .unlimited)
+            let lastUse = max(row.int64(10), noted[header.id].map(Access.order) ?? .min)
+            return Eviction.Victim(
+                row: header, cache: row.int64(9), lastUse: header.id == kept ? .max : lastUse,
+                isStamped: row.int64(11) != 0)
+        }
+        rows.sort { ($0.lastUse, $0.row.id) < ($1.lastUse, $1.row.id) }
+        return Array(rows.prefix(count))
+    }
+}

@@ -27,7 +27,7 @@ package final class CacheRows: Sendable {
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
-    /// Called after each commit of a request, under the writer's lock and in the order of commits.
+    /// Called after the commit of a request, or once a request that has changed nothing is done, under the writer's lock and in the order of commits.
     @usableFromInline
     package typealias Apply = @Sendable (Outcome, inout Deferred) -> Void
 

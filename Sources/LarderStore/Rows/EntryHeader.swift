@@ -97,17 +97,6 @@ extension EntryHeader {
     }
 }
 
-/// Which write of which row.
-@usableFromInline
-package struct RowVersion: Hashable, Sendable {
-    @usableFromInline package var id: Int64
-    /// A number that changes with each write of the row.
-    @usableFromInline package var revision: Int64
-
-    @inlinable
-    package init(id: Int64 = 0, revision: Int64 = 0) { (self.id, self.revision) = (id, revision) }
-}
-
 /// A row with its payload.
 @usableFromInline
 package struct StoredRow: Sendable {

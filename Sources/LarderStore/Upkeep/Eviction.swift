@@ -102,7 +102,7 @@ struct Eviction {
     }
 
     /// Takes over what other requests have removed or added in the meantime.
-    mutating func look(at totals: Totals) {
+    mutating func adjust(to totals: Totals) {
         guard let goal else { return }
         let now = Totals(
             count: max(0, totals.count.subtractingSaturated(goal.count)),

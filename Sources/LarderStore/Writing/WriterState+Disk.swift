@@ -56,7 +56,7 @@ extension WriterState {
             if !log.isFailing { aftermath.events.append(.logNotCopied(StoreError(error))) }
             log.isFailing = true
         }
-        lookAtRoom()
+        keepRoom()
         // It is tried again because of the pages of the log alone.
         if uncopiedPages > 0 { room.pages = .max }
         // A read transaction that began in the meantime keeps the log from beginning again.
@@ -157,7 +157,7 @@ extension WriterState {
     func releaseBallast() throws {
         guard let file = database.file else { throw SQLiteError.noRoom }
         if room.isFull {
-            lookAtRoom()
+            keepRoom()
             if !room.isFull { return }
         }
         (room.isFull, room.isShort) = (true, true)
@@ -170,7 +170,7 @@ extension WriterState {
     ///
     /// If it is twice what the ballast should have, that is made so long, and the disk is full no more. If it is less than
     /// four times what the largest ballast has, the log is copied sooner.
-    func lookAtRoom() {
+    func keepRoom() {
         guard let file = database.file, guardian != nil else { return }
         do {
             guard let free = try files?.freeSpace() else { return }
@@ -285,7 +285,7 @@ extension WriterState {
         guardian = next.guardian
         rollBack()
         (room.isFull, waits, evictions) = (false, LimitWaits(), [:])
-        lookAtRoom()
+        keepRoom()
         resetLog()
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
         (self.loss, undeclared) = (nil, nil)
