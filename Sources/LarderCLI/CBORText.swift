@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Larder
 
 /// CBOR as a text that is JSON wherever JSON can say it.
 ///
@@ -88,23 +89,12 @@ struct CBORText {
         case 25...27:
             guard let bits = argument(info) else { return nil }
             switch info {
-            case 25: return "\(Self.half(UInt16(bits)))"
+            case 25: return "\(CBORHalf.double(bits: UInt16(bits)))"
             case 26: return "\(Float(bitPattern: UInt32(bits)))"
             default: return "\(Double(bitPattern: bits))"
             }
         default: return argument(info).map { "simple(\($0))" }
         }
-    }
-
-    private static func half(_ bits: UInt16) -> Double {
-        let (exponent, fraction) = (Int(bits >> 10 & 31), Double(bits & 1023))
-        let value =
-            switch exponent {
-            case 0: fraction * 0x1p-24
-            case 31: fraction == 0 ? Double.infinity : .nan
-            default: (1024 + fraction) * Double(sign: .plus, exponent: exponent - 25, significand: 1)
-            }
-        return bits >> 15 == 1 ? -value : value
     }
 
     /// A text as JSON has it.
