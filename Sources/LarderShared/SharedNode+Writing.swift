@@ -19,7 +19,7 @@ extension SharedNode {
             self.noteAccepted(.store)
         } locally: { operation in
             // The tier may have another value in the meantime.
-            try await self.cache.put(copy, if: { !self.state.withLock { $0.isSpoiled(operation) } })
+            try await self.cache.put(copy, if: Unspoiled(node: self, operation: operation))
         }
     }
 
@@ -64,4 +64,12 @@ extension SharedNode {
         try requireOpen()
         return 0
     }
+}
+
+/// An operation writes its copy unless a message has come for its key since it has begun.
+private struct Unspoiled<Key: Codable & Hashable & Sendable, Value: Sendable>: ChangeCondition {
+    let node: SharedNode<Key, Value>
+    let operation: Int
+
+    func holds() -> Bool { !node.state.withLock { $0.isSpoiled(operation) } }
 }

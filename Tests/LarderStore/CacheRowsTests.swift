@@ -55,9 +55,9 @@ struct CacheRowsTests {
         try withStores { store in
             let rows = try store.open(.a)
             try rows.put(1, "one")
-            #expect(try rows.run(.put([EntryWrite(1, "two")], if: { false })).rows.isEmpty)
+            #expect(try rows.run(.put([EntryWrite(1, "two")], if: When { false })).rows.isEmpty)
             #expect(try rows.text(1) == "one")
-            #expect(try rows.run(.put([EntryWrite(1, "three")], if: { true })).rows.count == 1)
+            #expect(try rows.run(.put([EntryWrite(1, "three")], if: When { true })).rows.count == 1)
             try rows.put(2, "new")
             #expect(try rows.text(1) == "three" && rows.text(2) == "new")
         }

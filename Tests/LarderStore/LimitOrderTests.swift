@@ -259,10 +259,8 @@ struct LimitOrderTests {
 
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
-        func overtakeLoads(of keys: [StoredKey]?) {}
+        func overtakeLoads(_ loads: Overtaken) {}
         func takeActivity() -> [Int64: Int64] { [:] }
-        func overtakeLoads(tagged tag: String) {}
-        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             if calls.increment() == 1 { interrupt() }
@@ -316,8 +314,6 @@ final class MemoryProbe: TierDelegate {
     func rowsAreRemoved() {}
     func rowsWereRemoved(_ removed: [RemovedRow]) { rows.change { $0 += removed } }
 
-    func overtakeLoads(tagged tag: String) {}
-    func overtakeLoads(prefix: String) {}
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] {
         accesses.change { accesses -> [Access] in
@@ -326,6 +322,6 @@ final class MemoryProbe: TierDelegate {
         }
     }
 
-    func overtakeLoads(of keys: [StoredKey]?) {}
+    func overtakeLoads(_ loads: Overtaken) {}
     func takeActivity() -> [Int64: Int64] { [:] }
 }

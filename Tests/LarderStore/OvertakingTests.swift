@@ -14,7 +14,15 @@ struct OvertakingTests {
 
         init(_ place: StorePlace) { self.place = place }
 
-        func overtakeLoads(of keys: [StoredKey]?) {
+        func overtakeLoads(_ loads: Overtaken) {
+            let keys: [StoredKey]? =
+                switch loads {
+                case .keys(let keys): keys
+                case .all: nil
+                // Of these the suite of tags knows.
+                case .tagged, .prefix: []
+                }
+            if keys?.isEmpty == true { return }
             do {
                 var other = try place.otherConnection()
                 overtaken.add(
@@ -26,8 +34,6 @@ struct OvertakingTests {
 
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) {}
-        func overtakeLoads(tagged tag: String) {}
-        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
         func takeActivity() -> [Int64: Int64] { [:] }
@@ -115,15 +121,15 @@ struct OvertakingTests {
         try rows.run(.put([EntryWrite(1, "one")]))
         store.loadCount.change(by: 1)
         defer { store.loadCount.change(by: -1) }
-        #expect(try rows.run(.put([EntryWrite(2, "two")], if: { false })).rows.isEmpty)
-        #expect(try rows.run(.put([EntryWrite(2, "two")], if: { true })).rows.count == 1)
-        #expect(try rows.run(.remove([.integer(1)], if: { false })).rows.isEmpty)
+        #expect(try rows.run(.put([EntryWrite(2, "two")], by: .load(1), if: When { false })).rows.isEmpty)
+        #expect(try rows.run(.put([EntryWrite(2, "two")], by: .load(1), if: When { true })).rows.count == 1)
+        #expect(try rows.run(.remove([.integer(1)], by: .load(1), if: When { false })).rows.isEmpty)
         #expect(try rows.text(1) == "one" && rows.text(2) == "two")
         let header = try #require(try rows.header(.integer(1)))
         #expect(try rows.run(.change(.integer(1), .renew(header, at: header.writtenAt + 1))).rows.count == 1)
         #expect(try rows.run(.change(.integer(1), .renew(header, at: header.writtenAt + 2))).rows.isEmpty)
         #expect(try rows.header(.integer(1))?.writtenAt == header.writtenAt + 1)
-        #expect(try rows.run(.remove([.integer(1)], if: { true })).rows.count == 1)
+        #expect(try rows.run(.remove([.integer(1)], by: .load(1), if: When { true })).rows.count == 1)
         #expect(memory.keys() == [])
         rows.detach(memory)
     }

@@ -74,3 +74,12 @@ extension Connection {
         }
     }
 }
+
+/// A condition that a closure answers.
+struct When: ChangeCondition {
+    private let body: @Sendable () -> Bool
+
+    init(_ body: @escaping @Sendable () -> Bool) { self.body = body }
+
+    func holds() -> Bool { body() }
+}

@@ -11,11 +11,9 @@ struct TagTests {
         let removed = Told<RemovedRow>()
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { for row in rows { removed.add(row) } }
-        func overtakeLoads(tagged tag: String) {}
-        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] { [] }
-        func overtakeLoads(of keys: [StoredKey]?) {}
+        func overtakeLoads(_ loads: Overtaken) {}
         func takeActivity() -> [Int64: Int64] { [:] }
     }
 

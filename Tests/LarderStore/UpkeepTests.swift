@@ -17,8 +17,6 @@ struct UpkeepTests {
         func rowsAreRemoved() {}
         func rowsWereRemoved(_ rows: [RemovedRow]) { onRemoval() }
 
-        func overtakeLoads(tagged tag: String) {}
-        func overtakeLoads(prefix: String) {}
         func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
         func takeAccesses(at now: Int64) -> [Access] {
             accesses.change { all in
@@ -27,7 +25,7 @@ struct UpkeepTests {
             }
         }
 
-        func overtakeLoads(of keys: [StoredKey]?) {}
+        func overtakeLoads(_ loads: Overtaken) {}
         func takeActivity() -> [Int64: Int64] {
             gains.change { all in
                 defer { all = [:] }

@@ -176,7 +176,7 @@ struct ValueFilesTests {
     @Test func `a put that writes no row leaves no file`() throws {
         let (store, rows) = try open(busyTimeout: 20)
         try rows.put(1, big("a"))
-        #expect(try rows.run(.put([EntryWrite(1, big("b"))], if: { false })).rows.isEmpty)
+        #expect(try rows.run(.put([EntryWrite(1, big("b"))], if: When { false })).rows.isEmpty)
         expect(.reentrant) { try store.transaction { _ in try rows.put(2, big("c")) } }
         var other = try place.otherConnection()
         try other.execute("BEGIN IMMEDIATE")
@@ -202,7 +202,7 @@ struct ValueFilesTests {
             }
         }
         #expect(try rows.text(1) == big("a") && rows.text(2) == nil)
-        try store.transaction { _ = try $0.perform(.put([EntryWrite(1, big("b"))], if: { false }), on: rows) }
+        try store.transaction { _ = try $0.perform(.put([EntryWrite(1, big("b"))], if: When { false }), on: rows) }
         #expect(try rows.text(1) == big("a"))
         try store.close()
         try expectNamedFiles(1)

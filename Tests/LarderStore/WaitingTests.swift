@@ -208,7 +208,7 @@ struct WaitingTests {
             return true
         }
         let error = #expect(throws: StoreError.self) {
-            try rows.run(.put([EntryWrite(1, "two")], if: move))
+            try rows.run(.put([EntryWrite(1, "two")], if: When(move)))
         }
         #expect(error?.code == .storageUnavailable && calls.value == 1)
         try FileManager.default.removeItem(at: home)

@@ -364,7 +364,7 @@ extension Cache {
                 if !look.rows.contains(stored) { continue }
                 let (loads, hash) = (loads, copies.seed.hash(key))
                 made.change = (
-                    .remove([stored], if: { loads.claim([stored], of: load) }),
+                    .remove([stored], by: .load(load), if: LoadClaim(loads: loads, keys: [stored], load: load)),
                     { if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1, by: load) } }
                 )
             }
@@ -381,7 +381,9 @@ extension Cache {
         let (keys, values) = (writes.map { $0.entry.key }, writes.map { $0.copy })
         let tags = writes.map { $0.entry.meta.tags }
         return (
-            .put(writes.map { $0.entry }, if: { loads.claim(keys, tags: tags, of: load) }),
+            .put(
+                writes.map { $0.entry }, by: .load(load),
+                if: LoadClaim(loads: loads, keys: keys, tags: tags, load: load)),
             { copies.wrote(values, $0, &$1, by: load) }
         )
     }
@@ -394,4 +396,14 @@ extension Cache {
 
     /// Returns whether a key is known to have no value.
     func isAbsent(_ stored: StoredKey) -> Bool { loads.isAbsent(stored, at: rows.store.time.now()) }
+}
+
+/// A load stores its results if it stands at all of their keys, and no other load does after that.
+private struct LoadClaim<Key: Sendable, Output: Sendable>: ChangeCondition {
+    let loads: Loads<StoredKey, Key, Output>
+    let keys: [StoredKey]
+    var tags: [[String]] = []
+    let load: Int
+
+    func holds() -> Bool { loads.claim(keys, tags: tags, of: load) }
 }

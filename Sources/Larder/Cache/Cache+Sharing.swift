@@ -87,16 +87,10 @@ extension Cache {
     }
 
     /// Writes a copy, and overtakes the loads of its key; removes it instead if a condition does not hold in the transaction.
-    package func put(_ copy: Copy, if condition: @escaping @Sendable () -> Bool) async throws {
+    package func put(_ copy: Copy, if condition: any ChangeCondition) async throws {
         let (copies, write) = (copies, copy.write)
         let request: (RowOperation, CacheRows.Apply) = (
-            .put(
-                [write.entry],
-                if: {
-                    // A load that is stored in the same transaction comes behind.
-                    copies.loads.overtake([write.entry.key])
-                    return condition()
-                }),
+            .put([write.entry], if: condition),
             { copies.wrote(CollectionOfOne(write.copy), $0, &$1) }
         )
         let isWritten = try await !run(request, "set the value", copy.key).rows.isEmpty

@@ -194,12 +194,14 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     /// Notes the accesses that memory has served, for reads that show when entries were accessed.
     func noteAccesses() { accesses.note(servedByMemory: takeAccesses(at: .min)) }
 
-    package func overtakeLoads(of keys: [StoredKey]?) { loads.overtake(keys) }
-
-    package func overtakeLoads(tagged tag: String) { loads.overtake(tagged: tag) }
-
-    package func overtakeLoads(prefix: String) {
-        loads.overtake { if case .text(let text) = $0 { text.utf8.starts(with: prefix.utf8) } else { false } }
+    package func overtakeLoads(_ overtaken: Overtaken) {
+        switch overtaken {
+        case .keys(let keys): loads.overtake(keys)
+        case .tagged(let tag): loads.overtake(tagged: tag)
+        case .prefix(let prefix):
+            loads.overtake { if case .text(let text) = $0 { text.utf8.starts(with: prefix.utf8) } else { false } }
+        case .all: loads.overtake(nil)
+        }
     }
 
     package func takeActivity() -> [Int64: Int64] {

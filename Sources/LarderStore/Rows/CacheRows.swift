@@ -151,12 +151,14 @@ package final class CacheRows: Sendable {
     private func needsFile(_ entry: EntryWrite) -> Bool { entry.file == nil && isFile(entry) }
 
     private func needsFiles(_ operation: RowOperation) -> Bool {
-        if case .put(let entries, _) = operation { entries.contains(where: needsFile) } else { false }
+        if case .put(let entries, _, _) = operation { entries.contains(where: needsFile) } else { false }
     }
 
     func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
         if store.isReadOnly { throw .readOnly }
-        guard needsFiles(operation), let files = store.files, case .put(var entries, let condition) = operation else {
+        guard needsFiles(operation), let files = store.files,
+            case .put(var entries, let origin, let condition) = operation
+        else {
             return operation
         }
         try store.writer.requireResumed()
@@ -170,7 +172,7 @@ package final class CacheRows: Sendable {
             }
             if let name = entries[index].file { written.append(name) }
         }
-        return .put(entries, if: condition)
+        return .put(entries, by: origin, if: condition)
     }
 
     /// Writes a payload to a file.

@@ -22,22 +22,11 @@ package protocol TierDelegate: AnyObject, Sendable {
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool)
     /// Returns what the counters have gained since the last call, by their numbers.
     func takeActivity() -> [Int64: Int64]
-    /// Called under the writer's lock for a write or a removal of keys: loads that run for them are not to store their
-    /// results.
+    /// Called under the writer's lock for what is written or removed, in the transaction or after its commit: loads that run are not to store
+    /// their results.
     ///
     /// It takes a leaf lock alone.
-    ///
-    /// - Parameter keys: The keys; nil for all.
-    func overtakeLoads(of keys: [StoredKey]?)
-    /// Called under the writer's lock when entries with a tag are removed: loads that run are not to store results with it.
-    ///
-    /// It takes a leaf lock alone.
-    func overtakeLoads(tagged tag: String)
-    /// Called under the writer's lock when entries whose keys are texts that begin so are removed: loads that run for such keys
-    /// are not to store their results.
-    ///
-    /// It takes a leaf lock alone.
-    func overtakeLoads(prefix: String)
+    func overtakeLoads(_ loads: Overtaken)
 }
 
 /// A row that the store removed by age, limit or tag.

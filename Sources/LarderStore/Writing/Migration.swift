@@ -251,7 +251,7 @@ private final class MigrationRun {
     private func writeRows(
         _ rows: [StoredRow], _ operation: RowOperation, _ hidden: Hidden, at now: Int64, _ state: WriterState
     ) throws {
-        guard case .put(let entries, _) = operation else { return }
+        guard case .put(let entries, _, _) = operation else { return }
         state.now = now
         state.open.writtenFiles += operation.files
         var rest = entries[...]

@@ -35,7 +35,7 @@ final class Request: @unchecked Sendable {
     /// The bytes that it adds; nil if it adds none.
     var addedBytes: Int? {
         switch work {
-        case .rows(.put(let entries, _), _, _): entries.reduce(0) { $0 + $1.payload.count }
+        case .rows(.put(let entries, _, _), _, _): entries.reduce(0) { $0 + $1.payload.count }
         case .rows(.change, _, _), .rows(.note, _, _): 0
         default: nil
         }
@@ -91,15 +91,37 @@ package enum AttributeChange: Sendable {
     case renew(EntryHeader, at: Int64)
 }
 
+/// Whether a change may be made.
+///
+/// It is asked under the writer's lock in the transaction, and again if that is done again, so it takes a leaf lock alone. Asking may claim:
+/// then no other condition holds after it.
+package protocol ChangeCondition: Sendable {
+    func holds() -> Bool
+}
+
+/// Loads that are not to store their results.
+package enum Overtaken: Sendable {
+    case keys([StoredKey])
+    /// Those whose results have a tag.
+    case tagged(String)
+    /// Those of keys that are texts which begin so.
+    case prefix(String)
+    case all
+
+    var isEmpty: Bool { if case .keys(let keys) = self { keys.isEmpty } else { false } }
+}
+
 /// The changes that a request can make to the rows of one cache.
 package enum RowOperation: Sendable {
-    /// Asked in the transaction, and again if that is done again.
-    ///
-    /// It runs under the writer's lock, so it only looks at an atomic or takes a leaf lock.
-    package typealias Condition = @Sendable () -> Bool
+    /// Whose change it is, which decides the loads that it overtakes.
+    package enum Origin: Sendable {
+        case program
+        /// The load with a number, whose condition claims its keys.
+        case load(Int)
+    }
 
-    case put([EntryWrite], if: Condition? = nil)
-    case remove([StoredKey], if: Condition? = nil)
+    case put([EntryWrite], by: Origin = .program, if: (any ChangeCondition)? = nil)
+    case remove([StoredKey], by: Origin = .program, if: (any ChangeCondition)? = nil)
     case take(StoredKey)
     /// Changes an entry, unless it has expired at the moment.
     case change(StoredKey, AttributeChange, at: Int64 = .min)
@@ -107,20 +129,20 @@ package enum RowOperation: Sendable {
     /// Writes notes next to the entries by their numbers; nil deletes one.
     case note([Int64: [UInt8]?])
 
-    /// The keys that the operation writes or removes, unless a load stores its result with it; none of a clear, which
-    /// overtakes all loads where the rows are retired.
-    var overtakingKeys: [StoredKey] {
+    /// The loads that the operation overtakes before its condition is asked; nil if it is a load's, and for a clear, which overtakes
+    /// all loads where the rows are retired.
+    var overtakesBefore: Overtaken? {
         switch self {
-        case .put(_, if: .some), .remove(_, if: .some), .change(_, .renew, _), .note, .clear: []
-        case .put(let entries, _): entries.map(\.key)
-        case .remove(let keys, _): keys
-        case .take(let key), .change(let key, _, _): [key]
+        case .put(_, by: .load, _), .remove(_, by: .load, _), .change(_, .renew, _), .note, .clear: nil
+        case .put(let entries, _, _): .keys(entries.map(\.key))
+        case .remove(let keys, _, _): .keys(keys)
+        case .take(let key), .change(let key, _, _): .keys([key])
         }
     }
 
     /// The value files that were written for the operation.
     var files: [String] {
-        guard case .put(let entries, _) = self else { return [] }
+        guard case .put(let entries, _, _) = self else { return [] }
         return entries.compactMap(\.file)
     }
 }

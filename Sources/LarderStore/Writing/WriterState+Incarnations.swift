@@ -122,8 +122,8 @@ extension WriterState {
     /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
     /// commit: another thread may open the cache under the same version right after it.
     func retire(_ incarnation: Incarnation) throws(SQLiteError) {
-        overtakeLoads(of: nil, in: incarnation.cache.identity)
-        open.retiredCaches.append(incarnation.cache.identity)
+        overtakeLoads(.all, in: [incarnation.cache.identity])
+        open.overtaken.append((.all, [incarnation.cache.identity]))
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
         counts.retire(incarnation.id)

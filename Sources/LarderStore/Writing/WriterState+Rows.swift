@@ -7,17 +7,17 @@ extension WriterState {
     /// Refuses a superseded handle before it changes anything.
     func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws(StoreError) -> Outcome {
         guard let incarnation = incarnation(of: declaration) else { throw .superseded }
-        overtakeLoads(of: operation.overtakingKeys, in: declaration.identity)
+        overtakeLoads(operation.overtakesBefore, in: [declaration.identity])
         return try request {
             var outcome = Outcome()
             switch operation {
-            case .put(let entries, let condition):
+            case .put(let entries, _, let condition):
                 for entry in entries { try checkSize(entry.size, in: incarnation) }
-                if condition?() == false { return outcome }
+                if condition?.holds() == false { return outcome }
                 outcome.rows.reserveCapacity(entries.count)
                 for entry in entries { try put(entry, in: incarnation, &outcome) }
-            case .remove(let keys, let condition):
-                if condition?() == false { return outcome }
+            case .remove(let keys, _, let condition):
+                if condition?.holds() == false { return outcome }
                 for key in keys { try remove(key, in: incarnation, &outcome) }
             case .take(let key): try take(key, in: incarnation, &outcome)
             case .change(let key, let change, let moment):
@@ -35,13 +35,13 @@ extension WriterState {
         }
     }
 
-    /// Keeps loads that run for keys from storing their results; nil for all keys.
-    func overtakeLoads(of keys: @autoclosure () -> [StoredKey]?, in cache: CacheIdentity) {
-        if tiers.loadCount.isZero { return }
-        let keys = keys()
-        if keys?.isEmpty == true { return }
-        let tiers = tiers[cache]
-        for tier in tiers { tier.overtakeLoads(of: keys) }
+    /// Keeps loads of caches from storing their results.
+    ///
+    /// Which ones, and of which caches, is asked only if loads run.
+    func overtakeLoads(_ loads: @autoclosure () -> Overtaken?, in caches: @autoclosure () -> [CacheIdentity]) {
+        guard !tiers.loadCount.isZero, let loads = loads(), !loads.isEmpty else { return }
+        let tiers = caches().flatMap { self.tiers[$0] }
+        for tier in tiers { tier.overtakeLoads(loads) }
         aftermath.released += tiers as [Any]
     }
 
@@ -359,10 +359,8 @@ extension WriterState {
         let caches = incarnations.values.filter {
             declaration == nil || $0.cache.identity.name == declaration?.identity.name
         }
-        // A load that begins in the meantime may still be given the tag by what was there before the removal.
-        let tiers = caches.flatMap { self.tiers[$0.cache.identity] }
-        for tier in tiers { tier.overtakeLoads(tagged: tag) }
-        afterCommit { for tier in tiers { tier.overtakeLoads(tagged: tag) } }
+        // After the commit: a load that begins before may still be given the tag by what was there. Until then no load stores a result.
+        open.overtaken.append((.tagged(tag), caches.map(\.cache.identity)))
         return Array(caches)
     }
 
@@ -382,9 +380,7 @@ extension WriterState {
     /// Keeps loads that run for keys that begin so from storing their results, and returns the cache.
     func overtakeLoads(prefix: String, in declaration: CacheDeclaration) throws(StoreError) -> Incarnation {
         guard let cache = incarnation(of: declaration) else { throw StoreError.superseded }
-        let tiers = tiers[declaration.identity]
-        // No load stores a result before the writer is let go.
-        afterCommit { for tier in tiers { tier.overtakeLoads(prefix: prefix) } }
+        open.overtaken.append((.prefix(prefix), [declaration.identity]))
         return cache
     }
 

@@ -124,7 +124,9 @@ package final class WriterState {
             connection.abandonWriting()
             counts.rollBack()
             aftermath.files += open.displacedFiles
-            return apply(epoch)
+            apply(epoch)
+            // A removal counts though it has found no row.
+            return overtakeLoads()
         }
         unwrittenOpenings = [:]
         let epoch = watch.beginCommit()
@@ -144,9 +146,9 @@ package final class WriterState {
         }
         aftermath.files += open.displacedFiles
         apply(epoch)
-        for cache in open.retiredCaches { overtakeLoads(of: nil, in: cache) }
+        overtakeLoads()
         for (cache, rows) in open.removedRows {
-            overtakeLoads(of: rows.filter { $0.cause == .removed }.map(\.key), in: cache)
+            overtakeLoads(.keys(rows.filter { $0.cause == .removed }.map(\.key)), in: [cache])
             let tiers = tiers[cache]
             for tier in tiers { tier.rowsAreRemoved() }
             aftermath.removals.append(.init(cache: cache, rows: rows, tiers: tiers))
@@ -155,6 +157,9 @@ package final class WriterState {
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
     }
+
+    /// Keeps loads from storing what they may have read before the transaction was committed.
+    private func overtakeLoads() { for (loads, caches) in open.overtaken { overtakeLoads(loads, in: caches) } }
 
     /// Runs `body` in a transaction, and commits it unless it throws.
     func transaction<R>(until deadline: Deadline, _ body: (WriterState) throws -> R) throws -> R {
@@ -317,8 +322,8 @@ struct Transaction {
     var events: [StoreEvent] = []
     /// The rows that it removes by age, limit or tag.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
-    /// The caches whose incarnations it retires: their loads store nothing.
-    var retiredCaches: [CacheIdentity] = []
+    /// The loads that it overtakes once it is committed, beyond those of its keys.
+    var overtaken: [(loads: Overtaken, caches: [CacheIdentity])] = []
     /// A Boolean value that indicates whether a pinned row was unpinned, replaced or removed.
     var hasUnpinned = false
     /// The evictions that it has changed, with their spare victims, as they were before.

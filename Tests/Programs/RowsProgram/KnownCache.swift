@@ -15,11 +15,9 @@ final class Removals: TierDelegate {
             }
         }
     }
-    func overtakeLoads(tagged tag: String) {}
-    func overtakeLoads(prefix: String) {}
     func storeWasOpened(_ watch: CommitWatch, isSameFile: Bool) {}
     func takeAccesses(at now: Int64) -> [Access] { [] }
-    func overtakeLoads(of keys: [StoredKey]?) {}
+    func overtakeLoads(_ loads: Overtaken) {}
     func takeActivity() -> [Int64: Int64] { [:] }
 }
 

@@ -73,13 +73,13 @@ struct RowsProgram {
 
     /// Returns a change of the model with values that repeat those of its entries.
     private static func repeating(_ change: RowOperation, _ texts: [Int64: String], _ times: Int) -> RowOperation {
-        guard times > 1, case .put(let entries, let condition) = change else { return change }
+        guard times > 1, case .put(let entries, let origin, let condition) = change else { return change }
         let larger = entries.map { entry -> EntryWrite in
             guard case .integer(let key) = entry.key, let text = texts[key] else { return entry }
             let payload = Data(String(repeating: text, count: times).utf8)
             return EntryWrite(key: entry.key, payload: payload, writtenAt: 0)
         }
-        return .put(larger, if: condition)
+        return .put(larger, by: origin, if: condition)
     }
 
     /// Counts up in an entry of its own, and reads those of the other programs and an entry that is cleared again and again.
