@@ -428,14 +428,10 @@ extension Cache {
     }
 }
 
-/// The reads for tasks.
-///
-/// `value(forKey:)` returns a value in memory at once. Other reads run on threads that may wait for the disk.
-///
-/// At the top level of a `main.swift`, the compiler chooses the synchronous forms even with `await`. Call the
-/// asynchronous forms in a function.
 extension Cache {
-    /// Runs a read that may wait for the disk.
+    /// Runs a read that may wait for the disk, on a thread that may.
+    ///
+    /// At the top level of a `main.swift`, the compiler chooses the synchronous forms of reads even with `await`.
     func reading<R: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {

@@ -248,6 +248,14 @@ extension Cache {
         }
     }
 
+    /// Removes all entries of the cache that have a tag, whether they have expired or not, and returns their number.
+    ///
+    /// Up to 10,000 are removed in one step, and more in slices.
+    @discardableResult
+    public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
+    }
+
     /// Returns the entries that have a tag and have not expired, in no particular order.
     ///
     /// Each entry that is returned counts as accessed. An entry that does not decode is left out, and an event reports
@@ -270,6 +278,14 @@ extension Cache {
         return entries
     }
 
+    /// Returns the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// - Parameter tag: The tag.
+    /// - Throws: A read error, see ``CacheError``.
+    public func entries(tagged tag: String) async throws(CacheError) -> [CacheEntry<Key, Value>] {
+        try await reading { () throws(CacheError) in try self.entries(tagged: tag) }
+    }
+
     /// Returns the keys of the entries that have a tag and have not expired, in no particular order.
     ///
     /// No value is read, and nothing counts as accessed.
@@ -283,6 +299,13 @@ extension Cache {
         return found.filter { $0.end >= now }.compactMap { key(of: $0) }
     }
 
+    /// Returns the keys of the entries that have a tag and have not expired, in no particular order.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func keys(tagged tag: String) async throws(CacheError) -> [Key] {
+        try await reading { () throws(CacheError) in try self.keys(tagged: tag) }
+    }
+
     /// Returns the number of entries that have a tag and have not expired.
     ///
     /// - Throws: A read error, see ``CacheError``.
@@ -292,12 +315,26 @@ extension Cache {
         }
     }
 
+    /// Returns the number of entries that have a tag and have not expired.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func count(tagged tag: String) async throws(CacheError) -> Int {
+        try await reading { () throws(CacheError) in try self.count(tagged: tag) }
+    }
+
     /// Returns each tag with the number of entries that have it and have not expired.
     ///
     /// - Complexity: O(n) in the number of tags of all entries of the store.
     /// - Throws: A read error, see ``CacheError``.
     public func tags() throws(CacheError) -> [String: Int] {
         try throwing("list the tags") { () throws(StoreError) in try rows.tags(at: rows.now) }
+    }
+
+    /// Returns each tag with the number of entries that have it and have not expired.
+    ///
+    /// - Throws: A read error, see ``CacheError``.
+    public func tags() async throws(CacheError) -> [String: Int] {
+        try await reading { () throws(CacheError) in try self.tags() }
     }
 
     /// Removes all entries whose keys are strings that begin so, whether they have expired or not.
@@ -315,46 +352,6 @@ extension Cache {
         return try throwing("remove entries") { () throws(StoreError) in
             try rows.removeAll(prefix: CBORText.normalized(prefix))
         }
-    }
-}
-
-/// The same for tasks.
-extension Cache {
-    /// Removes all entries of the cache that have a tag, whether they have expired or not, and returns their number.
-    ///
-    /// Up to 10,000 are removed in one step, and more in slices.
-    @discardableResult
-    public func removeAll(tagged tag: String) async throws(CacheError) -> Int {
-        try await offload { () throws(CacheError) in try self.removeAll(tagged: tag) }
-    }
-
-    /// Returns the entries that have a tag and have not expired, in no particular order.
-    ///
-    /// - Parameter tag: The tag.
-    /// - Throws: A read error, see ``CacheError``.
-    public func entries(tagged tag: String) async throws(CacheError) -> [CacheEntry<Key, Value>] {
-        try await reading { () throws(CacheError) in try self.entries(tagged: tag) }
-    }
-
-    /// Returns the keys of the entries that have a tag and have not expired, in no particular order.
-    ///
-    /// - Throws: A read error, see ``CacheError``.
-    public func keys(tagged tag: String) async throws(CacheError) -> [Key] {
-        try await reading { () throws(CacheError) in try self.keys(tagged: tag) }
-    }
-
-    /// Returns the number of entries that have a tag and have not expired.
-    ///
-    /// - Throws: A read error, see ``CacheError``.
-    public func count(tagged tag: String) async throws(CacheError) -> Int {
-        try await reading { () throws(CacheError) in try self.count(tagged: tag) }
-    }
-
-    /// Returns each tag with the number of entries that have it and have not expired.
-    ///
-    /// - Throws: A read error, see ``CacheError``.
-    public func tags() async throws(CacheError) -> [String: Int] {
-        try await reading { () throws(CacheError) in try self.tags() }
     }
 
     /// Removes all entries whose keys are strings that begin so, and returns their number.

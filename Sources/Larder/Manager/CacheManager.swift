@@ -270,9 +270,6 @@ extension CacheManager: CustomStringConvertible {
     var place: String { url?.path ?? "in memory" }
 }
 
-/// The calls that may wait for the disk, for tasks.
-///
-/// None of them blocks the executor of the task.
 extension CacheManager {
     /// Opens the store `<caches directory>/<name>.sqlite`, and creates it if it is missing.
     ///

@@ -25,7 +25,7 @@ struct MemoryCacheIteratorTests {
         for _ in 0..<3 { #expect(iterator.next() == nil) }
     }
 
-    @Test func `an iterator at its end gives nil for ever, whatever is added`() {
+    @Test func `an iterator at its end gives nil forever, whatever is added`() {
         let cache = filled(1)
         var iterator = cache.makeIterator()
         #expect(iterator.next()?.key == 0)
