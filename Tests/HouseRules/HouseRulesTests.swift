@@ -79,7 +79,7 @@ struct HouseRulesTests {
             ])
         #expect(
             folders(of: "LarderStore") == [
-                "Store", "Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Time",
+                "Store", "Border", "Opening", "Rows", "Writing", "Reading", "Files", "Upkeep", "Time",
             ])
     }
 

@@ -53,13 +53,14 @@ struct BusyLimitTests {
         for key in Int64(-5)..<0 {
             let size = Locked<Int64>(0)
             let text = String(repeating: "x", count: 60_000)
-            try rows.run(.put([EntryWrite(key, text)])) { [rows] _, _ in
+            let put = Change.put([EntryWrite(key, text)]) { [rows] _, _ in
                 // The transaction itself has made room.
                 do {
                     let bytes = try rows.sizeBesideWriter()
                     size.change { $0 = bytes }
                 } catch { Issue.record(error) }
             }
+            try rows.run(put)
             #expect(size.value <= 110_000)
             #expect(try rows.totals().size <= 100_000)
         }

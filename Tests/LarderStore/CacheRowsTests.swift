@@ -150,7 +150,7 @@ struct CacheRowsTests {
         let rows = try store.open(.a)
         var meta = RowMeta()
         meta.tags = ["x", "y"]
-        let writes: [RowOperation] = [
+        let writes: [Change] = [
             .put([EntryWrite(1, "one", meta: meta)]), .change(.integer(1), .pin(true)),
             .change(.integer(1), .touch(at: 5, ownAge: nil)), .put([EntryWrite(1, "two", meta: meta)]),
         ]

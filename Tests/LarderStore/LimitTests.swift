@@ -121,7 +121,7 @@ struct LimitTests {
         try await rows.run(.put([entry(1, 200)]))
         let old = try #require(try rows.header(.integer(1)))
         func expectRefusal(of size: Int) async throws {
-            let operation = RowOperation.put([entry(2, 150), entry(1, size)])
+            let operation = Change.put([entry(2, 150), entry(1, size)])
             expectTooLarge { try rows.run(operation) }
             expectTooLarge { try store.transaction { _ = try $0.perform(operation, on: rows) } }
             let error = await #expect(throws: StoreError.self) { try await rows.run(operation) }
@@ -231,11 +231,10 @@ struct LimitTests {
         try rows.setLimits(limits)
         try put((1...10).map { entry($0) }, rows)
         let last = entry(11)
-        try SideThread {
-            _ = try rows.run(.put([last])) { _, _ in
-                do { try otherRows.put(1, "x") } catch { Issue.record(error) }
-            }
-        }.value()
+        let put = Change.put([last]) { _, _ in
+            do { try otherRows.put(1, "x") } catch { Issue.record(error) }
+        }
+        try SideThread { _ = try rows.run(put) }.value()
         // The other store evicts one too.
         #expect(try (9...10).contains(keys(rows).count) && keys(rows).last == 11)
     }

@@ -175,7 +175,7 @@ struct MovedFilesTests {
             #expect(try rows.text(1) == nil && rows.text(2) == text)
         }
         try move(.renaming)
-        let put = RowOperation.put([EntryWrite(3, "three")])
+        let put = Change.put([EntryWrite(3, "three")])
         let body: @Sendable (WriterState) throws -> Void = { _ = try $0.perform(put, on: rows) }
         let error = await #expect(throws: StoreError.self) { try await store.transaction(body) }
         #expect(error?.code == .storageUnavailable)
@@ -193,7 +193,7 @@ struct MovedFilesTests {
         let names = try files("home")
         try self.move(move)
         expectMoved { try rows.run(.remove([.integer(1), .integer(9)])) }
-        for change in [RowOperation.remove([.integer(8)]), .put([EntryWrite(8, "x")]), .clear] {
+        for change in [Change.remove([.integer(8)]), .put([EntryWrite(8, "x")]), .clear] {
             try rows.run(change)
         }
         try store.maintain()

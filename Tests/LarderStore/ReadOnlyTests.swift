@@ -188,7 +188,7 @@ struct ReadOnlyTests {
     }
 
     private func write(_ writing: Writing, _ rows: CacheRows, _ store: Store) throws {
-        func put(_ text: String) -> RowOperation { .put([EntryWrite(1, text)]) }
+        func put(_ text: String) -> Change { .put([EntryWrite(1, text)]) }
         switch writing {
         case .put: try rows.run(put("x"))
         case .largePut: try rows.run(put(big("x")))

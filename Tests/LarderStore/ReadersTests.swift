@@ -64,7 +64,7 @@ struct ReadersTests {
         try rows.run(.remove([.integer(77)]))
         #expect(throws: CancellationError.self) { try store.transaction { _ in throw CancellationError() } }
         #expect(store.watch.epoch() == epoch)
-        for change in [RowOperation.put([EntryWrite(2, "x")]), .remove([.integer(2)]), .clear] {
+        for change in [Change.put([EntryWrite(2, "x")]), .remove([.integer(2)]), .clear] {
             try otherRows.run(change)
             #expect(store.watch.epoch() != epoch)
             epoch = store.watch.epoch()
@@ -101,10 +101,11 @@ struct ReadersTests {
         let (store, other) = (try place.open(), try place.open())
         let (rows, otherRows) = (try store.open(.a), try other.open(.a))
         let epochs = Locked<[UInt32]>([])
-        try rows.run(.put([EntryWrite(1, "ours")])) { outcome, _ in
+        let put = Change.put([EntryWrite(1, "ours")]) { outcome, _ in
             do { try otherRows.put(1, "theirs") } catch { Issue.record(error) }
             epochs.change { $0 = [outcome.epoch, store.watch.epoch()] }
         }
+        try rows.run(put)
         #expect(epochs.value.count == 2 && epochs.value[0] != epochs.value[1])
         #expect(try rows.text(1) == "theirs" && rows.totals() == Totals(count: 1, size: 6))
     }

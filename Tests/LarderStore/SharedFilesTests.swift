@@ -151,12 +151,11 @@ struct SharedFilesTests {
         var last: String?
         for round in 0..<10 {
             let (begun, end) = (Locked(false), DispatchSemaphore(value: 0))
-            let holding = SideThread {
-                try rows.run(.put([EntryWrite(0, "x")])) { _, _ in
-                    begun.change { $0 = true }
-                    end.wait()
-                }
+            let first = Change.put([EntryWrite(0, "x")]) { _, _ in
+                begun.change { $0 = true }
+                end.wait()
             }
+            let holding = SideThread { try rows.run(first) }
             try Waiting.until { begun.value }
             let put = SideThread { try rows.put(1, big("\(round)")) }
             try Waiting.until { store.waitingCount == 1 }
@@ -264,7 +263,7 @@ struct SharedFilesTests {
         }
         try Waiting.until { isDone.value || reads.value > 0 || reader.result != nil }
         for round in 0..<4 {
-            let operation = RowOperation.put([entry(1, .inline, times: 1), entry(2, .large, times: 20)])
+            let operation = Change.put([entry(1, .inline, times: 1), entry(2, .large, times: 20)])
             try rows.run(operation)
             for mark in Mark.allCases where round == 0 { #expect(try isFound([mark]), "\(mark)") }
             // Older bytes are in the main file, in files that wait to be overwritten and in rows of tags.

@@ -195,7 +195,7 @@ struct TagTests {
         let (_, a, b) = try open()
         var other = try place.otherConnection()
         try other.execute("ALTER TABLE tag RENAME TO gone")
-        let changes: [RowOperation] = [
+        let changes: [Change] = [
             .put([EntryWrite(1, "one"), EntryWrite(2, big("two"))]),
             .put([EntryWrite(1, "more")]), .change(.integer(1), .pin(true)),
             .change(.integer(1), .touch(at: 5, ownAge: nil)), .remove([.integer(1)]), .take(.integer(2)), .clear,

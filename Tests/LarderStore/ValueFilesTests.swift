@@ -54,9 +54,9 @@ struct ValueFilesTests {
     }
 
     @Test func `after each kind of change the folder has exactly the files that rows name`() throws {
-        func put(_ key: Int64, _ text: String) -> RowOperation { .put([EntryWrite(key, text)]) }
+        func put(_ key: Int64, _ text: String) -> Change { .put([EntryWrite(key, text)]) }
         let three = [EntryWrite(1, big("a")), EntryWrite(2, big("b")), EntryWrite(1, big("c"))]
-        let changes: [(RowOperation, Int, String?)] = [
+        let changes: [(Change, Int, String?)] = [
             (.put(three), 2, big("c")), (put(1, big("d")), 2, big("d")), (put(1, "small"), 1, "small"),
             (put(1, big("e")), 2, big("e")), (.change(.integer(1), .extendedData(Data([1]))), 2, big("e")),
             (.change(.integer(1), .touch(at: 5, ownAge: nil)), 2, big("e")), (.take(.integer(1)), 1, nil),
@@ -65,7 +65,7 @@ struct ValueFilesTests {
         for (step, (change, files, text)) in changes.enumerated() {
             let (store, rows) = try open()
             let taken = try rows.run(change).taken
-            if case .take = change { #expect(taken?.payload == Data(big("e").utf8)) }
+            if case .take = change.work { #expect(taken?.payload == Data(big("e").utf8)) }
             #expect(try rows.text(1) == text, "step \(step)")
             try store.close()
             try expectNamedFiles(files, "step \(step)")
@@ -283,7 +283,7 @@ struct ValueFilesTests {
         var other = try place.otherConnection()
         let (outside, bytes) = (place.folder("x"), Data(big("a").utf8))
         try bytes.write(to: outside)
-        let changes = [RowOperation.remove([.integer(1)]), .put([EntryWrite(1, "b")]), .take(.integer(1))]
+        let changes = [Change.remove([.integer(1)]), .put([EntryWrite(1, "b")]), .take(.integer(1))]
         for change in changes {
             for name in ["../x", outside.path] {
                 try rows.put(1, big("a"))
@@ -303,7 +303,7 @@ struct ValueFilesTests {
             try FileManager.default.moveItem(atPath: place.path + suffix, toPath: place.folder("moved" + suffix).path)
         }
         try FileSystem.makeFile(place.path)
-        for change in [RowOperation.remove([.integer(1)]), .put([EntryWrite(2, big("b"))]), .clear] {
+        for change in [Change.remove([.integer(1)]), .put([EntryWrite(2, big("b"))]), .clear] {
             // The store may refuse the change.
             do { try rows.run(change) } catch {}
         }

@@ -178,12 +178,10 @@ struct WaitingTests {
         let epochs = Told<UInt32>()
         for number in 0..<2 {
             try rows.run(
-                .put([EntryWrite(1, "\(number)")]), apply: { _, _ in epochs.add(store.watch.knownEpoch) })
+                .put([EntryWrite(1, "\(number)")]) { _, _ in epochs.add(store.watch.knownEpoch) })
         }
         try store.transaction { state in
-            _ = try state.perform(.put([EntryWrite(1, "2")]), on: rows) { _, _ in
-                epochs.add(store.watch.knownEpoch)
-            }
+            _ = try state.perform(.put([EntryWrite(1, "2")]) { _, _ in epochs.add(store.watch.knownEpoch) }, on: rows)
         }
         #expect(epochs.all == [0, 0, 0])
         #expect(store.watch.knownEpoch != CommitWatch.noEpoch)

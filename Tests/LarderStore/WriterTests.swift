@@ -95,12 +95,11 @@ struct WriterTests {
         let rows = try store.open(.a)
         let applied = Locked<[Int]>([])
         let body = try SlowBody(store)
-        async let first = rows.run(.put([EntryWrite(1, "one")])) { _, _ in applied.change { $0.append(1) }
-        }
+        async let first = rows.run(.put([EntryWrite(1, "one")]) { _, _ in applied.change { $0.append(1) } })
         try await expectWaiting(1, store)
         let failing = Task { try await store.perform { _ in throw Injected() } }
         try await expectWaiting(2, store)
-        async let last = rows.run(.put([EntryWrite(2, "two")])) { _, _ in applied.change { $0.append(2) } }
+        async let last = rows.run(.put([EntryWrite(2, "two")]) { _, _ in applied.change { $0.append(2) } })
         try await expectWaiting(3, store)
         try body.finish()
         _ = try await (first, last)
@@ -313,17 +312,17 @@ struct WriterTests {
     @Test func `the values that a request holds are released outside the lock`() async throws {
         let store = try Store.inMemory()
         let rows = try store.open(.a)
-        func apply() -> CacheRows.Apply {
+        func apply() -> Change.Taking {
             let value = Writing(rows)
             return { _, _ in withExtendedLifetime(value) {} }
         }
-        try await rows.run(.put([EntryWrite(1, "x")]), apply: apply())
+        try await rows.run(.put([EntryWrite(1, "x")], taking: apply()))
         #expect(try rows.text(9) == "released")
         try await rows.run(.remove([.integer(9)]))
         let body = try SlowBody(store)
-        async let waiting = rows.run(.put([EntryWrite(2, "x")]), apply: apply())
+        async let waiting = rows.run(.put([EntryWrite(2, "x")], taking: apply()))
         try await expectWaiting(1, store)
-        let cancelled = Task { try await rows.run(.put([EntryWrite(3, "x")]), apply: apply()) }
+        let cancelled = Task { try await rows.run(.put([EntryWrite(3, "x")], taking: apply())) }
         try await expectWaiting(2, store)
         cancelled.cancel()
         try body.finish()
@@ -400,7 +399,7 @@ struct WriterTests {
         try withStores { store in
             let rows = try store.open(.a)
             var revisions: Set<Int64> = []
-            let writes: [RowOperation] = [
+            let writes: [Change] = [
                 .put([EntryWrite(1, "x")]), .put([EntryWrite(1, "x")]),
                 .change(.integer(1), .pin(true)), .change(.integer(1), .pin(true)),
                 .change(.integer(1), .touch(at: 1000, ownAge: nil)), .change(.integer(1), .extendedData(nil)),

@@ -20,7 +20,7 @@ package struct RowsModel {
     }
 
     /// Makes the next change, and returns it as a request.
-    package mutating func next() -> RowOperation {
+    package mutating func next() -> Change {
         count += 1
         var random = Seeded(seed &+ UInt64(count) &* 0x9E37_79B9)
         let keys = (0..<4).map { _ in Int64.random(in: 0..<Self.keys, using: &random) }

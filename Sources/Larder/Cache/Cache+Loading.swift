@@ -228,8 +228,8 @@ extension Cache {
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
             do {
-                while let next = nextRequest(ticket.load, &made) {
-                    made.isStored = try await !run(next, "store what was loaded").rows.isEmpty
+                while let next = nextChange(ticket.load, &made) {
+                    made.isStored = try await !rows.run(next, "store what was loaded").rows.isEmpty
                 }
             } catch {
                 reportUnstored(made, error)
@@ -249,8 +249,8 @@ extension Cache {
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
             do throws(CacheError) {
-                while let next = nextRequest(ticket.load, &made) {
-                    made.isStored = try !run(next, "store what was loaded").rows.isEmpty
+                while let next = nextChange(ticket.load, &made) {
+                    made.isStored = try !rows.run(next, "store what was loaded").rows.isEmpty
                 }
             } catch {
                 reportUnstored(made, error)
@@ -322,7 +322,7 @@ extension Cache {
         /// The new values, which are written where the load still stands.
         var writes: [Write] = []
         /// The request that renews or removes the old entry.
-        var change: (RowOperation, CacheRows.Apply)?
+        var change: Change?
         var absence: Int64?
         var isStored = false
     }
@@ -357,35 +357,28 @@ extension Cache {
                             + " an old value. Return it only if the closure got an entry.")
                 }
                 made.entries[stored] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
-                made.change = changing(key, stored, .renew(header, at: now))
+                made.change = change(key, stored, .renew(header, at: now), by: .load(load))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
                 made.absence = age.rule.end(writtenAt: now, accessedAt: now)
                 if !look.rows.contains(stored) { continue }
-                let (loads, hash) = (loads, copies.seed.hash(key))
-                made.change = (
-                    .remove([stored], by: .load(load), if: LoadClaim(loads: loads, keys: [stored], load: load)),
-                    { if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1, by: load) } }
-                )
+                let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), copies.seed.hash(key))
+                made.change = Change(.remove([stored]), by: .load(load), if: claim, in: copies) {
+                    if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1) }
+                }
             }
         }
     }
 
-    /// Returns the next request that stores the results; nil if there is none.
-    private func nextRequest(_ load: Int, _ made: inout LoadedEntries) -> (RowOperation, CacheRows.Apply)? {
+    /// Returns the next change that stores the results; nil if there is none.
+    private func nextChange(_ load: Int, _ made: inout LoadedEntries) -> Change? {
         if let change = made.change.take() { return change }
-        let (copies, loads) = (core.copies, loads)
         // Asked again if a key was overtaken since.
         let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
-        let (keys, values) = (writes.map { $0.entry.key }, writes.map { $0.copy })
-        let tags = writes.map { $0.entry.meta.tags }
-        return (
-            .put(
-                writes.map { $0.entry }, by: .load(load),
-                if: LoadClaim(loads: loads, keys: keys, tags: tags, load: load)),
-            { copies.wrote(values, $0, &$1, by: load) }
-        )
+        let claim = LoadClaim(
+            loads: loads, keys: writes.map { $0.entry.key }, tags: writes.map { $0.entry.meta.tags }, load: load)
+        return change(writes, by: .load(load), if: claim)
     }
 
     /// Reports that results are not stored, unless the cache was purged or the last caller has left.

@@ -10,19 +10,19 @@ extension Cache {
     /// - Throws: A write error, see ``CacheError``.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
-        Int(try run(clearing(), "remove everything").cleared?.count ?? 0)
+        Int(try rows.run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
     /// Removes all entries in one step.
     @discardableResult
     public func removeAll() async throws -> Int {
-        Int(try await run(clearing(), "remove everything").cleared?.count ?? 0)
+        Int(try await rows.run(clearing(), "remove everything").cleared?.count ?? 0)
     }
 
-    private func clearing() throws(CacheError) -> (RowOperation, CacheRows.Apply) {
-        try requireUnshared("remove everything")
+    private func clearing(_ action: String = "remove everything") throws(CacheError) -> Change {
+        try requireUnshared(action)
         let copies = core.copies
-        return (.clear, { copies.cleared(&$1) })
+        return Change(.clear, in: copies) { copies.cleared(&$1) }
     }
 
     /// Removes the entries that a predicate chooses, except those that are written after the predicate was called.
@@ -206,17 +206,15 @@ extension Cache {
     /// - Parameter progress: Called at the start, after each batch of deleted rows, and at the end, while no lock is held.
     /// - Throws: A write error, see ``CacheError``.
     public func clear(progress: ProgressHandler? = nil) throws(CacheError) {
-        try requireUnshared("clear the cache")
-        let copies = core.copies
+        let clear = try clearing("clear the cache")
         try throwing("clear the cache") { () throws(StoreError) in
             let total = Int(try rows.totals().count)
             if total > 0 { progress?(CacheProgress(completed: 0, total: total)) }
-            try rows.erase {
+            let report: (Int) -> Void = {
                 // Rows that were retired before are deleted too.
                 if $0 < total { progress?(CacheProgress(completed: $0, total: total)) }
-            } apply: {
-                copies.cleared(&$1)
             }
+            try rows.erase(progress: report, clear)
             progress?(CacheProgress(completed: total, total: total))
         }
     }

@@ -88,13 +88,9 @@ extension Cache {
 
     /// Writes a copy, and overtakes the loads of its key; removes it instead if a condition does not hold in the transaction.
     package func put(_ copy: Copy, if condition: any ChangeCondition) async throws {
-        let (copies, write) = (copies, copy.write)
-        let request: (RowOperation, CacheRows.Apply) = (
-            .put([write.entry], if: condition),
-            { copies.wrote(CollectionOfOne(write.copy), $0, &$1) }
-        )
-        let isWritten = try await !run(request, "set the value", copy.key).rows.isEmpty
-        if !isWritten { try await remove(write.copy.key) }
+        let change = change([copy.write], if: condition)
+        let isWritten = try await !rows.run(change, "set the value").rows.isEmpty
+        if !isWritten { try await remove(copy.write.copy.key) }
     }
 
     // MARK: Notes
@@ -108,7 +104,7 @@ extension Cache {
 
     /// Writes and deletes notes of a node.
     package func save(_ notes: [Int64: [UInt8]?], _ action: String) async throws {
-        _ = try await run((.note(notes), { _, _ in }), action)
+        _ = try await rows.run(Change(.note(notes)), action)
     }
 
     // MARK: Loads

@@ -156,13 +156,13 @@ extension Cache {
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) throws(CacheError) -> Bool {
         try requireUnshared(action)
         let stored = try stored(key)
-        return try !run(changing(key, stored, change), action, stored).rows.isEmpty
+        return try !rows.run(self.change(key, stored, change), action).rows.isEmpty
     }
 
     private func change(_ key: Key, _ change: AttributeChange, _ action: String) async throws -> Bool {
         try requireUnshared(action)
         let stored = try stored(key)
-        return try await !run(changing(key, stored, change), action, stored).rows.isEmpty
+        return try await !rows.run(self.change(key, stored, change), action).rows.isEmpty
     }
 
     // MARK: Removing
@@ -177,14 +177,14 @@ extension Cache {
     @discardableResult
     public func removeValue(forKey key: Key) throws(CacheError) -> Value? {
         let stored = try stored(key)
-        return value(of: try run(taking(key, stored), "remove the value", stored).taken)
+        return value(of: try rows.run(taking(key, stored), "remove the value").taken)
     }
 
     /// Removes a key, and returns the value that it had; nil if there was none that could be served.
     @discardableResult
     public func removeValue(forKey key: Key) async throws -> Value? {
         let stored = try stored(key)
-        return value(of: try await run(taking(key, stored), "remove the value", stored).taken)
+        return value(of: try await rows.run(taking(key, stored), "remove the value").taken)
     }
 
     /// Returns the value of a removed row, unless it has expired or does not decode.
@@ -207,13 +207,13 @@ extension Cache {
     /// - Throws: A write error, see ``CacheError``.
     public func remove(_ key: Key) throws(CacheError) {
         let stored = try stored(key)
-        _ = try run(removing([(key, stored)]), "remove the value", stored)
+        _ = try rows.run(removal(of: [(key, stored)]), "remove the value")
     }
 
     /// Removes a key without reading its value.
     public func remove(_ key: Key) async throws {
         let stored = try stored(key)
-        _ = try await run(removing([(key, stored)]), "remove the value", stored)
+        _ = try await rows.run(removal(of: [(key, stored)]), "remove the value")
     }
 
     /// Removes keys in one step; absent keys are skipped.
@@ -226,7 +226,7 @@ extension Cache {
         let keys = try pairs(keys)
         copies.beginChange(of: keys.count)
         defer { copies.endChange(of: keys.count) }
-        return keys.isEmpty ? 0 : try run(removing(keys), "remove values").rows.count
+        return keys.isEmpty ? 0 : try rows.run(removal(of: keys), "remove values").rows.count
     }
 
     /// Removes keys in one step; absent keys are skipped.
@@ -235,7 +235,7 @@ extension Cache {
         let keys = try pairs(keys)
         copies.beginChange(of: keys.count)
         defer { copies.endChange(of: keys.count) }
-        return keys.isEmpty ? 0 : try await run(removing(keys), "remove values").rows.count
+        return keys.isEmpty ? 0 : try await rows.run(removal(of: keys), "remove values").rows.count
     }
 
     func pairs(_ keys: some Sequence<Key>) throws(CacheError) -> [(key: Key, stored: StoredKey)] {
@@ -337,9 +337,8 @@ extension Cache where Value == Data {
         guard let file = copied.file else { return try run(write(copied.bytes, forKey: key, attributes)) }
         let now = rows.now()
         let (meta, end) = try attributes.stored(at: now, subject)
-        let (copies, hash) = (core.copies, copies.seed.hash(key))
         let entry = EntryWrite(key: stored, file: file, writtenAt: now, expiresAt: end, meta: meta)
-        try rows.put([entry], "set the value") { copies.wroteToDisk(key, hash: hash, $0, &$1) }
+        _ = try rows.run(change(onDisk: entry, of: key, copies.seed.hash(key)), "set the value")
     }
 
     /// Writes the bytes of a file as the value of a key, of which never more than a megabyte is in memory.
@@ -401,19 +400,19 @@ extension Cache {
         fileName.flatMap { $0(stored.name) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    // MARK: Changes
+
     /// Writes a value.
     @inlinable
     func run(_ write: Write) throws(CacheError) {
         try requireUnshared("set the value")
-        let (copies, copy) = (core.copies, write.copy)
-        try rows.put([write.entry], "set the value") { copies.wrote(CollectionOfOne(copy), $0, &$1) }
+        _ = try rows.run(change(write), "set the value")
     }
 
     /// Writes a value that memory does not keep.
     func runOnDisk(_ write: Write) throws(CacheError) {
         try requireUnshared("set the value")
-        let (copies, copy) = (core.copies, write.copy)
-        try rows.put([write.entry], "set the value") { copies.wroteToDisk(copy.key, hash: copy.hash, $0, &$1) }
+        _ = try rows.run(change(onDisk: write.entry, of: write.copy.key, write.copy.hash), "set the value")
     }
 
     /// Writes values in one step.
@@ -422,7 +421,7 @@ extension Cache {
         try requireUnshared(action)
         copies.beginChange(of: writes.count)
         defer { copies.endChange(of: writes.count) }
-        try rows.put(writes.map { $0.entry }, action, applying(writes))
+        _ = try rows.run(change(writes), action)
     }
 
     /// Writes values in one step, for a task.
@@ -430,62 +429,64 @@ extension Cache {
         try requireUnshared(action)
         copies.beginChange(of: writes.count)
         defer { copies.endChange(of: writes.count) }
-        let operation = RowOperation.put(writes.map { $0.entry })
-        _ = try await throwing(action, writes.count == 1 ? writes[0].entry.key : nil) {
-            try await rows.run(operation, apply: applying(writes))
+        _ = try await rows.run(change(writes), action)
+    }
+
+    /// The change that writes a value.
+    @inlinable
+    func change(_ write: Write) -> Change {
+        let (copies, copy) = (core.copies, write.copy)
+        return change([write.entry]) { copies.wrote(CollectionOfOne(copy), $0, &$1) }
+    }
+
+    /// The change that writes values.
+    @inlinable
+    func change(_ writes: [Write]) -> Change {
+        let (copies, values) = (core.copies, writes.map { $0.copy })
+        return change(writes.map { $0.entry }) { copies.wrote(values, $0, &$1) }
+    }
+
+    @usableFromInline
+    func change(_ entries: [EntryWrite], taking: @escaping Change.Taking) -> Change {
+        Change(.put(entries), in: core.copies, taking: taking)
+    }
+
+    /// The change that writes a value which memory does not keep.
+    private func change(onDisk entry: EntryWrite, of key: Key, _ hash: UInt64) -> Change {
+        let copies = core.copies
+        return Change(.put([entry]), in: copies) { copies.wroteToDisk(key, hash: hash, $0, &$1) }
+    }
+
+    /// The change that writes values if a condition holds.
+    func change(_ writes: [Write], by origin: Change.Origin = .program, if condition: any ChangeCondition) -> Change {
+        let (copies, values) = (core.copies, writes.map { $0.copy })
+        return Change(.put(writes.map { $0.entry }), by: origin, if: condition, in: copies) {
+            copies.wrote(values, $0, &$1)
         }
     }
 
-    @inlinable
-    func applying(_ writes: [Write]) -> CacheRows.Apply {
-        let (copies, values) = (core.copies, writes.map { $0.copy })
-        return { copies.wrote(values, $0, &$1) }
-    }
-
-    // MARK: Other requests
-
-    /// The request that removes keys.
-    func removing(_ keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+    /// The change that removes keys.
+    func removal(of keys: [(key: Key, stored: StoredKey)]) throws(CacheError) -> Change {
         try requireUnshared("remove the value")
         let copies = core.copies
         let hashed = keys.map { (key: $0.key, stored: $0.stored, hash: copies.seed.hash($0.key)) }
-        return (.remove(keys.map { $0.stored }), { copies.removed(hashed, $0, &$1) })
+        return Change(.remove(keys.map { $0.stored }), in: copies) { copies.removed(hashed, $0, &$1) }
     }
 
-    /// The request that removes a key, and returns its row.
-    func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> (RowOperation, CacheRows.Apply) {
+    /// The change that removes a key, and returns its row.
+    func taking(_ key: Key, _ stored: StoredKey) throws(CacheError) -> Change {
         try requireUnshared("remove the value")
         let (copies, hash) = (core.copies, copies.seed.hash(key))
-        return (.take(stored), { copies.removed([(key, stored, hash)], $0, &$1) })
+        return Change(.take(stored), in: copies) { copies.removed([(key, stored, hash)], $0, &$1) }
     }
 
-    /// The request that changes attributes of an entry.
-    func changing(
-        _ key: Key, _ stored: StoredKey, _ change: AttributeChange
-    ) -> (RowOperation, CacheRows.Apply) {
+    /// The change of attributes of an entry.
+    func change(
+        _ key: Key, _ stored: StoredKey, _ change: AttributeChange, by origin: Change.Origin = .program
+    ) -> Change {
         let (copies, hash) = (core.copies, copies.seed.hash(key))
-        return (.change(stored, change, at: rows.store.time.now()), { copies.changed(key, hash: hash, $0, &$1) })
-    }
-
-    /// Runs a request.
-    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) throws(CacheError)
-        -> Outcome
-    {
-        try throwing(action, key) { () throws(StoreError) in try rows.run(request.0, apply: request.1) }
-    }
-
-    /// Runs a request for a task.
-    func run(_ request: (RowOperation, CacheRows.Apply), _ action: String, _ key: StoredKey? = nil) async throws
-        -> Outcome
-    {
-        try await throwing(action, key) { try await rows.run(request.0, apply: request.1) }
-    }
-
-    /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
-    func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
-        do { return try await body() } catch let error as StoreError {
-            if error.code == .superseded { rows.noteSuperseded() }
-            throw CacheError(error, action, cache: name, key: key)
+        return Change(.attributes(stored, change, at: rows.store.time.now()), by: origin, in: copies) {
+            copies.changed(key, hash: hash, $0, &$1)
         }
     }
 }

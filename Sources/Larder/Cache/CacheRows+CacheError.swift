@@ -14,6 +14,14 @@ extension CacheRows {
         }
     }
 
+    /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
+    func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
+        do { return try await body() } catch let error as StoreError {
+            if error.code == .superseded { noteSuperseded() }
+            throw CacheError(error, action, cache: declaration.name, key: key)
+        }
+    }
+
     /// Returns the row of a key; nil if there is none.
     @usableFromInline
     func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
@@ -26,12 +34,15 @@ extension CacheRows {
         try throwing("read the value", key) { () throws(StoreError) in try header(key) }
     }
 
-    /// Writes entries in one step.
+    /// Makes a change, and returns when it is committed.
     @usableFromInline
-    func put(_ entries: [EntryWrite], _ action: String, _ apply: @escaping Apply) throws(CacheError) {
-        _ = try throwing(action, entries.count == 1 ? entries[0].key : nil) { () throws(StoreError) in
-            try run(.put(entries), apply: apply)
-        }
+    func run(_ change: Change, _ action: String) throws(CacheError) -> Outcome {
+        try throwing(action, change.onlyKey) { () throws(StoreError) in try run(change) }
+    }
+
+    /// Makes a change for a task.
+    func run(_ change: Change, _ action: String) async throws -> Outcome {
+        try await throwing(action, change.onlyKey) { try await run(change) }
     }
 }
 

@@ -22,7 +22,7 @@ public struct CacheTransaction: ~Copyable {
         guard let (value, header) = try scope.current(cache.stored(key), in: cache) else { return nil }
         let (now, hash) = (cache.rows.store.time.now(), cache.copies.seed.hash(key))
         // If the body throws, the revision that it has read may never be committed.
-        scope.state.afterCommit { cache.noteAccess(to: key, hash, header, at: now) }
+        scope.ending.add { cache.noteAccess(to: key, hash, header, at: now) }
         return value
     }
 
@@ -104,7 +104,7 @@ extension CacheManager {
 struct TransactionScope {
     let state: WriterState
     let manager: CacheManager
-    fileprivate let closed: ClosedMemory
+    fileprivate let ending: BodyEnding
 
     /// Throws if a cache belongs to another manager.
     func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
@@ -127,20 +127,20 @@ struct TransactionScope {
     }
 
     func put<Key, Value>(_ write: Cache<Key, Value>.Write, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run((.put([write.entry]), cache.applying([write])), "set the value", cache)
+        try run(cache.change(write), "set the value", cache)
     }
 
     func remove<Key, Value>(_ key: Key, _ stored: StoredKey, in cache: Cache<Key, Value>) throws(CacheError) {
-        try run(cache.removing([(key, stored)]), "remove the value", cache)
+        try run(cache.removal(of: [(key, stored)]), "remove the value", cache)
     }
 
     private func run<Key, Value>(
-        _ request: (RowOperation, CacheRows.Apply), _ action: String, _ cache: Cache<Key, Value>
+        _ change: Change, _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
         try cache.requireUnshared(action)
-        closed.close(cache.copies)
+        ending.close(cache.copies)
         try cache.throwing(action) { () throws(StoreError) in
-            do { try state.perform(request.0, on: cache.rows, apply: request.1) } catch { throw StoreError(any: error) }
+            do { try state.perform(change, on: cache.rows) } catch { throw StoreError(any: error) }
         }
     }
 }
@@ -148,12 +148,14 @@ struct TransactionScope {
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.
     func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
-        let closed = ClosedMemory()
-        defer { closed.open() }
+        let ending = BodyEnding()
+        defer { ending.openMemory() }
         do {
-            return try store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, closed: closed))
+            let result = try store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, ending: ending))
             }
+            ending.noteReads()
+            return result
         } catch let error as StoreError {
             throw CacheError(error, action)
         }
@@ -163,23 +165,29 @@ extension CacheManager {
     func transacting<R: Sendable>(
         _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
     ) async throws -> R {
-        let closed = ClosedMemory()
-        defer { closed.open() }
+        let ending = BodyEnding()
+        defer { ending.openMemory() }
         do {
-            return try await store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, closed: closed))
+            let result = try await store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, ending: ending))
             }
+            ending.noteReads()
+            return result
         } catch let error as StoreError {
             throw CacheError(error, action)
         }
     }
 }
 
-/// The memory tiers that keep nothing of what reads find while a body changes their rows: it would be seen in part.
+/// What follows a body outside the lock: its reads count as access, and the memory that it has closed is opened.
 ///
-/// They are opened after memory has taken in the whole body, or after it was undone.
-private final class ClosedMemory: Sendable {
-    private struct State { var openings: [ObjectIdentifier: @Sendable () -> Void] = [:] }
+/// Memory keeps nothing of what reads find while a body changes its rows: it would be seen in part. It is opened after it has taken in
+/// the whole body, or after that was undone.
+private final class BodyEnding: Sendable {
+    private struct State {
+        var openings: [ObjectIdentifier: @Sendable () -> Void] = [:]
+        var reads: [@Sendable () -> Void] = []
+    }
 
     private let state = Mutex(State())
 
@@ -190,5 +198,9 @@ private final class ClosedMemory: Sendable {
         if isFirst { copies.beginChange(of: 2) }
     }
 
-    func open() { for open in state.withLock({ $0.openings }).values { open() } }
+    /// Adds a read, which notes its access.
+    func add(_ read: @escaping @Sendable () -> Void) { state.withLock { $0.reads.append(read) } }
+
+    func noteReads() { for note in state.withLock({ $0.reads }) { note() } }
+    func openMemory() { for open in state.withLock({ $0.openings }).values { open() } }
 }

@@ -54,15 +54,11 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     // MARK: Changes, in the order of commits
 
-    /// Takes in what a request has written, unless its condition did not hold.
-    ///
-    /// - Parameter load: The load whose result it is.
+    /// Takes in what a change has written, unless its condition did not hold.
     @inlinable
     func wrote(
-        _ copies: some Collection<NewCopy<Key, Value>>, _ outcome: Outcome, _ deferred: inout Deferred,
-        by load: Int? = nil
+        _ copies: some Collection<NewCopy<Key, Value>>, _ outcome: Outcome, _ deferred: inout Deferred
     ) {
-        overtakeLoads(with: outcome, load)
         let evicted = state.withLock { state in
             for (copy, row) in zip(copies, outcome.rows) {
                 guard let written = row.row else { continue }
@@ -77,7 +73,6 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Takes in that a key was written which memory does not keep.
     func wroteToDisk(_ key: Key, hash: UInt64, _ outcome: Outcome, _ deferred: inout Deferred) {
-        overtakeLoads(with: outcome, nil)
         let node = state.withLock { state in
             state.counts.writes += outcome.rows.count
             return state.remove(key, hash: hash)
@@ -86,17 +81,10 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         observe { $0.noteUpdated(CollectionOfOne(key), &deferred) }
     }
 
-    @usableFromInline
-    func overtakeLoads(with outcome: Outcome, _ load: Int?) {
-        loads.overtake(outcome.rows.map { $0.key }, by: load)
-    }
-
     /// Takes in that keys were removed, whether they had rows or not.
     func removed(
-        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ deferred: inout Deferred,
-        by load: Int? = nil
+        _ keys: [(key: Key, stored: StoredKey, hash: UInt64)], _ outcome: Outcome, _ deferred: inout Deferred
     ) {
-        loads.overtake(keys.map { $0.stored }, by: load)
         let nodes = state.withLock { state in
             state.counts.removals += outcome.rows.count
             return keys.compactMap { state.remove($0.key, hash: $0.hash) }
@@ -121,17 +109,13 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     /// Takes in that the row of a key has other attributes.
     func changed(_ key: Key, hash: UInt64, _ outcome: Outcome, _ deferred: inout Deferred) {
-        loads.overtake(outcome.rows.map { $0.key })
         guard let row = outcome.rows.first?.row else { return }
         let node = state.withLock { $0.changed(key, hash: hash, row, outcome.epoch) }
         deferred.add(node)
     }
 
     /// Takes in that everything was removed.
-    ///
-    /// - Parameter isClosed: A Boolean value that indicates whether the store was closed, and nothing is removed but from memory.
-    func cleared(_ deferred: inout Deferred, isClosed: Bool = false) {
-        if !isClosed { loads.overtake(nil) }
+    func cleared(_ deferred: inout Deferred) {
         deferred.add(state.withLock { $0.removeAll() })
         observe { $0.noteReset(&deferred) }
     }
@@ -143,9 +127,12 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     }
 
     /// Takes in that everything was removed, where no lock is held.
+    ///
+    /// - Parameter isClosed: A Boolean value that indicates whether the store was closed, and nothing is removed but from memory.
     func cleared(isClosed: Bool = false) {
+        if !isClosed { loads.overtake(nil) }
         var deferred = Deferred()
-        cleared(&deferred, isClosed: isClosed)
+        cleared(&deferred)
     }
 
     /// Keeps nothing that reads find until ``endChange(of:)``, so that memory shows all of a change of several keys or none.
@@ -196,7 +183,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
 
     package func overtakeLoads(_ overtaken: Overtaken) {
         switch overtaken {
-        case .keys(let keys): loads.overtake(keys)
+        case .keys(let keys, let load): loads.overtake(keys, by: load)
         case .tagged(let tag): loads.overtake(tagged: tag)
         case .prefix(let prefix):
             loads.overtake { if case .text(let text) = $0 { text.utf8.starts(with: prefix.utf8) } else { false } }

@@ -27,10 +27,6 @@ package final class CacheRows: Sendable {
     /// A Boolean value that indicates whether other entries of the cache are evicted if the disk is full.
     private let evictsOnFullDisk: Bool
 
-    /// Called after the commit of a request, or once a request that has changed nothing is done, under the writer's lock and in the order of commits.
-    @usableFromInline
-    package typealias Apply = @Sendable (Outcome, inout Deferred) -> Void
-
     init(
         _ declaration: CacheDeclaration, inlineLimit: Int, accessGrain: Int64, evictsOnFullDisk: Bool, store: Store,
         opening: Opened
@@ -61,42 +57,42 @@ package final class CacheRows: Sendable {
     @usableFromInline
     package func now() -> Int64 { store.time.now() }
 
-    /// Runs an operation and returns when it is committed.
+    /// Makes a change, and returns when it is committed.
     @discardableResult
-    package func run(_ operation: RowOperation, apply: Apply? = nil) throws(StoreError) -> Outcome {
-        let operation = try writingFiles(of: operation)
-        let known = if case .clear = operation { try totalsBeforeClear() } else { Totals?.none }
+    package func run(_ change: Change) throws(StoreError) -> Outcome {
+        let change = try writingFiles(of: change)
+        let known = if case .clear = change.work { try totalsBeforeClear() } else { Totals?.none }
         do throws(StoreError) {
-            var outcome = try store.writer.run(.rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+            var outcome = try store.writer.run(.change(change, declaration, evicts: evictsOnFullDisk))
             outcome.cleared = outcome.cleared ?? known
-            if outcome.rows.isEmpty { discard(operation.files) }
+            if outcome.rows.isEmpty { discard(change.files) }
             return try completingTaken(outcome)
         } catch {
-            if Self.isUnwritten(error) { discard(operation.files) }
+            if Self.isUnwritten(error) { discard(change.files) }
             throw error
         }
     }
 
-    /// Runs an operation for a task.
+    /// Makes a change for a task.
     ///
-    /// A task that is cancelled while the operation waits throws `CancellationError`.
+    /// A task that is cancelled while the change waits throws `CancellationError`.
     @discardableResult
-    package func run(_ operation: RowOperation, apply: Apply? = nil) async throws -> Outcome {
-        guard needsFiles(operation), let files = store.files else {
+    package func run(_ change: Change) async throws -> Outcome {
+        guard needsFiles(change), let files = store.files else {
             var known: Totals?
-            if case .clear = operation, !isCounted.load(ordering: .relaxed) {
+            if case .clear = change.work, !isCounted.load(ordering: .relaxed) {
                 known = try await Writer.offloaded { try self.totalsBeforeClear() }
             }
             var outcome = try await store.writer.run(
-                .rows(operation, declaration, evicts: evictsOnFullDisk), apply: apply)
+                .change(change, declaration, evicts: evictsOnFullDisk))
             outcome.cleared = outcome.cleared ?? known
             guard outcome.taken?.header.file != nil, let files = outcome.files else { return outcome }
             return try await files.onQueue { [outcome] in try self.completingTaken(outcome) }
         }
-        let written = try await files.onQueue { try self.writingFiles(of: operation) }
+        let written = try await files.onQueue { try self.writingFiles(of: change) }
         do {
             let outcome = try await store.writer.run(
-                .rows(written, declaration, evicts: evictsOnFullDisk), apply: apply)
+                .change(written, declaration, evicts: evictsOnFullDisk))
             if outcome.rows.isEmpty { files.discardLater(written.files) }
             return outcome
         } catch {
@@ -150,17 +146,23 @@ package final class CacheRows: Sendable {
 
     private func needsFile(_ entry: EntryWrite) -> Bool { entry.file == nil && isFile(entry) }
 
-    private func needsFiles(_ operation: RowOperation) -> Bool {
-        if case .put(let entries, _, _) = operation { entries.contains(where: needsFile) } else { false }
+    private func needsFiles(_ change: Change) -> Bool {
+        if case .put(let entries) = change.work { entries.contains(where: needsFile) } else { false }
     }
 
-    func writingFiles(of operation: RowOperation) throws(StoreError) -> RowOperation {
+    /// Returns a change whose large payloads are in files.
+    func writingFiles(of change: Change) throws(StoreError) -> Change {
         if store.isReadOnly { throw .readOnly }
-        guard needsFiles(operation), let files = store.files,
-            case .put(var entries, let origin, let condition) = operation
-        else {
-            return operation
-        }
+        guard case .put(var entries) = change.work, try writeFiles(of: &entries) else { return change }
+        var change = change
+        change.work = .put(entries)
+        return change
+    }
+
+    /// Puts the large payloads of entries into files, and returns whether there were any.
+    @discardableResult
+    func writeFiles(of entries: inout [EntryWrite]) throws(StoreError) -> Bool {
+        guard entries.contains(where: needsFile), let files = store.files else { return false }
         try store.writer.requireResumed()
         var written: [String] = []
         for index in entries.indices where needsFile(entries[index]) {
@@ -172,7 +174,7 @@ package final class CacheRows: Sendable {
             }
             if let name = entries[index].file { written.append(name) }
         }
-        return .put(entries, by: origin, if: condition)
+        return true
     }
 
     /// Writes a payload to a file.
@@ -243,7 +245,7 @@ extension CacheRows {
     package func keepExpired(_ milliseconds: Int64, whenKept: @escaping @Sendable () -> Void = {}) -> Bool {
         store.writer.enqueue { [declaration] state in
             if state.incarnation(of: declaration) != nil { try state.set(nil, milliseconds, of: declaration) }
-        } apply: { _, _ in
+        } whenDone: {
             whenKept()
         }
     }
@@ -383,10 +385,10 @@ extension CacheRows {
     ///
     /// - Parameters:
     ///   - progress: Called with the number of deleted rows after each batch, outside all locks.
-    ///   - apply: Called when the entries are removed, as by ``run(_:apply:)-(_,_)``.
-    package func erase(progress: (Int) -> Void = { _ in }, apply: Apply? = nil) throws(StoreError) {
+    ///   - clear: The change that removes them.
+    package func erase(progress: (Int) -> Void = { _ in }, _ clear: Change = .clear) throws(StoreError) {
         if store.isReadOnly { throw .readOnly }
-        try store.upkeep.erase(progress) { () throws(StoreError) in try run(.clear, apply: apply) }
+        try store.upkeep.erase(progress) { () throws(StoreError) in try run(clear) }
     }
 
     /// Removes rows that were not written since, and returns their number.

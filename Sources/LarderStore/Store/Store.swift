@@ -146,7 +146,7 @@ package final class Store: Sendable {
                     try $0.openUnchanged(declaration, limits, keepsExpired: keepsExpired, at: now)
                 }
                 if let unchanged { return unchanged }
-                return try writer.run(.block(block)).opening
+                return try writer.run(.chore(block)).opening
             }
         } else {
             let stored = stored(declaration)
@@ -220,10 +220,10 @@ package final class Store: Sendable {
     /// Runs a chore of the store from a task, in a transaction that it shares with other requests.
     package func perform(_ chore: @escaping @Sendable (WriterState) throws -> Void) async throws {
         try await writer.run(
-            .block { state in
+            .chore({ state in
                 try chore(state)
                 return Outcome()
-            })
+            }))
     }
 
     /// The number of requests that wait for the writer.

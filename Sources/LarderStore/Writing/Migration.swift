@@ -83,8 +83,8 @@ extension Store {
             try state.change(old) { $0.cache = declaration }
             // Other ends hold now.
             state.counts.forgetEnds(of: live.id)
-            state.open.events.append(
-                .migrated(.init(cache: old.name, oldVersion: old.version, version: declaration.version)))
+            let result = MigrationResult(cache: old.name, oldVersion: old.version, version: declaration.version)
+            state.open.notices.append(.event(.migrated(result)))
             return true
         }
     }
@@ -214,15 +214,15 @@ private final class MigrationRun {
             last = page.next
             if page.rows.isEmpty { continue }
             let now = store.time.now()
-            let rows = try new.writingFiles(
-                of: .put(try page.rows.compactMap { try $0.header.end < now ? nil : converted($0) }))
+            var entries = try page.rows.compactMap { try $0.header.end < now ? nil : converted($0) }
+            try new.writeFiles(of: &entries)
             (count, completed) = (count + page.rows.count, min(total, completed + page.rows.count))
             var hasBegun = false
             // A transaction that fails discards them itself.
-            defer { if !hasBegun { store.files?.discard(rows.files) } }
-            try write { state in
+            defer { if !hasBegun { store.files?.discard(entries.compactMap(\.file)) } }
+            try write { [entries] state in
                 hasBegun = true
-                try writeRows(page.rows, rows, hidden, at: now, state)
+                try writeRows(page.rows, entries, hidden, at: now, state)
             }
         } while last != nil
         return count
@@ -247,13 +247,12 @@ private final class MigrationRun {
 
     /// Takes in what has become of rows.
     ///
-    /// - Parameter operation: Writes those of the rows that were not dropped, in their order.
+    /// - Parameter entries: Those of the rows that were not dropped, in their order.
     private func writeRows(
-        _ rows: [StoredRow], _ operation: RowOperation, _ hidden: Hidden, at now: Int64, _ state: WriterState
+        _ rows: [StoredRow], _ entries: [EntryWrite], _ hidden: Hidden, at now: Int64, _ state: WriterState
     ) throws {
-        guard case .put(let entries, _, _) = operation else { return }
         state.now = now
-        state.open.writtenFiles += operation.files
+        state.open.writtenFiles += entries.compactMap(\.file)
         var rest = entries[...]
         for row in rows {
             let header = row.header
@@ -281,7 +280,7 @@ private final class MigrationRun {
             if wasDisturbed { result.converted? -= try state.dropVanished(from: hidden.rows, live) }
             try state.replace(live, by: hidden.rows)
             try state.retire(hidden: hidden.dropped)
-            state.open.events.append(.migrated(result))
+            state.open.notices.append(.event(.migrated(result)))
             return true
         }
     }

@@ -81,16 +81,16 @@ extension Writer {
 
     /// Runs `body` with the lock, and does what follows but for further evictions.
     func sliced<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
-        var aftermath = Aftermath()
+        var outbox = Outbox()
         let result = try lock.withLock { state throws(StoreError) in
             let result = Result { () throws(StoreError) in
                 if let state { try renew(state) }
                 return try Self.reading(state, body)
             }
-            aftermath = state?.takeAftermath() ?? Aftermath()
+            outbox = state?.takeOutbox() ?? Outbox()
             return result
         }
-        finishOnce(aftermath, [], waits: true)
+        finishOnce(outbox, [], waits: true)
         return try result.get()
     }
 

@@ -75,8 +75,8 @@ final class Writer: Sendable {
 
     /// Runs a request and returns when it is committed.
     @discardableResult
-    func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) throws(StoreError) -> Outcome {
-        let request = Request(work, apply: apply)
+    func run(_ work: Request.Work) throws(StoreError) -> Outcome {
+        let request = Request(work)
         if try runAlone(request, waits: true), let result = request.result { return try result.get() }
         if let refusal = append(request) { throw refusal }
         try drain { request.isDone }
@@ -88,9 +88,9 @@ final class Writer: Sendable {
     ///
     /// A task that is cancelled while its request is in the queue throws, and nothing has changed.
     @discardableResult
-    func run(_ work: Request.Work, apply: CacheRows.Apply? = nil) async throws -> Outcome {
+    func run(_ work: Request.Work) async throws -> Outcome {
         try Task.checkCancellation()
-        let request = Request(work, apply: apply)
+        let request = Request(work)
         if !syncsCommits, !expectsOthers, try runAlone(request, waits: false),
             let result = request.result
         {
@@ -120,7 +120,7 @@ final class Writer: Sendable {
     /// - Parameter waits: A Boolean value that indicates whether another process may be waited for. If not, returns false
     ///   while one writes.
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
-        var aftermath = Aftermath()
+        var outbox = Outbox()
         let isDone = try lock.tryLock { state in
             guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.room.isShort),
                 queue.withLock({ $0.waiting.isEmpty && $0.refusal == nil })
@@ -136,35 +136,37 @@ final class Writer: Sendable {
                 return waits
             }
             let isDone = executeAlone(request, state, mayWait: waits)
-            aftermath = state.takeAftermath()
+            outbox = state.takeOutbox()
             return isDone
         }
-        finish(aftermath, waits: waits)
+        finish(outbox, waits: waits)
         return isDone ?? false
     }
 
     /// Runs `body` with the lock, and outside it does what follows.
     func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
-        var aftermath = Aftermath()
+        var outbox = Outbox()
         let result = try lock.withLock { state throws(StoreError) in
             let result = Result { () throws(StoreError) in try body(&state) }
-            aftermath = state?.takeAftermath() ?? Aftermath()
+            outbox = state?.takeOutbox() ?? Outbox()
             return result
         }
-        finish(aftermath, waits: true)
+        finish(outbox, waits: true)
         return try result.get()
     }
 
-    /// Runs a chore in the background, and calls `apply` when it is committed.
+    /// Runs a chore in the background, and calls `whenDone` when it is committed.
     ///
     /// - Returns: False if the store is suspended or closed.
     @discardableResult
-    func enqueue(_ chore: @escaping @Sendable (WriterState) throws -> Void, apply: CacheRows.Apply? = nil) -> Bool {
-        let block: @Sendable (WriterState) throws -> Outcome = { state in
+    func enqueue(
+        _ chore: @escaping @Sendable (WriterState) throws -> Void, whenDone: (@Sendable () -> Void)? = nil
+    ) -> Bool {
+        let body: @Sendable (WriterState) throws -> Outcome = { state in
             try chore(state)
             return Outcome()
         }
-        return append(Request(.block(block), apply: apply), isAwaited: false) == nil
+        return append(Request(.chore(body, whenDone: whenDone)), isAwaited: false) == nil
     }
 
     /// Puts a request into the queue, or returns why none is taken.
@@ -287,12 +289,12 @@ extension Writer {
 
     /// Runs batches of the waiting requests until a condition holds.
     func drain(until isDone: () -> Bool) throws(StoreError) {
-        var (aftermath, finished) = (Aftermath(), [Request]())
+        var (outbox, finished) = (Outbox(), [Request]())
         try lock.withLock { state in
             repeat { finished += drain(state) } while !isDone()
-            aftermath = state?.takeAftermath() ?? aftermath
+            outbox = state?.takeOutbox() ?? outbox
         }
-        finish(aftermath, finished, waits: true)
+        finish(outbox, finished, waits: true)
     }
 
     /// Runs one batch of the waiting requests, and returns it.
@@ -377,7 +379,7 @@ extension Writer {
         for request in batch { try request.perform(state) }
         try state.removeForAdditions()
         try state.requireRoom()
-        try state.commit { epoch in for request in batch { request.end(epoch) } }
+        try state.commit(batch)
         state.askForUpkeep()
     }
 
@@ -424,15 +426,15 @@ extension Writer {
     func close(at now: Int64) throws(StoreError) {
         try lock.refuseOwner()
         queue.withLock { $0.refusal = .closed }
-        var aftermath = Aftermath()
+        var outbox = Outbox()
         let finished = try lock.withLock { state in
             let drained = drain(state)
             state?.close(at: now)
-            aftermath = state?.takeAftermath() ?? aftermath
+            outbox = state?.takeOutbox() ?? outbox
             state = nil
             return drained + drain(nil)
         }
-        finish(aftermath, finished, waits: true)
+        finish(outbox, finished, waits: true)
     }
 
     /// Throws `.suspended` while the store is suspended.
@@ -446,14 +448,14 @@ extension Writer {
         ownConnections.wait()
         // A closure of a migration may run, which then ends.
         migrationLock.withLock { $0 }?.release()
-        var (aftermath, finished) = (Aftermath(), [Request]())
+        var (outbox, finished) = (Outbox(), [Request]())
         let result = try lock.withLock { state in
             while waitingCount > 0 { finished += drain(state) }
             let result = Result { () throws(StoreError) in try state?.suspend(at: now) }
-            aftermath = state?.takeAftermath() ?? aftermath
+            outbox = state?.takeOutbox() ?? outbox
             return result
         }
-        finish(aftermath, finished, waits: true)
+        finish(outbox, finished, waits: true)
         try result.get()
     }
 
@@ -525,7 +527,7 @@ extension Writer {
             if state.loss == .suspended { throw .suspended }
             state.loss = .damaged
             try renew(state)
-            guard case .replaced(let salvage)? = state.aftermath.events.last else { return nil }
+            guard case .event(.replaced(let salvage))? = state.outbox.notices.last else { return nil }
             return salvage
         }
     }
@@ -540,23 +542,28 @@ extension Writer {
     /// - Parameters:
     ///   - finished: The requests that were run, whose tasks go on.
     ///   - waits: Whether this thread may wait for files to be deleted.
-    func finish(_ aftermath: Aftermath, _ finished: [Request] = [], waits: Bool) {
-        finishOnce(aftermath, finished, waits: waits)
-        if aftermath.share.isEmpty && !aftermath.needsCount { return }
-        if isOnSerialQueue || !waits { return goOnInBackground(aftermath.share, needsCount: aftermath.needsCount) }
-        if !aftermath.share.isEmpty { goOn(aftermath.share) }
-        if aftermath.needsCount { countAfterWrite() }
+    func finish(_ outbox: Outbox, _ finished: [Request] = [], waits: Bool) {
+        finishOnce(outbox, finished, waits: waits)
+        if outbox.share.isEmpty && !outbox.needsCount { return }
+        if isOnSerialQueue || !waits { return goOnInBackground(outbox.share, needsCount: outbox.needsCount) }
+        if !outbox.share.isEmpty { goOn(outbox.share) }
+        if outbox.needsCount { countAfterWrite() }
     }
 
-    func finishOnce(_ aftermath: Aftermath, _ finished: [Request], waits: Bool) {
-        if let (watch, isSameFile) = aftermath.opened {
-            for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
+    func finishOnce(_ outbox: Outbox, _ finished: [Request], waits: Bool) {
+        for notice in outbox.notices {
+            switch notice {
+            case .opened(let watch, let isSameFile):
+                for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
+            case .removed(let rows, let cache, let tiers):
+                // No program hears of a removal whose value is still served.
+                for tier in tiers { tier.rowsWereRemoved(rows) }
+                report(.removed(rows, cache: cache.name.text))
+            case .event(let event): report(event)
+            }
         }
-        for removal in aftermath.removals { for tier in removal.tiers { tier.rowsWereRemoved(removal.rows) } }
-        for removal in aftermath.removals { report(.removed(removal.rows, cache: removal.cache.name.text)) }
-        for event in aftermath.events { report(event) }
-        if !aftermath.files.isEmpty, let files = aftermath.folder {
-            if waits { files.discard(aftermath.files) } else { files.discardLater(aftermath.files) }
+        if !outbox.files.isEmpty, let files = outbox.folder {
+            if waits { files.discard(outbox.files) } else { files.discardLater(outbox.files) }
         }
         for request in finished { request.resume() }
     }

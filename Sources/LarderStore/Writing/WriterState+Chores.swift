@@ -102,7 +102,7 @@ extension WriterState {
     ///
     /// That takes time for each entry in memory, so it is done under the writer's lock only for few rows and at the end.
     func noteMemory(of cache: CacheIdentity?) {
-        aftermath.released += accesses.note(servedBy: tiers, of: cache, at: now) as [Any]
+        outbox.released += accesses.note(servedBy: tiers, of: cache, at: now) as [Any]
     }
 
     func store(_ access: Access) throws(SQLiteError) {
@@ -123,7 +123,7 @@ extension WriterState {
     func writeActivity(at now: Int64) throws(SQLiteError) {
         let day = now / Self.day
         for (cache, tiers) in tiers.all {
-            aftermath.released += tiers as [Any]
+            outbox.released += tiers as [Any]
             guard incarnations[cache.name] != nil else { continue }
             for (counter, gain) in tiers.flatMap({ $0.takeActivity() }) where gain != 0 {
                 try connection.run(.addActivity, text: cache.name.text, day, counter, gain)

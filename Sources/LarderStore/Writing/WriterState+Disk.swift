@@ -49,11 +49,11 @@ extension WriterState {
         do {
             if guardian != nil, try connection.checkpoint(guardedBy: &guardian!) {
                 log.nextPages = copyInterval
-                if log.isFailing { aftermath.events.append(.logCopied) }
+                if log.isFailing { outbox.notices.append(.event(.logCopied)) }
                 log.isFailing = false
             }
         } catch {
-            if !log.isFailing { aftermath.events.append(.logNotCopied(StoreError(error))) }
+            if !log.isFailing { outbox.notices.append(.event(.logNotCopied(StoreError(error)))) }
             log.isFailing = true
         }
         keepRoom()
@@ -274,13 +274,13 @@ extension WriterState {
         }
         (self.loss, undeclared) = (.moved, known)
         // They may belong to the new file now.
-        aftermath.files = []
+        outbox.files = []
         database.end()
         readers?.open(nil)
         database = next.database
         // Of the same file, memory compares what it has with the rows.
-        aftermath.opened = (watch, isSameFile && aftermath.opened?.isSameFile ?? true)
-        aftermath.events += next.events
+        outbox.notices.append(.opened(watch, isSameFile: isSameFile))
+        outbox.notices += next.events.map { .event($0) }
         connection = next.connection
         guardian = next.guardian
         rollBack()

@@ -19,8 +19,9 @@ extension WriterState {
                 if let old {
                     try retire(old)
                     try connection.run(.deleteNotes, text: old.cache.name)
-                    open.events.append(
-                        .purged(cache: old.cache.name, version: old.cache.version, newVersion: declaration.version))
+                    let (name, version) = (old.cache.name, old.cache.version)
+                    open.notices.append(
+                        .event(.purged(cache: name, version: version, newVersion: declaration.version)))
                 }
                 try declare(Incarnation(id: 0, cache: declaration, limits: old?.limits ?? Limits()))
             }
@@ -122,8 +123,7 @@ extension WriterState {
     /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
     /// commit: another thread may open the cache under the same version right after it.
     func retire(_ incarnation: Incarnation) throws(SQLiteError) {
-        overtakeLoads(.all, in: [incarnation.cache.identity])
-        open.overtaken.append((.all, [incarnation.cache.identity]))
+        overtakeAllLoads(of: incarnation.cache.identity)
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
         counts.retire(incarnation.id)

@@ -149,7 +149,7 @@ extension WriterState {
         } else {
             waits.search.begin(at: now)
             if id != Self.ofFreeSpace, waits.unmet.insert(id).inserted {
-                open.events.append(.limitUnmet(cache: eviction.cache?.cache.name))
+                open.notices.append(.event(.limitUnmet(cache: eviction.cache?.cache.name)))
             }
         }
     }
@@ -160,17 +160,17 @@ extension WriterState {
     func noteShares() {
         guard hasLimits else { return }
         for (id, owed) in open.owed {
-            if let eviction = evictions[id] { aftermath.share.add(id, owed ?? eviction.rest) }
+            if let eviction = evictions[id] { outbox.share.add(id, owed ?? eviction.rest) }
         }
         open.owed = [:]
         // A limit was set, or another store has added rows.
         for (id, cache, limits) in limited where evictions[id] == nil && beginEviction(id, of: cache, limits) {
-            if let eviction = evictions[id] { aftermath.share.add(id, eviction.rest) }
+            if let eviction = evictions[id] { outbox.share.add(id, eviction.rest) }
         }
-        if limitsNeedCount && !counts.isCounting && waits.counts.isOver { aftermath.needsCount = true }
+        if limitsNeedCount && !counts.isCounting && waits.counts.isOver { outbox.needsCount = true }
         do {
             if try beginEvictionForSpace(), let eviction = evictions[Self.ofFreeSpace] {
-                aftermath.share.add(Self.ofFreeSpace, eviction.rest)
+                outbox.share.add(Self.ofFreeSpace, eviction.rest)
             }
         } catch {
             upkeep?.ask(at: now.addingSaturated(1000), from: now)
@@ -180,8 +180,8 @@ extension WriterState {
     /// Looks at the limits, and returns the evictions with which the caller goes on.
     func takeShare() -> EvictionShare {
         noteShares()
-        defer { (aftermath.share, aftermath.needsCount) = (EvictionShare(), false) }
-        return aftermath.share
+        defer { (outbox.share, outbox.needsCount) = (EvictionShare(), false) }
+        return outbox.share
     }
 
     /// Begins to remove as many bytes as are missing on the disk, and returns whether it has.
@@ -219,8 +219,8 @@ extension WriterState {
         let (removed, eviction) = try evictSlice(old, waiting: waiting)
         evictions[id] = nil
         end(eviction, id)
-        aftermath.events += open.events
-        open.events = []
+        outbox.notices += open.notices
+        open.notices = []
         if eviction.isHeld != nil {
             let pages = id == Self.ofFreeSpace ? try pagesToGiveBack() : 0
             return .ended(removed: removed?.count ?? 0, pages: pages)
@@ -251,8 +251,8 @@ extension WriterState {
 
     private func pagesToGiveBack() throws -> Int64 {
         guard let floor = storeLimits.freeSpace, let files else { return 0 }
-        files.discard(aftermath.files)
-        aftermath.files = []
+        files.discard(outbox.files)
+        outbox.files = []
         files.emptyPool()
         return max(0, floor.subtractingSaturated(spaceBefore)) / Int64(Connection.pageSize) + 1
     }

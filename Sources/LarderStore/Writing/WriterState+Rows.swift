@@ -2,64 +2,26 @@ internal import Foundation
 internal import LarderSQLite
 
 extension WriterState {
-    /// Does what a request asks, in the open transaction.
-    ///
-    /// Refuses a superseded handle before it changes anything.
-    func perform(_ operation: RowOperation, on declaration: CacheDeclaration) throws(StoreError) -> Outcome {
-        guard let incarnation = incarnation(of: declaration) else { throw .superseded }
-        overtakeLoads(operation.overtakesBefore, in: [declaration.identity])
-        return try request {
-            var outcome = Outcome()
-            switch operation {
-            case .put(let entries, _, let condition):
-                for entry in entries { try checkSize(entry.size, in: incarnation) }
-                if condition?.holds() == false { return outcome }
-                outcome.rows.reserveCapacity(entries.count)
-                for entry in entries { try put(entry, in: incarnation, &outcome) }
-            case .remove(let keys, _, let condition):
-                if condition?.holds() == false { return outcome }
-                for key in keys { try remove(key, in: incarnation, &outcome) }
-            case .take(let key): try take(key, in: incarnation, &outcome)
-            case .change(let key, let change, let moment):
-                try self.change(key, change, at: moment, in: incarnation, &outcome)
-            case .clear:
-                outcome.cleared = counts[incarnation.id]?.totals
-                try clear(incarnation)
-                return outcome
-            case .note(let contents):
-                for (number, content) in contents { try setNote(number, content, of: declaration.name) }
-                return outcome
-            }
-            counts.add(outcome.difference, to: incarnation.id)
+    /// Does the work of a change, and counts it.
+    func rows(_ work: Change.Work, in incarnation: Incarnation) throws -> Outcome {
+        var outcome = Outcome()
+        switch work {
+        case .put(let entries):
+            outcome.rows.reserveCapacity(entries.count)
+            for entry in entries { try put(entry, in: incarnation, &outcome) }
+        case .remove(let keys): for key in keys { try remove(key, in: incarnation, &outcome) }
+        case .take(let key): try take(key, in: incarnation, &outcome)
+        case .attributes(let key, let change, let moment):
+            try self.change(key, change, at: moment, in: incarnation, &outcome)
+        case .clear:
+            outcome.cleared = counts[incarnation.id]?.totals
+            try clear(incarnation)
+            return outcome
+        case .note(let contents):
+            for (number, content) in contents { try setNote(number, content, of: incarnation.cache.name) }
             return outcome
         }
-    }
-
-    /// Keeps loads of caches from storing their results.
-    ///
-    /// Which ones, and of which caches, is asked only if loads run.
-    func overtakeLoads(_ loads: @autoclosure () -> Overtaken?, in caches: @autoclosure () -> [CacheIdentity]) {
-        guard !tiers.loadCount.isZero, let loads = loads(), !loads.isEmpty else { return }
-        let tiers = caches().flatMap { self.tiers[$0] }
-        for tier in tiers { tier.overtakeLoads(loads) }
-        aftermath.released += tiers as [Any]
-    }
-
-    /// Does an operation for the body of a transaction.
-    ///
-    /// - Parameter apply: Called after the commit, as after that of a request.
-    @discardableResult
-    package func perform(
-        _ operation: RowOperation, on rows: CacheRows, apply: CacheRows.Apply? = nil
-    ) throws -> Outcome {
-        let operation = try rows.writingFiles(of: operation)
-        open.writtenFiles += operation.files
-        var isWritten = false
-        // A body may catch the failure and be committed.
-        defer { if !isWritten { open.displacedFiles += operation.files } }
-        let outcome = try perform(operation, on: rows.declaration)
-        isWritten = !outcome.rows.isEmpty
-        note(outcome, apply)
+        counts.add(outcome.difference, to: incarnation.id)
         return outcome
     }
 
@@ -156,7 +118,7 @@ extension WriterState {
         if isSound {
             outcome.taken = row
         } else {
-            open.events.append(.damagedEntry(cache: cache.cache.name, key: key))
+            open.notices.append(.event(.damagedEntry(cache: cache.cache.name, key: key)))
         }
     }
 

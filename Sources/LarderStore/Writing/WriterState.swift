@@ -19,7 +19,7 @@ package final class WriterState {
     /// What the open transaction, or the last one, has noted.
     var open = Transaction()
     /// What is to be done outside the lock.
-    var aftermath = Aftermath()
+    var outbox = Outbox()
 
     var incarnations = LiveIncarnations()
     /// The openings that are written with the next commit.
@@ -30,7 +30,7 @@ package final class WriterState {
     /// The last commit of another store that is known, as an epoch of the watch.
     private(set) var foreignEpoch = CommitWatch.noEpoch
 
-    private(set) var epoch: UInt32 = 0
+    var epoch: UInt32 = 0
 
     // MARK: Upkeep
 
@@ -71,7 +71,7 @@ package final class WriterState {
     var replacedRevisions: [Int64: Int64] = [:]
     /// The number of those removals.
     var longRemovals = 0
-    private(set) var isWriting = false
+    var isWriting = false
     /// The number of rows that the open transaction has changed.
     var changeCount: Int { Int(clamping: connection.totalChanges &- open.changesBefore) }
     /// The state of the numbers that are drawn.
@@ -106,61 +106,6 @@ package final class WriterState {
         }
     }
 
-    /// Commits, and calls `apply` with the epoch in which the written rows are valid.
-    ///
-    /// Memory takes the changes over before hits agree with the new epoch, so no thread reads the new value from the disk and
-    /// then the old one from memory.
-    ///
-    /// A transaction that has changed nothing is rolled back: an empty COMMIT is not counted in the log's index, so the
-    /// next commit of another process would pass for ours.
-    func commit(_ apply: (UInt32) -> Void) throws {
-        // Throws if SQLite has rolled the transaction back.
-        try connection.requireTransaction()
-        if changeCount != 0 {
-            for (cache, moment) in unwrittenOpenings.values { try noteOpening(of: cache, at: moment) }
-        }
-        isWriting = false
-        guard changeCount != 0 else {
-            connection.abandonWriting()
-            counts.rollBack()
-            aftermath.files += open.displacedFiles
-            apply(epoch)
-            // A removal counts though it has found no row.
-            return overtakeLoads()
-        }
-        unwrittenOpenings = [:]
-        let epoch = watch.beginCommit()
-        do {
-            try connection.finishWriting()
-        } catch {
-            _ = watch.endCommit(isCommitted: false, switchesIncarnation: false)
-            counts.becomeEstimates()
-            throw error
-        }
-        counts.commit()
-        // After a move the files may be those of another database, and the commit may be in a file that is gone.
-        do { try database.requirePlace() } catch {
-            _ = watch.endCommit(isCommitted: true, switchesIncarnation: true)
-            loss = .moved
-            throw error
-        }
-        aftermath.files += open.displacedFiles
-        apply(epoch)
-        overtakeLoads()
-        for (cache, rows) in open.removedRows {
-            overtakeLoads(.keys(rows.filter { $0.cause == .removed }.map(\.key)), in: [cache])
-            let tiers = tiers[cache]
-            for tier in tiers { tier.rowsAreRemoved() }
-            aftermath.removals.append(.init(cache: cache, rows: rows, tiers: tiers))
-        }
-        aftermath.events += open.events
-        // Nothing is known if another store has committed since.
-        self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
-    }
-
-    /// Keeps loads from storing what they may have read before the transaction was committed.
-    private func overtakeLoads() { for (loads, caches) in open.overtaken { overtakeLoads(loads, in: caches) } }
-
     /// Runs `body` in a transaction, and commits it unless it throws.
     func transaction<R>(until deadline: Deadline, _ body: (WriterState) throws -> R) throws -> R {
         try StoreError.translating { try begin(until: deadline) }
@@ -171,14 +116,7 @@ package final class WriterState {
             try removeForAdditions()
             try requireRoom()
             isCommitting = true
-            try commit { epoch in
-                var deferred = Deferred()
-                for (apply, var outcome) in open.applies {
-                    outcome.epoch = epoch
-                    apply(outcome, &deferred)
-                }
-                aftermath.released.append(deferred)
-            }
+            try commit(open.made)
             endBody()
             copyLongLog()
             return result
@@ -186,7 +124,7 @@ package final class WriterState {
             endBody()
             let failure = fail(open.failure ?? open.readFailure ?? error)
             // After a COMMIT that failed a row may name them.
-            if !isCommitting { aftermath.files += open.writtenFiles }
+            if !isCommitting { outbox.files += open.writtenFiles }
             // The body is not run again, but the next removal finds room.
             if failure.isFullDisk {
                 do { try releaseBallast() } catch {}
@@ -197,11 +135,12 @@ package final class WriterState {
         }
     }
 
-    /// What the body displaced is released outside the lock.
+    /// What the body has captured is released outside the lock.
     private func endBody() {
-        aftermath.released.append(open.applies.map(\.apply))
-        if !open.applies.isEmpty { askForUpkeep() }
-        open.applies = []
+        if open.made.isEmpty { return }
+        outbox.released.append(open.made)
+        open.made = []
+        askForUpkeep()
     }
 
     /// Asks for upkeep some time after a write.
@@ -209,17 +148,11 @@ package final class WriterState {
         if let upkeepInterval, now != .min { upkeep?.ask(at: now.addingSaturated(upkeepInterval), from: now) }
     }
 
-    func takeAftermath() -> Aftermath {
-        aftermath.folder = files
-        defer { aftermath = Aftermath() }
-        return aftermath
+    func takeOutbox() -> Outbox {
+        outbox.folder = files
+        defer { outbox = Outbox() }
+        return outbox
     }
-
-    /// Notes what the body of the open transaction has done to rows of a cache.
-    func note(_ outcome: Outcome, _ apply: CacheRows.Apply?) { if let apply { open.applies.append((apply, outcome)) } }
-
-    /// Calls `body` under the writer's lock after the open transaction is committed.
-    package func afterCommit(_ body: @escaping @Sendable () -> Void) { note(Outcome()) { _, _ in body() } }
 
     /// Does a part of the open transaction, which is not committed if the part fails.
     func request<R>(_ body: () throws -> R) throws(StoreError) -> R {
@@ -318,8 +251,8 @@ struct Transaction {
     /// The files that it displaces, and those that its body wrote.
     var displacedFiles: [String] = []
     var writtenFiles: [String] = []
-    /// What is reported once it is committed.
-    var events: [StoreEvent] = []
+    /// What is told once it is committed.
+    var notices: [Notice] = []
     /// The rows that it removes by age, limit or tag.
     var removedRows: [CacheIdentity: [RemovedRow]] = [:]
     /// The loads that it overtakes once it is committed, beyond those of its keys.
@@ -330,8 +263,8 @@ struct Transaction {
     var evictionsBefore: [(id: Int64, eviction: Eviction?, spare: Eviction.Spare?)] = []
     /// The rows and bytes that it has added and not removed for limits, by the keys of evictions; nil if it has begun one.
     var owed: [Int64: Totals?] = [:]
-    /// What its body has done, and what memory learns of it after the commit.
-    var applies: [(apply: CacheRows.Apply, outcome: Outcome)] = []
+    /// What its body has done.
+    var made: [BodyChange] = []
     /// A failure inside a request that the body caught: half of the request may be done, so nothing is committed.
     var failure: (any Error)?
     /// A failure of a read inside the body, which may throw another error.

@@ -72,7 +72,7 @@ final class KnownCache {
     }
 
     /// Runs a removal, and forgets the entries.
-    func forget(_ keys: [Int64], _ removal: (RowOperation) throws -> Void) -> String {
+    func forget(_ keys: [Int64], _ removal: (Change) throws -> Void) -> String {
         let result = outcome { try removal(.remove(keys.map { StoredKey.integer($0) })) }
         if result == done { for key in keys { bytes[key] = nil } }
         return result

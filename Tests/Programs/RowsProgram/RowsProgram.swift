@@ -59,11 +59,11 @@ struct RowsProgram {
         }
     }
 
-    /// Runs an operation, and again if upkeep on another thread has swept its file before its row was written.
-    private static func run(_ operation: RowOperation, _ rows: CacheRows) throws {
+    /// Makes a change, and again if upkeep on another thread has swept its file before its row was written.
+    private static func run(_ change: Change, _ rows: CacheRows) throws {
         for attempt in 1... {
             do throws(StoreError) {
-                try rows.run(operation)
+                try rows.run(change)
                 return
             } catch {
                 guard error.code == .storageUnavailable, attempt < 100 else { throw error }
@@ -72,14 +72,14 @@ struct RowsProgram {
     }
 
     /// Returns a change of the model with values that repeat those of its entries.
-    private static func repeating(_ change: RowOperation, _ texts: [Int64: String], _ times: Int) -> RowOperation {
-        guard times > 1, case .put(let entries, let origin, let condition) = change else { return change }
+    private static func repeating(_ change: Change, _ texts: [Int64: String], _ times: Int) -> Change {
+        guard times > 1, case .put(let entries) = change.work else { return change }
         let larger = entries.map { entry -> EntryWrite in
             guard case .integer(let key) = entry.key, let text = texts[key] else { return entry }
             let payload = Data(String(repeating: text, count: times).utf8)
             return EntryWrite(key: entry.key, payload: payload, writtenAt: 0)
         }
-        return .put(larger, by: origin, if: condition)
+        return .put(larger)
     }
 
     /// Counts up in an entry of its own, and reads those of the other programs and an entry that is cleared again and again.

@@ -1,0 +1,59 @@
+/// The result of a request.
+@usableFromInline
+package struct Outcome: Sendable {
+    /// What has happened to one key.
+    @usableFromInline
+    package struct RowChange: Sendable {
+        @usableFromInline package let key: StoredKey
+        /// The new row; nil if the row was removed.
+        @usableFromInline package let row: RowSummary?
+    }
+
+    /// The rows that were written or removed, in order.
+    ///
+    /// A clear lists none.
+    @usableFromInline package var rows: [RowChange] = []
+    /// The totals of the rows that a clear removed; nil for other requests.
+    package var cleared: Totals?
+    /// The row that was removed; without its payload if that is in a file, which the caller reads and discards.
+    package var taken: StoredRow?
+    /// The folder of that file.
+    var files: ValueFiles?
+    var opening = Opened()
+    /// The epoch in which the written rows are valid.
+    @usableFromInline package var epoch: UInt32 = 0
+    /// What the request has displaced in memory.
+    var deferred = Deferred()
+    /// What the request adds to the totals.
+    package var difference = Totals()
+}
+
+/// What is known of a cache once it is opened.
+struct Opened: Sendable {
+    /// The place of the opening in the order of commits of openings and removals.
+    var count = 0
+    /// A Boolean value that indicates whether it has begun an incarnation.
+    var isNew = false
+    var limits = Limits()
+    var hasStoreLimits = false
+}
+
+/// Objects to release once no lock is held.
+///
+/// Releasing a value or a key may run code of the program, which may call the cache. So code that removes one under a
+/// lock adds it here, and the caller releases all of them when no lock is held any more.
+@usableFromInline
+package struct Deferred: Sendable {
+    @usableFromInline var objects: [any Sendable] = []
+
+    @inlinable
+    package init() {}
+
+    var isEmpty: Bool { objects.isEmpty }
+
+    /// Adds an object; nil is nothing to release.
+    @inlinable @inline(__always)
+    package mutating func add(_ object: (any Sendable)?) {
+        if let object { objects.append(object) }
+    }
+}
