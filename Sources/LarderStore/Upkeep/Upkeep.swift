@@ -138,7 +138,7 @@ final class Upkeep: Sendable {
             let size = try writer.read { $0.connection.fileSize }
             try writer.giveBackPages(.max)
             try writer.read {
-                let kept = $0.room.isShort ? Ballast.maxSize : 0
+                let kept = $0.logKeeper.isShort ? Ballast.maxSize : 0
                 // A log that has begun again is as long as before.
                 if $0.connection.logPages < 10 && $0.connection.logFileSize <= kept + 100_000 {
                     $0.copyLog()
@@ -172,7 +172,12 @@ final class Upkeep: Sendable {
             try state.watch.ownCommit { () throws(SQLiteError) in try state.connection.vacuum() }
         }
         let end = Deadline(in: try writer.read { $0.busyTimeout })
-        while try !writer.read({ try $0.emptyLog() }) { try end.pause() }
+        while try !writer.read({ try $0.emptyLog() }) {
+            // The next read of each connection of another store follows the last commit, and the one after the copy leaves the log.
+            try end.pause()
+            try writer.read { $0.copyLog() }
+            try end.pause()
+        }
     }
 
     /// Throws `.closed` once upkeep is stopped, which ends running chores.
