@@ -284,6 +284,23 @@ struct AgeTests {
         #expect(clock.pending == [])
     }
 
+    /// As while a computer sleeps: timers come later by as long, and the clock goes on.
+    @Test func `what expires while timers stand still counts no more, and is deleted when they go on`() throws {
+        let (now, calls) = (Locked<Int64>(1_000_000), Locked<[@Sendable () -> Void]>([]))
+        var options = Store.Options()
+        options.time = StoreTime(now: { now.value }) { _, call in
+            calls.change { $0.append(call) }
+            return {}
+        }
+        let rows = try Store.open(place.path, options).open(declaration(.sinceWrite(10_000)))
+        try rows.run(.put([EntryWrite(1, "x", at: now.value), lasting(2)]))
+        now.change { $0 += 8 * 3_600_000 }
+        #expect(try rows.totals().count == 2 && rows.count(at: now.value) == 1)
+        let due = calls.value
+        for call in due { call() }
+        #expect(try rows.totals().count == 1)
+    }
+
     @Test func `a pass on a closed store does nothing, though its timer comes`() throws {
         let calls = Locked<[@Sendable () -> Void]>([])
         var options = Store.Options()

@@ -141,6 +141,19 @@ struct SharedFilesTests {
         #expect(FileManager.default.fileExists(atPath: place.file(listed).path))
     }
 
+    /// As a folder has them that takes no notice of case.
+    @Test func `the files of keys and labels that differ in case alone have names that differ in more`() throws {
+        let rows = try place.open().open(.a, inlineLimit: 100)
+        let entries = (0..<50).flatMap { number in
+            [("key \(number)", "Label.PNG"), ("KEY \(number)", "label.png")].map { key, label in
+                let label = number % 2 == 0 ? label : nil
+                return EntryWrite(key: .text(key), payload: Data(count: 200), writtenAt: 0, label: label)
+            }
+        }
+        try rows.run(.put(entries))
+        #expect(Set(try place.fileNames().map { $0.lowercased() }).count == 100)
+    }
+
     /// The put has written its file, and waits for a writer that is not in a transaction.
     @Test(arguments: [false, true])
     func `a put that waits while files are swept fails, or its row has its file`(isSweptByOther: Bool) throws {
