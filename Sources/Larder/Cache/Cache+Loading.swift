@@ -316,18 +316,18 @@ extension Cache {
 
     // MARK: Storing
 
-    /// The entries that a load returns to its callers, and the requests that store them.
+    /// The entries that a load returns to its callers, and the changes that store them.
     struct LoadedEntries: Sendable {
         var entries: [StoredKey: Entry]
         /// The new values, which are written where the load still stands.
         var writes: [Write] = []
-        /// The request that renews or removes the old entry.
+        /// The change that renews or removes the old entry.
         var change: Change?
         var absence: Int64?
         var isStored = false
     }
 
-    /// Turns the result of the closure into entries and requests.
+    /// Turns the result of the closure into entries and changes.
     private func collect(
         _ result: LoadResult, _ look: LoadedRows, _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {

@@ -352,7 +352,7 @@ extension Cache where Value == Data {
     }
 }
 
-/// The write path: encode, then one request of the store, which brings memory up to date after its commit.
+/// The write path: encode, then one change of the store, which memory takes in after its commit.
 ///
 /// It is inlinable as the read path is.
 extension Cache {

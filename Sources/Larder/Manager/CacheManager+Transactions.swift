@@ -22,7 +22,7 @@ public struct CacheTransaction: ~Copyable {
         guard let (value, header) = try scope.current(cache.stored(key), in: cache) else { return nil }
         let (now, hash) = (cache.rows.store.time.now(), cache.copies.seed.hash(key))
         // If the body throws, the revision that it has read may never be committed.
-        scope.ending.add { cache.noteAccess(to: key, hash, header, at: now) }
+        scope.state.afterCommit { cache.noteAccess(to: key, hash, header, at: now) }
         return value
     }
 
@@ -104,7 +104,7 @@ extension CacheManager {
 struct TransactionScope {
     let state: WriterState
     let manager: CacheManager
-    fileprivate let ending: BodyEnding
+    fileprivate let closed: ClosedMemory
 
     /// Throws if a cache belongs to another manager.
     func check<Key, Value>(_ cache: Cache<Key, Value>) throws(CacheError) {
@@ -138,7 +138,7 @@ struct TransactionScope {
         _ change: Change, _ action: String, _ cache: Cache<Key, Value>
     ) throws(CacheError) {
         try cache.requireUnshared(action)
-        ending.close(cache.copies)
+        closed.close(cache.copies)
         try cache.throwing(action) { () throws(StoreError) in
             do { try state.perform(change, on: cache.rows) } catch { throw StoreError(any: error) }
         }
@@ -148,14 +148,12 @@ struct TransactionScope {
 extension CacheManager {
     /// Runs `body` while this thread holds the writer of the store.
     func transacting<R>(_ action: String, _ body: (TransactionScope) throws -> R) throws -> R {
-        let ending = BodyEnding()
-        defer { ending.openMemory() }
+        let closed = ClosedMemory()
+        defer { closed.open() }
         do {
-            let result = try store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, ending: ending))
+            return try store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, closed: closed))
             }
-            ending.noteReads()
-            return result
         } catch let error as StoreError {
             throw CacheError(error, action)
         }
@@ -165,42 +163,35 @@ extension CacheManager {
     func transacting<R: Sendable>(
         _ action: String, _ body: @escaping @Sendable (TransactionScope) throws -> R
     ) async throws -> R {
-        let ending = BodyEnding()
-        defer { ending.openMemory() }
+        let closed = ClosedMemory()
+        defer { closed.open() }
         do {
-            let result = try await store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, ending: ending))
+            return try await store.transaction { state in
+                try body(TransactionScope(state: state, manager: self, closed: closed))
             }
-            ending.noteReads()
-            return result
         } catch let error as StoreError {
             throw CacheError(error, action)
         }
     }
 }
 
-/// What follows a body outside the lock: its reads count as access, and the memory that it has closed is opened.
+/// The memory tiers that keep nothing of what reads find while a body changes their rows: it would be seen in part.
 ///
-/// Memory keeps nothing of what reads find while a body changes its rows: it would be seen in part. It is opened after it has taken in
-/// the whole body, or after that was undone.
-private final class BodyEnding: Sendable {
-    private struct State {
-        var openings: [ObjectIdentifier: @Sendable () -> Void] = [:]
-        var reads: [@Sendable () -> Void] = []
-    }
+/// They are opened after memory has taken in the whole body, or after it was undone.
+private final class ClosedMemory: Sendable {
+    private let openings = Mutex<[ObjectIdentifier: Opening]>([:])
 
-    private let state = Mutex(State())
+    private struct Opening { let open: @Sendable () -> Void }
 
     /// Closes a tier, at the first change of its rows.
     func close<Key, Value>(_ copies: TierStorage<Key, Value>) {
-        let opening: @Sendable () -> Void = { copies.endChange(of: 2) }
-        let isFirst = state.withLock { $0.openings.updateValue(opening, forKey: ObjectIdentifier(copies)) == nil }
+        let isFirst = openings.withLock { openings in
+            if openings[ObjectIdentifier(copies)] != nil { return false }
+            openings[ObjectIdentifier(copies)] = Opening { copies.endChange(of: 2) }
+            return true
+        }
         if isFirst { copies.beginChange(of: 2) }
     }
 
-    /// Adds a read, which notes its access.
-    func add(_ read: @escaping @Sendable () -> Void) { state.withLock { $0.reads.append(read) } }
-
-    func noteReads() { for note in state.withLock({ $0.reads }) { note() } }
-    func openMemory() { for open in state.withLock({ $0.openings }).values { open() } }
+    func open() { for opening in openings.withLock({ $0 }).values { opening.open() } }
 }

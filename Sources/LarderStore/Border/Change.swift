@@ -25,7 +25,7 @@ package struct Change: Sendable {
     /// Called after the commit, or once a change that has changed nothing is done, under the writer's lock and in the order of
     /// commits, before reads agree with it.
     ///
-    /// It locks leaves alone, decodes nothing and calls nothing of the store. What it displaces it defers.
+    /// It locks leaves alone, decodes nothing and waits for nothing. What it displaces it defers.
     @usableFromInline
     package typealias Taking = @Sendable (_ outcome: Outcome, _ deferred: inout Deferred) -> Void
 
@@ -46,7 +46,7 @@ package struct Change: Sendable {
 
     /// The loads that it overtakes in the transaction, before its condition is asked.
     ///
-    /// It is nil for a load's, whose condition claims the keys. A clear overtakes where rows are retired.
+    /// It is nil for a load's: its condition claims the keys, or it renews a row that it has seen. A clear overtakes where rows are retired.
     var overtakenBefore: Overtaken? {
         if case .load = origin { return nil }
         return switch work {
@@ -60,12 +60,7 @@ package struct Change: Sendable {
     /// The loads that it overtakes after the commit.
     func overtakenAfter(_ outcome: Outcome) -> Overtaken? {
         if case .load(let load) = origin { return .keys(outcome.rows.map(\.key), except: load) }
-        return switch work {
-        case .remove(let keys): .keys(keys)
-        case .take(let key): .keys([key])
-        case .put, .attributes: .keys(outcome.rows.map(\.key))
-        case .clear, .note: nil
-        }
+        return overtakenBefore
     }
 
     /// The key, if it is about one alone.
@@ -85,7 +80,7 @@ package struct Change: Sendable {
     }
 }
 
-/// Changes without a memory that takes them in.
+/// Changes that overtake the loads of all memory.
 extension Change {
     package static let clear = Change(.clear)
 
@@ -101,16 +96,6 @@ extension Change {
     ) -> Change {
         Change(.remove(keys), by: origin, if: condition)
     }
-
-    package static func take(_ key: StoredKey) -> Change { Change(.take(key)) }
-
-    package static func change(
-        _ key: StoredKey, _ change: AttributeChange, at moment: Int64 = .min, by origin: Origin = .program
-    ) -> Change {
-        Change(.attributes(key, change, at: moment), by: origin)
-    }
-
-    package static func note(_ notes: [Int64: [UInt8]?]) -> Change { Change(.note(notes)) }
 }
 
 /// A change of attributes, which reads no payload.
@@ -125,8 +110,8 @@ package enum AttributeChange: Sendable {
 
 /// Whether a change may be made.
 ///
-/// It is asked under the writer's lock in the transaction, and again if that is done again, so it takes a leaf lock alone. Asking may claim:
-/// then no other condition holds after it.
+/// It is asked under the writer's lock in the transaction, and again if that is done again, so it takes a leaf lock alone. Asking may claim
+/// the keys for a load: then the condition of no other load of them holds.
 package protocol ChangeCondition: Sendable {
     func holds() -> Bool
 }

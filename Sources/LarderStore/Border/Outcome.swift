@@ -1,4 +1,4 @@
-/// The result of a request.
+/// What has come of a change, or of a chore.
 @usableFromInline
 package struct Outcome: Sendable {
     /// What has happened to one key.
@@ -13,7 +13,7 @@ package struct Outcome: Sendable {
     ///
     /// A clear lists none.
     @usableFromInline package var rows: [RowChange] = []
-    /// The totals of the rows that a clear removed; nil for other requests.
+    /// The totals of the rows that a clear removed; nil for other changes.
     package var cleared: Totals?
     /// The row that was removed; without its payload if that is in a file, which the caller reads and discards.
     package var taken: StoredRow?
@@ -22,9 +22,9 @@ package struct Outcome: Sendable {
     var opening = Opened()
     /// The epoch in which the written rows are valid.
     @usableFromInline package var epoch: UInt32 = 0
-    /// What the request has displaced in memory.
+    /// What the change has displaced in memory.
     var deferred = Deferred()
-    /// What the request adds to the totals.
+    /// What the change adds to the totals.
     package var difference = Totals()
 }
 

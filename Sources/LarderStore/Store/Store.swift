@@ -202,7 +202,7 @@ package final class Store: Sendable {
             try state.set(limits, keepsExpired, of: declaration)
             try state.noteOpening(of: declaration, at: now)
             outcome.opening.limits = state.incarnation(of: declaration)?.limits ?? Limits()
-            outcome.opening.hasStoreLimits = state.storeLimits != StoreLimits()
+            outcome.opening.hasStoreLimits = state.limiter.storeLimits != StoreLimits()
             return outcome
         }
     }

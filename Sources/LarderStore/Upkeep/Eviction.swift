@@ -230,6 +230,9 @@ struct LimitWaits {
     /// The ids of the incarnations whose limits pins keep from being held; 0 for those of the store.
     var unmet: Set<Int64> = []
 
+    /// Returns whether pins keep a limit from being held, and it is not to be tried again yet.
+    func isUnmet(_ id: Int64, at now: Int64) -> Bool { unmet.contains(id) && !search.isOver(at: now) }
+
     mutating func forget() { (search, sweep, space, unmet) = (Pause(1000), Pause(1000), Pause(60_000), []) }
 
     mutating func forgetSearch() { (search, unmet) = (Pause(1000), []) }

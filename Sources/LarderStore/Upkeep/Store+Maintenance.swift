@@ -55,10 +55,10 @@ extension Store {
         try writer.retrying { () throws(StoreError) in
             let isSet = try writer.read { state in
                 try state.lookUpLimits()
-                return state.storeLimits == limits
+                return state.limiter.storeLimits == limits
             }
             if isSet { return }
-            try writer.runBatch { if $0.storeLimits != limits { try $0.setLimits(limits) } }
+            try writer.runBatch { if $0.limiter.storeLimits != limits { try $0.setLimits(limits) } }
         }
     }
 

@@ -22,4 +22,13 @@ enum Notice: Sendable {
     /// Rows of a cache were removed by age, limit or tag; the tiers are those that were told so under the lock.
     case removed([RemovedRow], cache: CacheIdentity, tiers: [any TierDelegate])
     case event(StoreEvent)
+
+    /// What the program is told.
+    var event: StoreEvent? {
+        switch self {
+        case .opened: nil
+        case .removed(let rows, let cache, _): .removed(rows, cache: cache.name.text)
+        case .event(let event): event
+        }
+    }
 }

@@ -1,6 +1,6 @@
 internal import LarderSQLite
 
-/// A change that waits for the writer, and its result.
+/// A change or a chore that waits for the writer, and its result.
 ///
 /// Safety: `result` and `performed` are written under the writer's lock, and read under it or by the caller after `isDone` was seen under it.
 /// `continuation`, `deadline`, `isCancelled` and `isWaiting` are used under the queue's lock until the request is taken out of the queue, and then by

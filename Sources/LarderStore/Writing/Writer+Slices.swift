@@ -56,7 +56,7 @@ extension Writer {
         } catch {
             lock.wait { state in
                 guard let state else { return }
-                state.evictions[id] = nil
+                state.limiter.evictions[id] = nil
                 state.upkeep?.ask(at: state.now.addingSaturated(1000), from: state.now)
             }
             return false
@@ -71,7 +71,7 @@ extension Writer {
             try chooseVictims(for: eviction, id)
             return Totals()
         case .ended(_, let pages):
-            if id == WriterState.ofFreeSpace && pages > 0 {
+            if id == Limiter.ofFreeSpace && pages > 0 {
                 try giveBackPages(pages)
                 try read { try $0.endEvictionForSpace() }
             }
@@ -99,13 +99,14 @@ extension Writer {
         let result = choosing.withLock { _ in
             Result { () throws(StoreError) in
                 let isNeeded = try sliced {
-                    $0.evictions[id].map { $0.number == eviction.number && $0.victimCount == 0 }
+                    $0.limiter.evictions[id].map { $0.number == eviction.number && $0.victimCount == 0 }
                 }
                 if isNeeded != true { return }
                 var chosen = eviction
                 try chooseVictims(for: &chosen)
                 try sliced { state in
-                    if state.evictions[id]?.number == eviction.number { state.evictions[id]?.takeVictims(of: chosen) }
+                    if state.limiter.evictions[id]?.number != eviction.number { return }
+                    state.limiter.evictions[id]?.takeVictims(of: chosen)
                 }
             }
         }
@@ -117,7 +118,7 @@ extension Writer {
         try noteMemory(of: eviction.cache?.cache.identity)
         let (cache, limit) = (eviction.cache, eviction.choiceLimit)
         let (isByKey, basis, kept) = try sliced { state in
-            (state.isByKey(cache), state.basis, cache?.limits.count == 0 ? nil : state.lastWrittenID)
+            (state.isByKey(cache), state.basis, cache?.limits.count == 0 ? nil : state.limiter.lastWrittenID)
         }
         let moments = accesses.moments
         let chosen = try StoreError.translating {
@@ -253,7 +254,7 @@ extension Writer {
                         let isExact = begun.epoch != CommitWatch.noEpoch && state.foreignEpoch == begun.epoch
                         counted = counted.filter { state.incarnations.incarnation(withID: $0.key) != nil }
                         state.counts.endCount(begun.number, counted, isExact: isExact)
-                        state.waits.counts = .afterPause(since: start)
+                        state.limiter.waits.counts = .afterPause(since: start)
                     }
                 }
                 for cache in begun.caches {
@@ -289,9 +290,9 @@ extension Writer {
     @discardableResult
     func countForLimits(atMost most: Int64? = nil, evenInPause: Bool = true) throws(StoreError) -> Bool {
         try countRows(atMost: most) { state, cache in
-            guard state.storeLimits.size != nil || cache.limits != Limits() else { return false }
+            guard state.limiter.storeLimits.size != nil || cache.limits != Limits() else { return false }
             guard let count = state.counts[cache.id] else { return true }
-            return !count.isExact && (evenInPause || state.waits.counts.isOver)
+            return !count.isExact && (evenInPause || state.limiter.waits.counts.isOver)
         }
     }
 
@@ -299,7 +300,7 @@ extension Writer {
     func countForSweep() throws(StoreError) {
         try countRows { state, cache in
             guard let count = state.counts[cache.id], count.knowsEnds else { return true }
-            return !count.isExact && state.waits.counts.isOver
+            return !count.isExact && state.limiter.waits.counts.isOver
         }
     }
 

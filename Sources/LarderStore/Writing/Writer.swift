@@ -122,7 +122,7 @@ final class Writer: Sendable {
     private func runAlone(_ request: Request, waits: Bool) throws(StoreError) -> Bool {
         var outbox = Outbox()
         let isDone = try lock.tryLock { state in
-            guard let state, !state.isLost, waits || !(state.isCopyOverdue || state.hasLimits || state.room.isShort),
+            guard let state, !state.isLost, waits || state.isQuick,
                 queue.withLock({ $0.waiting.isEmpty && $0.refusal == nil })
             else {
                 return false
@@ -527,8 +527,8 @@ extension Writer {
             if state.loss == .suspended { throw .suspended }
             state.loss = .damaged
             try renew(state)
-            guard case .event(.replaced(let salvage))? = state.outbox.notices.last else { return nil }
-            return salvage
+            for case .event(.replaced(let salvage)) in state.outbox.notices.reversed() { return salvage }
+            return nil
         }
     }
 }
@@ -551,17 +551,16 @@ extension Writer {
     }
 
     func finishOnce(_ outbox: Outbox, _ finished: [Request], waits: Bool) {
+        // Memory first: no program hears of a removal whose value is still served.
         for notice in outbox.notices {
             switch notice {
             case .opened(let watch, let isSameFile):
                 for tier in tiers.all.values.joined() { tier.storeWasOpened(watch, isSameFile: isSameFile) }
-            case .removed(let rows, let cache, let tiers):
-                // No program hears of a removal whose value is still served.
-                for tier in tiers { tier.rowsWereRemoved(rows) }
-                report(.removed(rows, cache: cache.name.text))
-            case .event(let event): report(event)
+            case .removed(let rows, _, let tiers): for tier in tiers { tier.rowsWereRemoved(rows) }
+            case .event: break
             }
         }
+        for notice in outbox.notices { if let event = notice.event { report(event) } }
         if !outbox.files.isEmpty, let files = outbox.folder {
             if waits { files.discard(outbox.files) } else { files.discardLater(outbox.files) }
         }

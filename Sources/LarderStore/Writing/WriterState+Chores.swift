@@ -73,7 +73,7 @@ extension WriterState {
     /// Gives some empty pages back to the disk, and returns whether there may be more.
     func giveBackPages() throws(SQLiteError) -> Bool {
         // The file could not grow to its size again.
-        if room.isFull { return false }
+        if logKeeper.isFull { return false }
         connection.setBusyTimeout(Int32(clamping: busyTimeout))
         if try connection.freePages() == 0 { return false }
         let isLess = try connection.commitOwn(watch) { (connection) throws(SQLiteError) in

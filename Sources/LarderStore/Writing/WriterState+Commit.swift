@@ -28,7 +28,7 @@ extension WriterState {
         if !tiers.loadCount.isZero { overtake(change.overtakenBefore, change.tier, in: declaration.identity) }
         return try request {
             if case .put(let entries) = change.work {
-                for entry in entries { try checkSize(entry.size, in: incarnation) }
+                for entry in entries { try limiter.check(entry.size, in: incarnation) }
             }
             if change.condition?.holds() == false { return Outcome() }
             return try rows(change.work, in: incarnation)
@@ -131,15 +131,20 @@ extension WriterState {
         open.note(change, on: rows.declaration.identity, outcome)
         return outcome
     }
+
+    /// Calls `body` under the writer's lock after the open transaction is committed, in the order of its changes.
+    package func afterCommit(_ body: @escaping @Sendable () -> Void) {
+        open.made.append(BodyChange(taking: { _, _ in body() }))
+    }
 }
 
-/// A change that a body has made, without its payload.
+/// A change that a body has made, without its payload, or a read of one.
 struct BodyChange: MadeChange {
-    let cache: CacheIdentity?
-    let tier: (any TierDelegate)?
-    let overtaken: Overtaken?
-    let taking: Change.Taking?
-    let outcome: Outcome
+    var cache: CacheIdentity?
+    var tier: (any TierDelegate)?
+    var overtaken: Overtaken?
+    var taking: Change.Taking?
+    var outcome = Outcome()
 
     func end(_ epoch: UInt32, _ deferred: inout Deferred) {
         var outcome = outcome

@@ -45,7 +45,8 @@ extension WriterState {
         openingCount += 1
         unwrittenOpenings[declaration.identity] = (declaration, now)
         return Opened(
-            count: openingCount, isNew: false, limits: cache.limits, hasStoreLimits: storeLimits != StoreLimits())
+            count: openingCount, isNew: false, limits: cache.limits,
+            hasStoreLimits: limiter.storeLimits != StoreLimits())
     }
 
     /// Sets the limits of a cache, and lets its expired rows stay for a time, unless that holds already.
@@ -54,12 +55,12 @@ extension WriterState {
         let (limits, longest) = (limits ?? cache.limits, max(cache.keepsExpired, keepsExpired))
         if limits == cache.limits && longest == cache.keepsExpired { return }
         try change(declaration) { ($0.limits, $0.keepsExpired) = (limits, longest) }
-        forgetWaits()
+        limiter.forgetWaits()
     }
 
     /// Writes when a cache was opened last, to the minute, and by which program, unless the disk is full.
     func noteOpening(of declaration: CacheDeclaration, at now: Int64) throws(SQLiteError) {
-        guard !room.isShort, let cache = incarnation(of: declaration) else { return }
+        guard !logKeeper.isShort, let cache = incarnation(of: declaration) else { return }
         try connection.run(.setOpenedAt, now, cache.id, now.subtractingSaturated(60_000))
         guard let opener = database.file?.file.options.opener else { return }
         try connection.run(.noteOpener) { row throws(SQLiteError) in
@@ -117,7 +118,7 @@ extension WriterState {
     func save(_ incarnation: Incarnation, _ sql: SQL, openedAt: Int64? = nil) throws(SQLiteError) {
         try connection.save(incarnation, state: 0, openedAt: openedAt ?? now, sql)
         incarnations[incarnation.cache.identity.name] = incarnation
-        noteLimits()
+        limiter.noteLimits(of: incarnations)
     }
 
     /// Retires an incarnation, and keeps loads of its cache from storing their results, those included that begin before the
@@ -127,7 +128,7 @@ extension WriterState {
         try connection.save(incarnation, state: 1, openedAt: .min, .updateIncarnation)
         incarnations[incarnation.cache.identity.name] = nil
         counts.retire(incarnation.id)
-        evictions[incarnation.id] = nil
+        limiter.evictions[incarnation.id] = nil
         upkeep?.ask(at: now, from: now)
     }
 

@@ -14,52 +14,24 @@ extension WriterState {
     /// Among more, they are chosen over a connection of its own.
     private static let scanLimit: Int64 = 100_000
 
-    /// The key of the eviction that frees space of the disk.
-    static let ofFreeSpace: Int64 = -1
-
     /// Sets the limits of the store.
     func setLimits(_ limits: StoreLimits) throws(SQLiteError) {
         try connection.run(.setStoreLimits, limits.size, limits.freeSpace)
-        storeLimits = limits
-        noteLimits()
-        forgetWaits()
-    }
-
-    /// Refuses an entry that is larger than a whole size limit.
-    func checkSize(_ size: Int64, in cache: Incarnation) throws(StoreError) {
-        guard hasLimits else { return }
-        if let limit = cache.limits.size, size > limit { throw .exceeds(limit, of: "its cache", size: size) }
-        if let limit = storeLimits.size, size > limit { throw .exceeds(limit, of: "the store", size: size) }
+        limiter.set(limits, incarnations)
+        limiter.forgetWaits()
     }
 
     /// Looks at all limits again, for upkeep.
     func lookAtLimits(at moment: Int64) throws(SQLiteError) {
         try lookUpLimits()
         now = moment
-        waits.forget()
-        (evictions, lastWrittenID) = ([:], nil)
-    }
-
-    /// Forgets what limits wait for, and which row was written last.
-    func forgetWaits() {
-        waits.forget()
-        (evictions, spareVictims, lastWrittenID) = ([:], [:], nil)
+        limiter.forgetWaits(keepsSpares: true)
     }
 
     /// Lets limits look again at once: a row that was pinned may be what they wait for.
     func notePinGone() {
-        waits.forgetSearch()
+        limiter.notePinGone()
         open.hasUnpinned = true
-        for id in evictions.keys { evictions[id]?.noteLeftOut() }
-    }
-
-    /// The caches with limits, and the store if it has one, with the keys of their evictions.
-    private var limited: [(id: Int64, cache: Incarnation?, limits: Limits)] {
-        var found = incarnations.values.filter { $0.limits != Limits() }.map {
-            ($0.id, Incarnation?.some($0), $0.limits)
-        }
-        if let size = storeLimits.size { found.append((0, nil, Limits(size: size))) }
-        return found
     }
 
     /// Returns the totals of a cache, or of all; nil if rows were never counted.
@@ -73,34 +45,25 @@ extension WriterState {
         return totals
     }
 
-    /// A Boolean value that indicates whether a limit depends on rows that were not counted, or not since another store has
-    /// committed.
-    var limitsNeedCount: Bool {
-        hasLimits
-            && incarnations.values.contains {
-                (storeLimits.size != nil || $0.limits != Limits()) && counts[$0.id]?.isExact != true
-            }
-    }
-
     // MARK: In the transaction that adds
 
     /// Removes as many rows and bytes as the open transaction has added to a cache over its limit.
     ///
     /// The transaction that finds a limit exceeded removes a slice at least.
     func removeForAdditions() throws {
-        guard hasLimits else { return }
+        guard limiter.hasLimits else { return }
         let additions = counts.additions
         if additions.isEmpty && !open.hasUnpinned { return }
         var inAll = Totals()
         for addition in additions { inAll += addition.difference }
-        for (id, cache, limits) in limited {
+        for (id, cache, limits) in limiter.limited(incarnations) {
             let own = cache == nil ? inAll : additions.first { $0.id == id }?.difference
-            // A row that was unpinned may be what a limit waits for.
+            // A row that was unpinned may be what a limit limiter.waits for.
             guard let added = own ?? (open.hasUnpinned ? Totals() : nil) else { continue }
-            let isNew = evictions[id] == nil
-            open.evictionsBefore.append((id, evictions[id], spareVictims[id]))
+            let isNew = limiter.evictions[id] == nil
+            open.evictionsBefore.append(limiter.saved(id))
             if isNew && !beginEviction(id, of: cache, limits) { continue }
-            guard var eviction = evictions.removeValue(forKey: id) else { continue }
+            guard var eviction = limiter.evictions.removeValue(forKey: id) else { continue }
             let removed = try advance(&eviction, Quota(added, atLeast: isNew ? Self.batchLimit : 0)) ?? Totals()
             open.owed[id] = .some(isNew ? nil : added - removed)
             end(eviction, id)
@@ -111,20 +74,20 @@ extension WriterState {
     private func beginEviction(_ id: Int64, of cache: Incarnation?, _ limits: Limits) -> Bool {
         guard let totals = totals(of: cache), isReliable(cache) else { return false }
         let excess = limits.excess(of: totals)
-        guard excess != Totals(), !waits.unmet.contains(id) || waits.search.isOver(at: now) else { return false }
+        if excess == Totals() || limiter.waits.isUnmet(id, at: now) { return false }
         var eviction = begin(Eviction(excess, of: totals, from: cache))
         // Memory may have served them since.
-        if let spare = spareVictims.removeValue(forKey: id), spare.foreignEpoch == foreignEpoch, isQuickToScan(cache) {
+        if let spare = limiter.takeSpare(id), spare.foreignEpoch == foreignEpoch, isQuickToScan(cache) {
             noteMemory(of: cache?.cache.identity)
             eviction.take(spare)
         }
-        evictions[id] = eviction
+        limiter.evictions[id] = eviction
         return true
     }
 
     /// Returns whether an eviction may trust the counts: another store has committed nothing, or not since a moment ago.
     private func isReliable(_ cache: Incarnation?) -> Bool {
-        !waits.counts.isOver
+        !limiter.waits.counts.isOver
             || (cache.map { [$0] } ?? Array(incarnations.values)).allSatisfy { counts[$0.id]?.isExact == true }
     }
 
@@ -132,7 +95,7 @@ extension WriterState {
     func begin(_ eviction: Eviction) -> Eviction {
         var eviction = eviction
         let caches = eviction.cache.map { [$0] } ?? Array(incarnations.values)
-        if waits.sweep.isOver(at: now),
+        if limiter.waits.sweep.isOver(at: now),
             caches.contains(where: { $0.removal(at: counts[$0.id]?.firstEnd ?? .max) < now })
         {
             eviction.begin(with: Sweep(now: now))
@@ -142,15 +105,8 @@ extension WriterState {
 
     /// Keeps an eviction that goes on, and notes the end of one that does not.
     private func end(_ eviction: Eviction, _ id: Int64) {
-        guard let isHeld = eviction.isHeld else { return evictions[id] = eviction }
-        if isHeld {
-            waits.unmet.remove(id)
-            spareVictims[id] = eviction.spare
-        } else {
-            waits.search.begin(at: now)
-            if id != Self.ofFreeSpace, waits.unmet.insert(id).inserted {
-                open.notices.append(.event(.limitUnmet(cache: eviction.cache?.cache.name)))
-            }
+        if limiter.end(eviction, id, at: now) {
+            open.notices.append(.event(.limitUnmet(cache: eviction.cache?.cache.name)))
         }
     }
 
@@ -158,19 +114,23 @@ extension WriterState {
 
     /// Notes which evictions the call goes on with after its transaction, under the same lock.
     func noteShares() {
-        guard hasLimits else { return }
+        guard limiter.hasLimits else { return }
         for (id, owed) in open.owed {
-            if let eviction = evictions[id] { outbox.share.add(id, owed ?? eviction.rest) }
+            if let eviction = limiter.evictions[id] { outbox.share.add(id, owed ?? eviction.rest) }
         }
         open.owed = [:]
         // A limit was set, or another store has added rows.
-        for (id, cache, limits) in limited where evictions[id] == nil && beginEviction(id, of: cache, limits) {
-            if let eviction = evictions[id] { outbox.share.add(id, eviction.rest) }
+        for (id, cache, limits) in limiter.limited(incarnations) where limiter.evictions[id] == nil {
+            if beginEviction(id, of: cache, limits), let eviction = limiter.evictions[id] {
+                outbox.share.add(id, eviction.rest)
+            }
         }
-        if limitsNeedCount && !counts.isCounting && waits.counts.isOver { outbox.needsCount = true }
+        if limiter.waits.counts.isOver, !counts.isCounting, limiter.needsCount(incarnations, counts) {
+            outbox.needsCount = true
+        }
         do {
-            if try beginEvictionForSpace(), let eviction = evictions[Self.ofFreeSpace] {
-                outbox.share.add(Self.ofFreeSpace, eviction.rest)
+            if try beginEvictionForSpace(), let eviction = limiter.evictions[Limiter.ofFreeSpace] {
+                outbox.share.add(Limiter.ofFreeSpace, eviction.rest)
             }
         } catch {
             upkeep?.ask(at: now.addingSaturated(1000), from: now)
@@ -188,15 +148,15 @@ extension WriterState {
     ///
     /// If another process keeps the room, the next look is a minute later.
     private func beginEvictionForSpace() throws -> Bool {
-        guard let floor = storeLimits.freeSpace, let files, waits.space.isOver(at: now) else { return false }
-        guard evictions[Self.ofFreeSpace] == nil else { return false }
+        guard let floor = limiter.storeLimits.freeSpace, let files else { return false }
+        guard limiter.waits.space.isOver(at: now), limiter.evictions[Limiter.ofFreeSpace] == nil else { return false }
         let free = try files.freeSpace()
         let missing = floor.subtractingSaturated(free)
         guard missing > 0 else { return false }
-        spaceBefore = free
+        limiter.spaceBefore = free
         let rest = max(0, missing - Int64(try connection.freePages()) * Int64(Connection.pageSize))
         // Without rows to remove there may be pages to give back.
-        evictions[Self.ofFreeSpace] = begin(Eviction(Totals(size: max(1, rest)), from: nil, for: .space))
+        limiter.evictions[Limiter.ofFreeSpace] = begin(Eviction(Totals(size: max(1, rest)), from: nil, for: .space))
         return true
     }
 
@@ -215,14 +175,14 @@ extension WriterState {
     ///   - id: The key of the eviction.
     ///   - waiting: The milliseconds that it waits for another process.
     func evictSlice(_ id: Int64, waiting: Int64) throws -> Slice {
-        guard let old = evictions[id] else { return .ended(removed: 0, pages: 0) }
+        guard let old = limiter.evictions[id] else { return .ended(removed: 0, pages: 0) }
         let (removed, eviction) = try evictSlice(old, waiting: waiting)
-        evictions[id] = nil
+        limiter.evictions[id] = nil
         end(eviction, id)
         outbox.notices += open.notices
         open.notices = []
         if eviction.isHeld != nil {
-            let pages = id == Self.ofFreeSpace ? try pagesToGiveBack() : 0
+            let pages = id == Limiter.ofFreeSpace ? try pagesToGiveBack() : 0
             return .ended(removed: removed?.count ?? 0, pages: pages)
         }
         return removed.map { .removed($0) } ?? .needsVictims(eviction)
@@ -250,18 +210,18 @@ extension WriterState {
     }
 
     private func pagesToGiveBack() throws -> Int64 {
-        guard let floor = storeLimits.freeSpace, let files else { return 0 }
+        guard let floor = limiter.storeLimits.freeSpace, let files else { return 0 }
         files.discard(outbox.files)
         outbox.files = []
         files.emptyPool()
-        return max(0, floor.subtractingSaturated(spaceBefore)) / Int64(Connection.pageSize) + 1
+        return max(0, floor.subtractingSaturated(limiter.spaceBefore)) / Int64(Connection.pageSize) + 1
     }
 
     /// Notes that pages were given back for the floor of free space.
     func endEvictionForSpace() throws {
-        guard let floor = storeLimits.freeSpace, let files else { return }
-        let missing = floor.subtractingSaturated(spaceBefore)
-        if try files.freeSpace() - spaceBefore < missing / 2 { waits.space.begin(at: now) }
+        guard let floor = limiter.storeLimits.freeSpace, let files else { return }
+        let missing = floor.subtractingSaturated(limiter.spaceBefore)
+        if try files.freeSpace() - limiter.spaceBefore < missing / 2 { limiter.waits.space.begin(at: now) }
     }
 
     /// Returns the eviction that trims a cache to limits: of what is too much now.
@@ -273,7 +233,7 @@ extension WriterState {
         guard let totals = counts[cache.id]?.totals else { return nil }
         let excess = limits.excess(of: totals, isExact: true)
         if excess == Totals() { return Eviction(excess, from: cache) }
-        lastWrittenID = nil
+        limiter.noteWrite(nil)
         return begin(Eviction(excess, of: totals, from: cache, isBounded: true))
     }
 
@@ -307,10 +267,10 @@ extension WriterState {
             let swept = try sweepBatch(&sweep, of: eviction.cache?.id)
             removed += swept.ofCache
             eviction.note(swept: swept.ofCache, to: sweep)
-            if eviction.sweep == nil && eviction.sweptCount == 0 { waits.sweep.begin(at: now) }
+            if eviction.sweep == nil && eviction.sweptCount == 0 { limiter.waits.sweep.begin(at: now) }
         }
         // With a limit of 0 no row may stay.
-        let kept = eviction.cache?.limits.count == 0 ? nil : lastWrittenID
+        let kept = eviction.cache?.limits.count == 0 ? nil : limiter.lastWrittenID
         while !eviction.isDone, !quota.isReached(by: removed) {
             guard let victim = eviction.nextVictim(after: foreignEpoch) else {
                 if eviction.isInVain(upTo: lastID) {

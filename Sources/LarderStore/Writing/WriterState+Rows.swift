@@ -98,7 +98,7 @@ extension WriterState {
         try connection.requireChange()
         try insertTags(meta.tags, in: cache.id, id: id, revision)
         if let old { try noteReplacement(of: old, entry, in: cache.id) }
-        lastWrittenID = id
+        limiter.noteWrite(id)
         return id
     }
 
@@ -230,7 +230,7 @@ extension WriterState {
         switch change {
         case .extendedData(let data):
             let size = Int64(data?.count ?? 0)
-            if size > meta.extendedData?.count ?? 0 { try checkSize(old.payloadSize + size, in: cache) }
+            if size > meta.extendedData?.count ?? 0 { try limiter.check(old.payloadSize + size, in: cache) }
             meta.extendedData = data
         case .pin(let isPinned): meta.isPinned = isPinned
         case .touch(let moment, let age):
@@ -268,7 +268,7 @@ extension WriterState {
         if let accessedAt = accesses.lastAccess(old.id, old.revision) {
             try store(Access(id: old.id, revision: revision, moment: accessedAt, grain: 0))
         }
-        lastWrittenID = old.id
+        limiter.noteWrite(old.id)
         if longRemovals > 0 { replacedRevisions[old.revision] = revision }
         // A row that was pinned may be what a limit waits for.
         if old.meta.isPinned { notePinGone() }

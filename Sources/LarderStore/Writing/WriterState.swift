@@ -5,8 +5,7 @@ package import LarderSQLite
 /// It is used under the writer's lock alone.
 package final class WriterState {
     package var connection: Connection
-    /// Holds the write lock while the log is copied.
-    var guardian: Connection?
+    var logKeeper = LogKeeper()
     var database: Database
     /// The connections that read; nil in memory.
     let readers: Readers?
@@ -43,26 +42,11 @@ package final class WriterState {
     var activityDay = Int64.min
     /// The latest moment that a write or upkeep has named, in place of a look at the clock under the lock.
     var now = Int64.min
-    var storeLimits = StoreLimits()
-    /// Whether the limits of the store and the last id were looked up since the incarnations were.
-    private(set) var knowsLimits = false
-    private(set) var hasLimits = false
-    /// The evictions that have begun, by the ids of incarnations; 0 for that of the store.
-    var evictions: [Int64: Eviction] = [:]
-    /// What ended evictions have chosen and not needed.
-    var spareVictims: [Int64: Eviction.Spare] = [:]
+    var limiter = Limiter()
     /// The number of accesses that were stored.
     var stampCount = 0
-    var waits = LimitWaits()
-    /// The free bytes of the disk when the running eviction for its floor began.
-    var spaceBefore: Int64 = 0
     /// The highest id that was seen in the file or given to a row: none is given twice while the store is open.
     var lastID: Int64 = 0
-    /// The row that was written last, which no limit removes.
-    var lastWrittenID: Int64?
-
-    var room = Room()
-    var log = LogCopies()
     /// The retired incarnation whose rows are being deleted, and the id from which some may be left.
     var reclaimCursor = (incarnation: Int64(0), id: Int64?.some(.min))
     /// The first tag that may belong to the retired incarnation; nil for the first of all.
@@ -81,10 +65,11 @@ package final class WriterState {
         (self.busyTimeout, self.readers) = (busyTimeout, readers)
         database = opening.database
         connection = opening.connection
-        guardian = opening.guardian
-        keepRoom()
-        resetLog()
+        logKeeper.begin(opening.guardian, connection, database)
     }
+
+    /// A Boolean value that indicates whether no transaction copies the log, evicts, or has to make room.
+    var isQuick: Bool { !isCopyOverdue && !limiter.hasLimits && !logKeeper.isShort }
 
     // MARK: Transactions
 
@@ -98,7 +83,7 @@ package final class WriterState {
             isWriting = true
             open = Transaction(
                 changesBefore: connection.totalChanges,
-                pagesBefore: room.isShort ? try connection.pageCount() : 0)
+                pagesBefore: logKeeper.isShort ? try connection.pageCount() : 0)
             try lookUpLimits()
         } catch {
             _ = fail(error)
@@ -173,9 +158,7 @@ package final class WriterState {
         if isWriting {
             connection.abandonWriting()
             // The rows that they have let go are there again.
-            for (id, eviction, spare) in open.evictionsBefore.reversed() {
-                (evictions[id], spareVictims[id]) = (eviction, spare)
-            }
+            for saved in open.evictionsBefore.reversed() { limiter.restore(saved) }
             open.evictionsBefore = []
         }
         isWriting = false
@@ -201,9 +184,10 @@ package final class WriterState {
         try database.requirePlace()
         let before = incarnations
         incarnations = try connection.liveIncarnations()
-        (epoch, knowsLimits) = (now, false)
+        epoch = now
+        limiter.noteNewEpoch()
         noteForeignCommits(before)
-        noteLimits()
+        limiter.noteLimits(of: incarnations)
     }
 
     /// Makes counts estimates if another store has committed; in memory there is none.
@@ -218,16 +202,11 @@ package final class WriterState {
     /// Looks up what only a writer has to know.
     func lookUpLimits() throws(SQLiteError) {
         try lookUpIncarnations()
-        if knowsLimits { return }
-        storeLimits = try connection.storeLimits()
-        noteLimits()
+        if limiter.isCurrent { return }
+        let limits = try connection.storeLimits()
         // A damaged id leaves room for later ones.
         lastID = max(lastID, min(try connection.number(.highestID) ?? 0, 1 << 38))
-        knowsLimits = true
-    }
-
-    func noteLimits() {
-        hasLimits = storeLimits != StoreLimits() || incarnations.values.contains { $0.limits != Limits() }
+        limiter.set(limits, incarnations)
     }
 
     // MARK: Numbers
@@ -260,7 +239,7 @@ struct Transaction {
     /// A Boolean value that indicates whether a pinned row was unpinned, replaced or removed.
     var hasUnpinned = false
     /// The evictions that it has changed, with their spare victims, as they were before.
-    var evictionsBefore: [(id: Int64, eviction: Eviction?, spare: Eviction.Spare?)] = []
+    var evictionsBefore: [SavedEviction] = []
     /// The rows and bytes that it has added and not removed for limits, by the keys of evictions; nil if it has begun one.
     var owed: [Int64: Totals?] = [:]
     /// What its body has done.
