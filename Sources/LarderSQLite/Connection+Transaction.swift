@@ -99,9 +99,9 @@ extension Connection {
 }
 
 extension SQL {
-    fileprivate static let begin = SQL("BEGIN")
+    static let begin = SQL("BEGIN")
     fileprivate static let beginImmediate = SQL("BEGIN IMMEDIATE")
-    fileprivate static let commit = SQL("COMMIT")
+    static let commit = SQL("COMMIT")
     fileprivate static let rollback = SQL("ROLLBACK")
 }
 

@@ -264,46 +264,76 @@ extension Cache {
 /// It is inlinable, since generic code that is not specialized for the types of a cache takes a tenth of a read.
 extension Cache {
     /// Returns the value of a key from memory by a full look, or from the disk.
+    ///
+    /// - Parameters:
+    ///   - hash: The hash of the key.
+    ///   - ticket: The ticket of a look that has found no copy; nil if memory is to be looked at.
     @inlinable
-    func find(_ key: Key) throws(CacheError) -> Value? {
-        let stored = try stored(key)
-        let hash = copies.seed.hash(key)
-        let now = rows.now()
+    func find(_ key: Key, _ hash: UInt64, absentSince ticket: ReadTicket? = nil) throws(CacheError) -> Value? {
+        let (stored, now) = (try stored(key), rows.now())
+        if let ticket { return try findOnDisk(key, stored, hash, at: now, ticket) }
         let (look, ticket) = lookUp(key, hash, now)
         switch look {
         case .hit, .slid: return served(look, at: now)
-        case .expired: return missed()
+        case .expired: return missed(at: now)
         case .unsure(let value, let revision):
             // Another store has committed, or the caches were cleared: the copy is good if the row is the same.
             guard let header = try rows.currentHeader(stored) else {
                 copies.removed(key, hash: hash, revision: revision)
-                return missed()
+                return missed(at: now)
             }
             guard header.revision == revision else { break }
-            if header.end < now { return missed() }
+            if header.end < now { return missed(at: now) }
             noteAccess(to: key, hash, header, at: now, confirming: ticket)
             copies.count { $0.memoryHits += 1 }
             return value
         case .absent: break
         }
-        guard let row = try rows.currentRow(stored), row.header.end >= now else { return missed() }
+        return try findOnDisk(key, stored, hash, at: now, ticket)
+    }
+
+    /// Returns the value of a key from its row, and offers it to memory.
+    @inlinable
+    func findOnDisk(
+        _ key: Key, _ stored: StoredKey, _ hash: UInt64, at now: Int64, _ ticket: ReadTicket
+    ) throws(CacheError) -> Value? {
+        var other: StoredRow?
+        guard let row = try rows.plainRow(stored, readAt: now, orElse: &other) else {
+            guard let row = other, row.header.end >= now else { return missed(at: now) }
+            let value: Value
+            do throws(CacheError) { value = try decode(row) } catch {
+                let _: Value? = missed(at: now)
+                throw error
+            }
+            offer(value, of: row, key, hash, at: now, ticket)
+            return value
+        }
+        if row.end < now { return missed(at: now) }
         let value: Value
-        do throws(CacheError) {
-            value = try decode(row)
-        } catch {
-            let _: Value? = missed()
+        do throws(CacheError) { value = try codec.decode(row.payload, cache: name, key: stored.name) } catch {
+            noteUndecodable(stored, revision: row.revision, error)
             throw error
         }
-        offer(value, of: row, key, hash, at: now, ticket)
+        if copies.isOff.load(ordering: .relaxed) {
+            copies.count { $0.diskHits += 1 }
+            rows.noteAccess(to: row.summary, at: now)
+            return value
+        }
+        let copy = copy(of: value, key, hash, stored, payloadSize: row.payload.count, cost: nil)
+        let isKept = copies.offer(copy, row.summary, at: now, ticket)
+        if !isKept { noteAccess(to: key, hash, row.summary, at: now) }
         return value
     }
 
     /// Returns the value of a key if memory may serve it.
     @inlinable
     func valueInMemory(_ key: Key) -> Value? {
-        if let value = hit(key) { return value }
+        let hash = copies.seed.hash(key)
+        var ticket: ReadTicket?
+        if let value = hit(key, hash, &ticket) { return value }
+        if ticket != nil { return nil }
         let now = rows.now()
-        return served(lookUp(key, copies.seed.hash(key), now).0, at: now)
+        return served(lookUp(key, hash, now).0, at: now)
     }
 
     @inlinable
@@ -346,18 +376,29 @@ extension Cache {
     ) -> EntryHeader {
         var header = header
         header.note(accessAt: now)
-        let row = header.summary
-        let isNoted = copies.state.withLock {
-            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
-        }
-        if !isNoted || header.slidingAge != nil { rows.noteAccess(to: row, at: now) }
+        noteAccess(to: key, hash, header.summary, at: now, confirming: ticket)
         return header
     }
 
-    /// Counts a miss.
     @inlinable
-    func missed<R>() -> R? {
-        copies.count { $0.misses += 1 }
+    func noteAccess(
+        to key: Key, _ hash: UInt64, _ row: RowSummary, at now: Int64, confirming ticket: ReadTicket? = nil
+    ) {
+        let isNoted = copies.state.withLock {
+            $0.noteAccess(to: key, hash: hash, row, at: now, confirming: ticket)
+        }
+        if !isNoted || row.slidingAge != nil { rows.noteAccess(to: row, at: now) }
+    }
+
+    /// Counts a miss.
+    ///
+    /// - Parameter now: The time, if it was read.
+    @inlinable
+    func missed<R>(at now: Int64? = nil) -> R? {
+        copies.state.withLock { state in
+            state.counts.misses += 1
+            if let now { state.setNow(now) }
+        }
         return nil
     }
 
@@ -372,6 +413,16 @@ extension Cache {
             noteUndecodable(row.header, error)
             throw error
         }
+    }
+
+    /// Counts a miss, and reports a value that does not decode, unless it was replaced.
+    @usableFromInline
+    func noteUndecodable(_ stored: StoredKey, revision: Int64, _ error: CacheError) {
+        let _: Value? = missed()
+        do throws(CacheError) {
+            guard let header = try rows.currentHeader(stored), header.revision == revision else { return }
+            noteUndecodable(header, error)
+        } catch {}
     }
 
     @usableFromInline

@@ -72,7 +72,11 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// `value(forKey:)` and `setValue(_:forKey:)` throw it.
     @inlinable
     public subscript(key: Key) -> Value? {
-        get { hit(key) ?? foundOrReported(key) }
+        get {
+            let hash = copies.seed.hash(key)
+            var ticket: ReadTicket?
+            return hit(key, hash, &ticket) ?? foundOrReported(key, hash, absentSince: ticket)
+        }
         set { store(newValue, orReport: key) }
     }
 
@@ -93,27 +97,43 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     /// - Throws: A read error, see ``CacheError``. `.undecodable` if the value is of another type.
     @inlinable
     public func value(forKey key: Key) throws(CacheError) -> Value? {
-        if let value = hit(key) { return value }
-        return try find(key)
+        let hash = copies.seed.hash(key)
+        var ticket: ReadTicket?
+        if let value = hit(key, hash, &ticket) { return value }
+        return try find(key, hash, absentSince: ticket)
     }
 
     /// Returns the value of a key; nil if there is none that may be served.
     public func value(forKey key: Key) async throws(CacheError) -> Value? {
-        if let value = hit(key) { return value }
-        return try await reading { () throws(CacheError) in try self.find(key) }
+        let hash = copies.seed.hash(key)
+        var ticket: ReadTicket?
+        if let value = hit(key, hash, &ticket) { return value }
+        return try await reading { [ticket] () throws(CacheError) in try self.find(key, hash, absentSince: ticket) }
     }
 
     /// The value in memory, if one look is enough to tell that it may be served.
     @inlinable @inline(__always)
     func hit(_ key: Key) -> Value? {
-        let hash = copies.seed.hash(key)
-        return copies.state.withLock { $0.hit(key, hash: hash) }
+        var ticket: ReadTicket?
+        return hit(key, copies.seed.hash(key), &ticket)
+    }
+
+    /// The value in memory, if one look is enough to tell that it may be served.
+    ///
+    /// - Parameter ticket: Set if memory has no copy: what a later read finds can be offered with it.
+    @inlinable @inline(__always)
+    func hit(_ key: Key, _ hash: UInt64, _ ticket: inout ReadTicket?) -> Value? {
+        if copies.isOff.load(ordering: .relaxed) {
+            ticket = .refused
+            return nil
+        }
+        return copies.state.withLock { $0.hit(key, hash: hash, &ticket) }
     }
 
     @inlinable
-    func foundOrReported(_ key: Key) -> Value? {
+    func foundOrReported(_ key: Key, _ hash: UInt64, absentSince ticket: ReadTicket?) -> Value? {
         do throws(CacheError) {
-            return try find(key)
+            return try find(key, hash, absentSince: ticket)
         } catch {
             report(error, .readFailed, key)
             return nil

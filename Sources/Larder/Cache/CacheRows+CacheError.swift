@@ -6,26 +6,33 @@ extension CacheRows {
     func throwing<R>(
         _ action: String, _ key: StoredKey? = nil, _ body: () throws(StoreError) -> R
     ) throws(CacheError) -> R {
-        do throws(StoreError) {
-            return try body()
-        } catch {
-            if error.code == .superseded { noteSuperseded() }
-            throw CacheError(error, action, cache: declaration.name, key: key)
-        }
+        do throws(StoreError) { return try body() } catch { throw failure(error, action, key) }
+    }
+
+    private func failure(_ error: StoreError, _ action: String, _ key: StoredKey?) -> CacheError {
+        if error.code == .superseded { noteSuperseded() }
+        return CacheError(error, action, cache: declaration.name, key: key)
     }
 
     /// Runs a call of the store for a task, and gives its failure the names of the cache and the key.
     func throwing<R>(_ action: String, _ key: StoredKey? = nil, _ body: () async throws -> R) async throws -> R {
-        do { return try await body() } catch let error as StoreError {
-            if error.code == .superseded { noteSuperseded() }
-            throw CacheError(error, action, cache: declaration.name, key: key)
-        }
+        do { return try await body() } catch let error as StoreError { throw failure(error, action, key) }
     }
 
     /// Returns the row of a key; nil if there is none.
     @usableFromInline
     func currentRow(_ key: StoredKey) throws(CacheError) -> StoredRow? {
         try throwing("read the value", key) { () throws(StoreError) in try row(key) }
+    }
+
+    /// Returns the row of a key if it is a plain one; else puts it into `other` if there is one.
+    @usableFromInline
+    func plainRow(
+        _ key: StoredKey, readAt moment: Int64, orElse other: inout StoredRow?
+    ) throws(CacheError) -> PlainRow? {
+        do throws(StoreError) { return try plainRow(key, at: moment, orElse: &other) } catch {
+            throw failure(error, "read the value", key)
+        }
     }
 
     /// Returns the header of a key's row; nil if there is none.

@@ -1,4 +1,5 @@
 internal import LarderLocks
+public import LarderSQLite
 
 /// A value in memory, with what a hit needs to know of its row.
 @usableFromInline
@@ -61,4 +62,7 @@ struct ReadTicket: Sendable {
 
     @inlinable
     init(changeCount: UInt32, epoch: UInt32) { (self.changeCount, self.epoch) = (changeCount, epoch) }
+
+    /// A ticket with which nothing is kept.
+    @inlinable static var refused: ReadTicket { ReadTicket(changeCount: 0, epoch: CommitWatch.noEpoch) }
 }

@@ -57,10 +57,15 @@ struct TierState<Key: Codable & Hashable & Sendable, Value: Sendable>: ~Copyable
     ///
     /// A copy that expires is judged by the end of the running second, which is cheap to know, and only if the clock is the
     /// system's: the long way decides for the others.
+    ///
+    /// - Parameter ticket: Set if there is no copy.
     @inlinable @inline(__always)
-    mutating func hit(_ key: Key, hash: UInt64) -> Value? {
+    mutating func hit(_ key: Key, hash: UInt64, _ ticket: inout ReadTicket?) -> Value? {
         let index = memory.table.locate(key, hash: hash)
-        if index == 0 { return nil }
+        if index == 0 {
+            ticket = self.ticket(hash)
+            return nil
+        }
         let epoch = watch.knownEpoch
         let (copyEpoch, deadline) = memory.table.withValue(at: index) { ($0.epoch, $0.deadline) }
         if copyEpoch != epoch || epoch == CommitWatch.noEpoch { return nil }

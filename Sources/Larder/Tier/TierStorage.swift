@@ -13,6 +13,8 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     ///
     /// Only `CommitWatch.commits` is locked while it is held.
     @usableFromInline let state: Mutex<State>
+    /// A Boolean value that indicates whether nothing is kept: then reads need not look here.
+    @usableFromInline let isOff: Atomic<Bool>
     @usableFromInline let seed: HashSeed
     @usableFromInline let accesses: AccessBook
     private let name: String
@@ -26,6 +28,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     ) {
         let seed = HashSeed()
         (self.seed, self.name, accesses) = (seed, name, store.accesses)
+        isOff = Atomic(limits.effectiveCount == 0)
         changes = ChangeHub(foreign)
         loads = Loads(store.loadCount) { "key \($0.name) of cache \"\(name)\"" }
         state = Mutex(
@@ -206,6 +209,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
             var limits = state.limits
             change(&limits)
             state.limits = limits.counted
+            isOff.store(limits.effectiveCount == 0, ordering: .relaxed)
             state.memory.countLimit = limits.effectiveCount
             state.memory.limitCost(to: limits.effectiveCost)
             state.memory.limitBytes(to: limits.effectiveBytes)

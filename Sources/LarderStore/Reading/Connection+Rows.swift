@@ -18,6 +18,25 @@ extension Connection {
         return found
     }
 
+    /// Returns the row of a key if it is a plain one; else puts it into `other` if there is one.
+    mutating func plainRow(
+        _ key: StoredKey, in cache: Incarnation, _ accesses: AccessBook, orElse other: inout StoredRow?
+    ) throws(SQLiteError) -> PlainRow? {
+        let plain = try with(.readRow) { row throws(SQLiteError) -> PlainRow? in
+            try row.bind(cache.id, at: 1)
+            try row.bind(key, at: 2)
+            guard try row.step() else { return nil }
+            if let plain = row.plainRow(key, in: cache) { return plain }
+            other = row.storedRow(key, in: cache)
+            return nil
+        }
+        if plain == nil, var row = other {
+            try addAccess(to: &row.header, accesses)
+            other = row
+        }
+        return plain
+    }
+
     /// Returns the header of a row, which no checksum protects, and its checksum.
     mutating func find(
         _ key: StoredKey, in cache: Incarnation, _ accesses: AccessBook
@@ -217,28 +236,46 @@ extension Statement {
     /// The header of a row.
     ///
     /// Damaged attributes count as none, and do not fit the checksum.
-    func header(_ key: StoredKey, by rule: AgeRule) -> EntryHeader { header(key, by: rule, packedMeta) }
+    func header(_ key: StoredKey, by rule: AgeRule) -> EntryHeader {
+        header(key, by: rule, packedMeta, file, payloadSize: size(4))
+    }
 
-    private func header(_ key: StoredKey, by rule: AgeRule, _ meta: Data?) -> EntryHeader {
+    private func header(
+        _ key: StoredKey, by rule: AgeRule, _ meta: Data?, _ file: String?, payloadSize: Int64
+    ) -> EntryHeader {
         EntryHeader(
-            key: key, id: int64(0), revision: int64(1), writtenAt: int64(2),
-            expiresAt: number(3),
-            payloadSize: size(4), file: type(of: 5) == .null ? nil : text(5),
-            meta: RowMeta(packed: meta) ?? RowMeta(), rule: rule)
+            key: key, id: int64(0), revision: int64(1), writtenAt: int64(2), expiresAt: number(3),
+            payloadSize: payloadSize, file: file, meta: RowMeta(packed: meta) ?? RowMeta(), rule: rule)
     }
 
     /// The header and the payload of a row, and whether they fit its checksum.
     ///
     /// The payload of a value file is missing.
     func storedRow(_ key: StoredKey, in cache: Incarnation) -> StoredRow {
-        let meta = packedMeta
-        let header = header(key, by: cache.rule, meta)
+        let (meta, file) = (packedMeta, file)
+        let payload = file == nil ? data(8) : Data()
+        let payloadSize = file == nil ? Int64(payload.count) : size(4)
+        let header = header(key, by: cache.rule, meta, file, payloadSize: payloadSize)
         let columns = RowChecksum.ofColumns(
             cache: cache.id, key: key, writtenAt: header.writtenAt, expiresAt: header.expiresAt, meta: meta)
         let checksum = int64(7) ^ columns
-        if header.file != nil { return StoredRow(header: header, payload: Data(), fileChecksum: checksum) }
-        let payload = data(8)
+        if file != nil { return StoredRow(header: header, payload: payload, fileChecksum: checksum) }
         return StoredRow(header: header, payload: payload, isSound: checksum == RowChecksum.ofPayload(payload))
+    }
+
+    /// The row, if it is a plain one and fits its checksum.
+    func plainRow(_ key: StoredKey, in cache: Incarnation) -> PlainRow? {
+        guard type(of: 6) == .null, type(of: 5) == .null, cache.rule.slidingAge == nil else { return nil }
+        let (writtenAt, expiresAt) = (int64(2), number(3))
+        let columns = RowChecksum.ofColumns(
+            cache: cache.id, key: key, writtenAt: writtenAt, expiresAt: expiresAt, meta: nil)
+        let checksum = int64(7) ^ columns
+        return withBytes(8) { bytes in
+            guard Int64(bitPattern: Checksum.of(bytes)) == checksum else { return nil }
+            return PlainRow(
+                payload: Data(bytes), id: int64(0), revision: int64(1), writtenAt: writtenAt,
+                end: expiresAt ?? cache.rule.end(writtenAt: writtenAt, accessedAt: writtenAt))
+        }
     }
 
     /// A size, which no checksum covers: of a damaged row it is within what can be added up.
@@ -246,6 +283,7 @@ extension Statement {
 
     func number(_ column: Int32) -> Int64? { type(of: column) == .null ? nil : int64(column) }
 
+    private var file: String? { type(of: 5) == .null ? nil : text(5) }
     private var packedMeta: Data? { type(of: 6) == .null ? nil : data(6) }
 }
 

@@ -49,11 +49,11 @@ final class Readers: Sendable {
     ///
     /// - Parameter size: The number of rows; statements that read more than one see one moment.
     func read<R>(
-        _ cache: CacheDeclaration, over writer: Writer, _ size: ReadSize,
+        _ cache: CacheDeclaration, over writer: Writer, _ size: ReadSize, at moment: Int64?,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         // The clock may be the program's, which takes locks of its own.
-        let now = options.time.now()
+        let now = moment ?? options.time.now()
         let own = Int((UInt64(CurrentThread.identity) &* 0x9E37_79B9_7F4A_7C15) >> 62)
         for offset in 0..<slots.count {
             let slot = slots[(own + offset) % slots.count]
@@ -73,7 +73,7 @@ final class Readers: Sendable {
         _ reader: inout Reader, _ cache: CacheDeclaration, _ writer: Writer, _ now: Int64, _ size: ReadSize,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
-        guard let database = reader.database, let file = database.file else { throw StoreError(SQLiteError.moved) }
+        guard let database = reader.database, database.file != nil else { throw StoreError(SQLiteError.moved) }
         let (watch, counter) = (database.watch, database.counter)
         try compare(database, at: now)
         // All are taken before the snapshot, so it is at least as new.
@@ -89,7 +89,9 @@ final class Readers: Sendable {
                 if let result = try writer.tryRead({ try $0.read(cache, body) }) { return result }
             }
             if reader.epoch != epoch { try database.requirePlace() }
-            if reader.connection == nil { reader.connection = try file.file.openReader(of: file) }
+            if reader.connection == nil, let file = database.file {
+                reader.connection = try file.file.openReader(of: file)
+            }
             // A long log has to be copied by some process, and its readers must not pin it.
             let isLogShort = counter.map { $0.frames < Ballast.pages } ?? false
             let isUseful = reader.reads >= Self.lentReads && (isCopied || isLogShort)

@@ -22,6 +22,25 @@ extension CacheRows {
         }
     }
 
+    /// Returns the entry of a key if its row is a plain one; else puts it into `other` if there is one that is not damaged.
+    ///
+    /// - Parameter moment: The time of the read.
+    package func plainRow(
+        _ key: StoredKey, at moment: Int64, orElse other: inout StoredRow?
+    ) throws(StoreError) -> PlainRow? {
+        var found: StoredRow?
+        let plain = try read(at: moment) { connection, cache throws(SQLiteError) in
+            found = nil
+            return try connection.plainRow(key, in: cache, store.accesses, orElse: &found)
+        }
+        if let found {
+            other = try complete(found)
+            // Its file was overwritten, or it is damaged.
+            if other == nil { other = try row(key) }
+        }
+        return plain ?? nil
+    }
+
     /// What there is of a key.
     package enum Inspection: Sendable {
         case row(StoredRow)
@@ -282,14 +301,18 @@ extension CacheRows {
 
     /// Returns what `body` reads with a connection and the live incarnation; nil if the handle is superseded.
     ///
-    /// - Parameter isQuiet: Whether nothing is noted and reported of a superseded handle.
+    /// - Parameters:
+    ///   - isQuiet: Whether nothing is noted and reported of a superseded handle.
+    ///   - moment: The time of the read, if it is known.
     @discardableResult
     package func read<R>(
-        _ size: ReadSize = .row, isQuiet: Bool = false,
+        _ size: ReadSize = .row, isQuiet: Bool = false, at moment: Int64? = nil,
         _ body: (inout Connection, Incarnation) throws(SQLiteError) -> R
     ) throws(StoreError) -> R? {
         let found = try store.writer.retrying { () throws(StoreError) -> R? in
-            if let readers = store.readers { return try readers.read(declaration, over: store.writer, size, body) }
+            if let readers = store.readers {
+                return try readers.read(declaration, over: store.writer, size, at: moment, body)
+            }
             try store.writer.requireResumed()
             return try store.writer.read { try $0.read(declaration, body) }
         }

@@ -135,9 +135,7 @@ package final class CacheRows: Sendable {
     @usableFromInline
     package func noteAccess(to row: RowSummary, at moment: Int64) {
         let grain = min(accessGrain, (row.slidingAge ?? .max) / 16)
-        let access = Access(
-            id: row.id, revision: row.revision, moment: moment, grain: grain, slides: row.slidingAge != nil)
-        if store.accesses.note(access) { store.upkeep.ask(at: moment, from: moment) }
+        if store.accesses.note(Access(to: row, moment: moment, grain: grain)) { store.upkeep.ask(at: moment, from: moment) }
         if row.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 

@@ -46,7 +46,8 @@ package enum Checksum {
             if hasBlocks {
                 for lane in [lanes.0, lanes.1, lanes.2, lanes.3] { hash = folded(hash ^ lane, keys.1) &+ lane }
             }
-            guard let start = bytes.baseAddress else { return hash }
+            // Of no bytes there is one checksum, with or without an address.
+            guard let start = bytes.baseAddress else { return folded(hash, keys.3) }
             var place = 0
             while place &+ 8 <= bytes.count {
                 let word = Checksum.word(start, place)

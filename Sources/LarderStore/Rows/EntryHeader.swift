@@ -97,6 +97,23 @@ extension EntryHeader {
     }
 }
 
+/// A row as most are: its payload is in it, it has no attributes, and no access moves its end.
+///
+/// It has a quarter of the size of a header, and one reference to count.
+@usableFromInline
+package struct PlainRow: Sendable {
+    @usableFromInline package let payload: Data
+    let id: Int64
+    @usableFromInline package let revision: Int64
+    let writtenAt: Int64
+    /// The last moment at which the entry is served; `.max` if it never expires.
+    @usableFromInline package let end: Int64
+
+    @usableFromInline package var summary: RowSummary {
+        RowSummary(id: id, revision: revision, end: end, slidingAge: nil, writtenAt: writtenAt)
+    }
+}
+
 /// A row with its payload.
 @usableFromInline
 package struct StoredRow: Sendable {

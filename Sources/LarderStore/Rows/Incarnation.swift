@@ -79,7 +79,7 @@ struct LiveIncarnations {
 
     /// Returns the incarnation of a declaration; nil if the handle is superseded.
     mutating func incarnation(of declaration: CacheDeclaration) -> Incarnation? {
-        if let last, last.declaration === declaration { return last.incarnation }
+        if last?.declaration === declaration { return last?.incarnation }
         guard let found = byName[declaration.identity.name], found.cache.identity == declaration.identity else {
             return nil
         }

@@ -7,7 +7,12 @@ extension SQL {
         "id, revision, written_at, expires_at, coalesce(size, length(payload)), file, meta, checksum"
 
     static let findRow = SQL("SELECT \(header) FROM entry WHERE cache = ?1 AND key = ?2")
-    static let readRow = SQL("SELECT \(header), payload FROM entry WHERE cache = ?1 AND key = ?2")
+    // The size is NULL if the payload is in the row, of which SQLite knows the length without reading it.
+    static let readRow = SQL(
+        """
+        SELECT id, revision, written_at, expires_at, size, file, meta, checksum, payload
+        FROM entry WHERE cache = ?1 AND key = ?2
+        """)
 
     // Pages in the order of keys, one for each `KeyRange.Start`. The keys alone come from the index.
     static let keyPages = pages("id, key")

@@ -11,7 +11,8 @@ package struct Access: Sendable {
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry ends some time after its last access.
     let slides: Bool
-    fileprivate var isTaken = false
+    /// The last access, or the write, that the disk has as far as is known.
+    fileprivate var stored = Int64.min
 
     @usableFromInline
     package init(id: Int64, revision: Int64, moment: Int64, grain: Int64, slides: Bool = false) {
@@ -19,14 +20,23 @@ package struct Access: Sendable {
         self.slides = slides
     }
 
+    /// An access to a row that was read.
+    init(to row: RowSummary, moment: Int64, grain: Int64) {
+        self.init(id: row.id, revision: row.revision, moment: moment, grain: grain, slides: row.slidingAge != nil)
+        if grain > 0 && !slides { stored = row.writtenAt }
+    }
+
+    /// A Boolean value that indicates whether it is to be stored: the disk lags by the grain.
+    fileprivate var waits: Bool { stored < moment && stored <= moment.subtractingSaturated(grain) }
+
     /// Returns the place of an access in the order of use, in which a write has twice its moment.
     static func order(at moment: Int64) -> Int64 { moment.addingSaturated(moment).addingSaturated(1) }
 }
 
 /// The last access of this process to each row, which is stored later.
 ///
-/// Reads write nothing. Those that were taken to be stored stay until they are too many: the grain may have left them out,
-/// and the order of use has them. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
+/// Reads write nothing. An access within the grain of the row's write, or of the access that was stored last, is not stored, and no
+/// look-up is spent on it. It stays here for the order of use, as those do that were taken to be stored. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
 /// that is only read, drops them as they are noted, but for those of entries whose end follows the last access.
 @usableFromInline
 package final class AccessBook: Sendable {
@@ -37,11 +47,11 @@ package final class AccessBook: Sendable {
 
     fileprivate struct State {
         var accesses: [Int64: Access] = [:]
-        /// The number of accesses that were not taken yet.
+        /// The number of accesses since the last call that are to be stored.
         var newCount = 0
         /// A Boolean value that indicates whether upkeep takes them.
         var hasUpkeep = false
-        /// The number of accesses at which the oldest are dropped next, if there is no upkeep.
+        /// The number of accesses at which the oldest are dropped next.
         var bound = AccessBook.capacity
     }
 
@@ -73,9 +83,9 @@ package final class AccessBook: Sendable {
     func take() -> [Access] {
         state.withLock { state in
             // Those that were taken before are stored by now.
-            if state.accesses.count > Self.capacity { state.dropOldest(keeping: { !$0.isTaken }) }
-            let found = state.accesses.values.filter { !$0.isTaken }
-            for access in found { state.accesses[access.id]?.isTaken = true }
+            if state.accesses.count > Self.capacity { state.dropOldest(keeping: \.waits) }
+            let found = state.accesses.values.filter(\.waits)
+            for access in found { state.accesses[access.id]?.stored = access.moment }
             state.newCount = 0
             return found
         }
@@ -85,7 +95,7 @@ package final class AccessBook: Sendable {
     func putBack(_ accesses: [Access]) {
         state.withLock { state in
             for access in accesses where state.accesses[access.id]?.revision == access.revision {
-                state.accesses[access.id]?.isTaken = false
+                state.accesses[access.id]?.stored = .min
             }
         }
     }
@@ -100,21 +110,27 @@ package final class AccessBook: Sendable {
 
 extension AccessBook.State {
     fileprivate mutating func note(_ access: Access) -> Bool {
-        var access = access
-        let old = accesses[access.id]
-        if let old, old.revision == access.revision {
-            (access.moment, access.grain) = (max(access.moment, old.moment), min(access.grain, old.grain))
-        } else if let old, old.moment > access.moment {
-            return false
-        }
-        accesses[access.id] = access
-        if old?.isTaken == false { return false }
-        newCount += 1
-        if !hasUpkeep && accesses.count >= bound {
-            dropOldest { $0.slides && !$0.isTaken }
+        let isNew = Self.note(access, at: &accesses[access.id])
+        if isNew { newCount += 1 }
+        if accesses.count >= bound {
+            let hasUpkeep = hasUpkeep
+            dropOldest { $0.waits && (hasUpkeep || $0.slides) }
             bound = max(AccessBook.capacity, 2 * accesses.count)
         }
-        return newCount % AccessBook.batchSize == 0
+        return isNew && newCount % AccessBook.batchSize == 0
+    }
+
+    /// Notes an access at its place, and returns whether there is one to be stored now where there was none.
+    private static func note(_ access: Access, at place: inout Access?) -> Bool {
+        var new = access
+        if let old = place, old.revision == access.revision {
+            (new.moment, new.grain) = (max(access.moment, old.moment), min(access.grain, old.grain))
+            new.stored = max(access.stored, old.stored)
+        } else if let old = place, old.moment > access.moment {
+            return false
+        }
+        defer { place = new }
+        return new.waits && place?.waits != true
     }
 
     /// Drops the oldest accesses until half the capacity is left, but for those that have to stay.
