@@ -43,8 +43,37 @@ extension Connection {
 
     /// Begins a transaction with the write lock; ``finishWriting()`` or ``abandonWriting()`` ends it.
     package mutating func beginWriting() throws(SQLiteError) {
-        try run(.beginImmediate)
+        do throws(SQLiteError) { try run(.beginImmediate) } catch {
+            // Inside a read transaction SQLite waits for no lock, and writes to the newest state alone.
+            guard keepsReading, .busy ~= error.code else { throw error }
+            stopReading()
+            try run(.beginImmediate)
+        }
         isInTransaction = true
+    }
+
+    /// Keeps a read transaction open over the commit that comes next, until ``stopReading()``.
+    ///
+    /// The next transaction then takes and releases one lock instead of three. Between the two, reads of this connection see the state
+    /// after the commit, and no later one. SQLite can start the log again only while no connection reads.
+    ///
+    /// A statement that stays on its row holds it; it is the only one that may.
+    package mutating func keepReading() throws(SQLiteError) {
+        if keepsReading { return }
+        let keeper = try prepared(.keeper)
+        let code = sqlite3_step(keeper)
+        guard code == SQLITE_ROW else {
+            sqlite3_reset(keeper)
+            throw lastError(code, sql: SQL.keeper.text)
+        }
+        keepsReading = true
+    }
+
+    /// Ends the read transaction that ``keepReading()`` has kept.
+    package mutating func stopReading() {
+        guard keepsReading else { return }
+        keepsReading = false
+        do { sqlite3_reset(try prepared(.keeper)) } catch {}
     }
 
     /// Begins a transaction that reads; ``abandonWriting()`` ends it.
@@ -78,6 +107,7 @@ extension Connection {
     /// If that fails, the transaction stays open. `deinit` ends it, and the next BEGIN on this connection reports it.
     package mutating func abandonWriting() {
         (isInTransaction, lostTransaction) = (false, nil)
+        stopReading()
         if isInAutocommit { return }
         do { try run(.rollback) } catch {}
     }
@@ -101,6 +131,7 @@ extension Connection {
 extension SQL {
     static let begin = SQL("BEGIN")
     fileprivate static let beginImmediate = SQL("BEGIN IMMEDIATE")
+    fileprivate static let keeper = SQL("SELECT 1 FROM sqlite_schema LIMIT 1")
     static let commit = SQL("COMMIT")
     fileprivate static let rollback = SQL("ROLLBACK")
 }
@@ -157,6 +188,8 @@ extension Connection {
         } catch  where .busy ~= error.code {
             return false
         }
+        // SQLite copies nothing for a connection that reads.
+        stopReading()
         var (log, moved): (Int32, Int32) = (0, 0)
         let code = sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, &log, &moved)
         let failure = code == SQLITE_OK ? nil : lastError(code, sql: "PRAGMA wal_checkpoint(PASSIVE)")
@@ -172,6 +205,7 @@ extension Connection {
     ///   - bytes: The number of bytes that the file keeps.
     ///   - watch: The watch of the file, which knows the commit as the own store's.
     package mutating func shrinkLog(to bytes: Int, _ watch: CommitWatch) throws(SQLiteError) {
+        stopReading()
         try execute("PRAGMA journal_size_limit = \(bytes)")
         let failure: SQLiteError?
         do throws(SQLiteError) {
@@ -203,6 +237,7 @@ extension Connection {
     package mutating func emptyLog(keeping bytes: Int) throws(SQLiteError) -> Bool {
         guard let index = larder_wal_index(handle), let log = larder_log_file(handle) else { return true }
         guard larder_wal_frames(index) > 0 else { return true }
+        stopReading()
         let code = larder_lock_alone(handle)
         if code & 0xff == SQLITE_BUSY { return false }
         try checkFile(code)
@@ -238,6 +273,7 @@ extension Connection {
     ///
     /// - Returns: False if another connection has used the database and is open.
     package mutating func lockAlone() throws(SQLiteError) -> Bool {
+        stopReading()
         let code = larder_lock_alone(handle)
         if code & 0xff == SQLITE_BUSY { return false }
         try checkFile(code)

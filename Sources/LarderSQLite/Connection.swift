@@ -21,6 +21,9 @@ package struct Connection: ~Copyable {
     /// The failure at which SQLite rolled back the open transaction; nothing more may run until it ends.
     var lostTransaction: SQLiteError?
 
+    /// A Boolean value that indicates whether the read transaction of the last commit is kept.
+    package internal(set) var keepsReading = false
+
     /// A Boolean value that indicates whether a commit waits until it is past the cache of the drive.
     private(set) var syncsCommits = false
 
@@ -404,11 +407,18 @@ extension Connection {
 
     /// Returns up to so many empty pages to the file system.
     package mutating func vacuum(pages: Int) throws(SQLiteError) {
+        stopReading()
         try execute("PRAGMA incremental_vacuum(\(pages))")
     }
 
     /// Rewrites the whole file without empty pages and unused bytes.
-    package mutating func vacuum() throws(SQLiteError) { try execute("VACUUM") }
+    package mutating func vacuum() throws(SQLiteError) {
+        stopReading()
+        try execute("VACUUM")
+    }
+
+    /// Returns whether the file may have more pages than it has.
+    package mutating func canGrow() throws(SQLiteError) -> Bool { try pragma("page_count") < pragma("max_page_count") }
 
     /// Returns the faults that SQLite finds in the file, a sentence each; takes reading every page.
     package mutating func integrityProblems() throws(SQLiteError) -> [String] {

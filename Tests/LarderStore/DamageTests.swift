@@ -25,6 +25,13 @@ struct DamageTests {
             #expect(problems == [], "\(damage.description), round \(round), seed \(seed)")
         }
     }
+
+    /// SQLite calls the disk full then.
+    @Test func `the number of a page that no file can have is damage`() throws {
+        var random = Seeded(351_081_844_331_771_166)
+        let damage = try Damage(.halfLeaf, of: try DamagedStore.sample(), &random)
+        #expect(try SideThread { Use(of: damage).problems }.value() == [], "\(damage.description)")
+    }
 }
 
 /// A damaged copy of the sample.

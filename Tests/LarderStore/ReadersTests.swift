@@ -110,6 +110,36 @@ struct ReadersTests {
         #expect(try rows.text(1) == "theirs" && rows.totals() == Totals(count: 1, size: 6))
     }
 
+    /// A log is begun again only if no connection reads in it.
+    @Test func `between commits that follow each other the writer reads on, for a tenth of a second`() throws {
+        let clock = StoreClock()
+        let rows = try place.open(clock).open(.a)
+        var other = try Connection.open(.file(place.realPath), .init(role: .writer, busyMilliseconds: 0))
+        func isBegunAgain() throws -> Bool { try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "0" }
+        clock.advance(1000)
+        for number in 0..<3 { try rows.put(1, "\(number)") }
+        #expect(try isBegunAgain(), "after few commits")
+        for number in 0..<9 { try rows.put(1, "\(number)") }
+        #expect(try !isBegunAgain())
+        clock.advance(100)
+        #expect(try isBegunAgain())
+    }
+
+    @Test(arguments: [0, 1, 20])
+    func `reads over the writer's transaction see what another store has committed since`(lentReads: Int) throws {
+        let (rows, otherRows) = (try place.open().open(.a), try place.open().open(.a))
+        for round in 0..<20 {
+            for number in 0..<6 { try rows.put(1, "ours \(round) \(number)") }
+            for _ in 0..<lentReads { #expect(try rows.text(1) == "ours \(round) 5") }
+            try otherRows.put(1, "theirs \(round)")
+            #expect(try rows.text(1) == "theirs \(round)")
+            try otherRows.put(Int64(round) + 2, "x")
+            #expect(try rows.totals().count == Int64(round) + 2 && rows.keys().rows.count == round + 2)
+            try rows.put(1, "ours")
+            #expect(try otherRows.text(1) == "ours")
+        }
+    }
+
     /// The programs share numbers in memory, so that each knows what had returned in another one before it reads.
     @Test func `four processes write and read one file, and no read is older than a write that had returned`() throws {
         let (counts, rounds) = (place.folder("counts").path, LongTests.areEnabled ? 5000 : 300)

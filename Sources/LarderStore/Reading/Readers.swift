@@ -12,6 +12,7 @@ final class Readers: Sendable {
     private let slots = (0..<4).map { _ in Slot() }
     private let isReleaseScheduled = Atomic(false)
     private let releaseTimer = Mutex(ReleaseTimer())
+    private let writer = Mutex(WeakWriter())
     /// The moment at which the path was last compared with the open file, by the store's clock.
     private let lastComparison = Atomic(Int64.min)
     /// The number of times that the file was opened.
@@ -130,14 +131,30 @@ final class Readers: Sendable {
         return isWhole
     }
 
+    /// Releases the writer's transaction with those of readers.
+    func follow(_ lock: OwnedLock<WriterState?>) { writer.withLock { $0.lock = lock } }
+
+    /// Ends the read transaction that the writer keeps, and returns false if the writer is busy.
+    private func releaseWriter() -> Bool {
+        guard let lock = writer.withLock({ $0.lock }) else { return true }
+        do {
+            return try lock.tryLock { $0?.stopReading() } != nil
+        } catch {
+            // A body of this thread runs.
+            return false
+        }
+    }
+
     /// Releases the transactions 100 ms after the first of them began.
-    private func scheduleRelease() {
+    func scheduleRelease() {
         guard !isReleaseScheduled.load(ordering: .relaxed),
             !isReleaseScheduled.exchange(true, ordering: .acquiringAndReleasing)
         else { return }
         let cancel = options.time.wake(Self.holdingTime) { [weak self] in
             self?.isReleaseScheduled.store(false, ordering: .releasing)
-            if self?.release() == false { self?.scheduleRelease() }
+            guard let self else { return }
+            let (isReleased, isWriterReleased) = (release(), releaseWriter())
+            if !isReleased || !isWriterReleased { scheduleRelease() }
         }
         let isKept = releaseTimer.withLock { timer in
             if timer.isOpen { timer.cancel = cancel }
@@ -148,6 +165,9 @@ final class Readers: Sendable {
         isReleaseScheduled.store(false, ordering: .releasing)
     }
 }
+
+/// The lock of the writer, which has the readers.
+private struct WeakWriter: Sendable { weak var lock: OwnedLock<WriterState?>? }
 
 /// The timer of the release of transactions.
 private struct ReleaseTimer: Sendable {

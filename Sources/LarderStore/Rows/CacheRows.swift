@@ -135,7 +135,8 @@ package final class CacheRows: Sendable {
     @usableFromInline
     package func noteAccess(to row: RowSummary, at moment: Int64) {
         let grain = min(accessGrain, (row.slidingAge ?? .max) / 16)
-        if store.accesses.note(Access(to: row, moment: moment, grain: grain)) { store.upkeep.ask(at: moment, from: moment) }
+        let isDue = store.accesses.note(Access(to: row, moment: moment, grain: grain))
+        if isDue { store.upkeep.ask(at: moment, from: moment) }
         if row.slidingAge != nil { store.upkeep.ask(at: moment.addingSaturated(grain), from: moment) }
     }
 

@@ -83,6 +83,7 @@ extension Writer {
     func sliced<R>(_ body: (WriterState) throws -> R) throws(StoreError) -> R {
         var outbox = Outbox()
         let result = try lock.withLock { state throws(StoreError) in
+            state?.connection.stopReading()
             let result = Result { () throws(StoreError) in
                 if let state { try renew(state) }
                 return try Self.reading(state, body)

@@ -50,6 +50,7 @@ final class Writer: Sendable {
         lock = OwnedLock(state)
         serialQueue.setSpecific(key: Self.serialKey, value: true)
         (report, busyTimeout) = (options.report, options.busyTimeout)
+        readers?.follow(lock)
     }
 
     var database: Database {
@@ -147,6 +148,8 @@ final class Writer: Sendable {
     func locked<R>(_ body: (inout WriterState?) throws(StoreError) -> R) throws(StoreError) -> R {
         var outbox = Outbox()
         let result = try lock.withLock { state throws(StoreError) in
+            // What it reads is the newest state.
+            state?.connection.stopReading()
             let result = Result { () throws(StoreError) in try body(&state) }
             outbox = state?.takeOutbox() ?? Outbox()
             return result

@@ -57,6 +57,7 @@ extension WriterState {
             return tell(made, epoch)
         }
         unwrittenOpenings = [:]
+        if keepsReading { try connection.keepReading() }
         let epoch = watch.beginCommit()
         do {
             try connection.finishWriting()
@@ -76,6 +77,12 @@ extension WriterState {
         tell(made, epoch)
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
+        commitsInARow += 1
+        if connection.keepsReading && keepsReading && self.epoch != CommitWatch.noEpoch {
+            readers?.scheduleRelease()
+        } else {
+            connection.stopReading()
+        }
     }
 
     /// Tells of what was committed: loads first, then memory in the order of the changes, then memory of the rows that the store has removed.

@@ -124,9 +124,23 @@ extension WriterState {
     /// Undoes the transaction for a failure, and returns the failure.
     func fail(_ error: any Error) -> StoreError {
         rollBack()
-        let error = StoreError(any: error)
+        var error = StoreError(any: error)
+        if isDamage(error) {
+            error = StoreError(SQLiteError(code: .corrupt, message: "a page names one that no file can have"))
+        }
         note(error)
         return error
+    }
+
+    /// Returns whether a disk that is said to be full is not: SQLite says so too of the number of a page that is too large.
+    private func isDamage(_ error: StoreError) -> Bool {
+        guard error.isFullDisk, let files else { return false }
+        do {
+            guard try files.freeSpace() > 16 * Ballast.maxSize, try connection.canGrow() else { return false }
+            return try !connection.integrityProblems().isEmpty
+        } catch {
+            return false
+        }
     }
 
     /// Notes a failure after which the file has to be opened again.

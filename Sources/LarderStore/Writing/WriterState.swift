@@ -31,6 +31,9 @@ package final class WriterState {
 
     var epoch: UInt32 = 0
 
+    /// The number of commits since the last pause.
+    var commitsInARow = 0
+
     // MARK: Upkeep
 
     let busyTimeout: Int64
@@ -68,6 +71,22 @@ package final class WriterState {
         logKeeper.begin(opening.guardian, connection, database)
     }
 
+    /// A Boolean value that indicates whether the read transaction is kept over a commit: others follow, and the log is short.
+    ///
+    /// It pins the log as a reader does.
+    var keepsReading: Bool {
+        commitsInARow >= Self.fewCommits && database.counter.map { $0.frames < Ballast.pages } ?? false
+    }
+
+    /// The number of commits in a row after which more are expected.
+    private static let fewCommits = 4
+
+    /// Ends the read transaction of the last commit, after some time or before the log is copied.
+    func stopReading() {
+        connection.stopReading()
+        commitsInARow = 0
+    }
+
     /// A Boolean value that indicates whether no transaction copies the log, evicts, or has to make room.
     var isQuick: Bool { !isCopyOverdue && !limiter.hasLimits && !logKeeper.isShort }
 
@@ -79,6 +98,8 @@ package final class WriterState {
     func begin(until deadline: Deadline) throws(SQLiteError) {
         connection.setBusyTimeout(Int32(clamping: deadline.remaining))
         do {
+            // After a commit of another store what is kept is not the newest state.
+            if connection.keepsReading && watch.epoch() != epoch { connection.stopReading() }
             try connection.beginWriting()
             isWriting = true
             open = Transaction(
@@ -116,7 +137,7 @@ package final class WriterState {
             } else if failure.code == .storageFull {
                 copyLog()
             }
-            throw error is SQLiteError ? failure : error
+            throw error is SQLiteError || (error as? StoreError)?.isFullDisk == true ? failure : error
         }
     }
 
@@ -181,6 +202,7 @@ package final class WriterState {
     func lookUpIncarnations() throws(SQLiteError) {
         let now = watch.epoch()
         guard now != epoch || now == CommitWatch.noEpoch else { return }
+        if !isWriting { connection.stopReading() }
         try database.requirePlace()
         let before = incarnations
         incarnations = try connection.liveIncarnations()

@@ -16,17 +16,17 @@ struct CostTests {
     #if DEBUG
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     5           18            11           4              2
-        replace                 5           19             9           4              1
+        set                     5           18             7           4              2
+        replace                 5           19             5           4              1
         hit                     1            0             0           0              0
         miss                    3            2             0           1              0
         get from the disk       3            7             0           1              0
-        load                   21          127            13           5              2
-        remove                  5           21            11           5              2
-        set and evict          13           70            11           5              2
-        set 100 KB              8           30            20           4              3
+        load                   21          127             7           5              2
+        remove                  5           21             7           5              2
+        set and evict          13           70             7           5              2
+        set 100 KB              8           30            16           4              3
         get 100 KB              4           12             4           1              0
-        remove 100 KB           6           30            16           5              3
+        remove 100 KB           6           30            12           5              3
         """
     #else
     // Locks are counted in debug builds alone.

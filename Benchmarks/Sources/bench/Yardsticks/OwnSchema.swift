@@ -4,11 +4,14 @@ import Foundation
 /// The library's own tables and statements, prepared and called from plain code: what the library could reach at best.
 ///
 /// It works on a copy of a store's file. Reads are in one open transaction, and scans in pages as the library's. A write looks
-/// the row up by its key, updates it by its id, and looks at the path once a transaction.
+/// the row up by its key, updates it by its id, and looks at the path once a transaction. Its read transaction stays open over
+/// commits, until the log is copied.
 final class OwnSchema: @unchecked Sendable {
     // Safety: a connection is used by one thread at a time.
     private var handle: OpaquePointer?
-    private var select, find, update, begin, commit, rowPage, keyPage: OpaquePointer?
+    private var select, find, update, begin, commit, rowPage, keyPage, keeper: OpaquePointer?
+    private let pagesInLog = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+    private var isKept = false
     private let path: String
     private var cache: Int64 = 0
 
@@ -26,7 +29,11 @@ final class OwnSchema: @unchecked Sendable {
         cache = sqlite3_column_int64(caches, 0)
         sqlite3_finalize(caches)
         let header = "id, revision, written_at, expires_at, coalesce(size, length(payload)), file, meta, checksum"
-        select = prepare("SELECT \(header), payload FROM entry WHERE cache = ?1 AND key = ?2")
+        select = prepare(
+            """
+            SELECT id, revision, written_at, expires_at, size, file, meta, checksum, payload
+            FROM entry WHERE cache = ?1 AND key = ?2
+            """)
         find = prepare("SELECT \(header) FROM entry WHERE cache = ?1 AND key = ?2")
         update = prepare(
             """
@@ -39,12 +46,21 @@ final class OwnSchema: @unchecked Sendable {
         keyPage = prepare("SELECT id, key \(page)")
         begin = prepare("BEGIN IMMEDIATE")
         commit = prepare("COMMIT")
+        keeper = prepare("SELECT 1 FROM sqlite_schema LIMIT 1")
+        pagesInLog.initialize(to: 0)
+        _ = sqlite3_wal_hook(
+            handle,
+            { place, _, _, pages in
+                place?.assumingMemoryBound(to: Int32.self).pointee = pages
+                return SQLITE_OK
+            }, pagesInLog)
         if isReading { run("BEGIN; SELECT count(*) FROM cache") }
     }
 
     deinit {
-        for statement in [select, find, update, begin, commit, rowPage, keyPage] { sqlite3_finalize(statement) }
+        for statement in [select, find, update, begin, commit, rowPage, keyPage, keeper] { sqlite3_finalize(statement) }
         sqlite3_close(handle)
+        pagesInLog.deallocate()
     }
 
     private func run(_ sql: String) { precondition(sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK) }
@@ -100,7 +116,13 @@ final class OwnSchema: @unchecked Sendable {
     func transaction(_ body: () -> Void) {
         run(begin)
         body()
+        if !isKept { precondition(sqlite3_step(keeper) == SQLITE_ROW) }
         run(commit)
+        isKept = pagesInLog.pointee < 1000
+        if !isKept {
+            sqlite3_reset(keeper)
+            sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        }
         var status = stat()
         precondition(lstat(path, &status) == 0)
     }
