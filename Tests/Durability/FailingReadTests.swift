@@ -42,6 +42,18 @@ struct FailingReadTests {
         #expect(count > 50 && failed > 0)
     }
 
+    @Test(.enabled(if: Strace.isAvailable, "a long test, or strace is missing"), arguments: [false, true])
+    func `a store that cannot look at the index of its log says so once, and reads what others write`(
+        isRefused: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let refusal = isRefused ? ["-e", "inject=mremap:error=ENOSYS"] : []
+        let child = try ChildProcess(
+            "larder-test-rows", ["unwatched", folder("store.sqlite").path],
+            through: ["/usr/bin/strace", "-f", "-o", folder("trace").path, "-e", "trace=mremap"] + refusal)
+        #expect(try child.finish().lines == (isRefused ? ["unwatched", "read"] : ["read"]))
+    }
+
     private func numbers(_ manager: CacheManager) throws -> Cache<Int, Data> {
         try manager.cache(named: "numbers", version: "1", maxAge: .unlimited)
     }

@@ -25,8 +25,9 @@ extension Cache {
     @_disfavoredOverload
     @inlinable
     public func value(forKey key: Key, generate: (Key) throws -> Value) throws -> Value {
-        if let value = hit(key) { return value }
-        return try loadedValue(key, generate)
+        var ticket: ReadTicket?
+        if let value = hit(key, copies.seed.hash(key), &ticket) { return value }
+        return try loadedValue(key, isInMemory: ticket == nil, generate)
     }
 
     /// Returns the value of a key; if there is none, `generate` loads it in a task of its own.
@@ -36,8 +37,9 @@ extension Cache {
     public func value(
         forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
-        if let value = hit(key) { return value }
-        return try await loadedValue(key, generate)
+        var ticket: ReadTicket?
+        if let value = hit(key, copies.seed.hash(key), &ticket) { return value }
+        return try await loadedValue(key, isInMemory: ticket == nil, generate)
     }
 
     /// Returns the values of many keys; one call of `generate` on this thread loads those that are missing.
@@ -117,15 +119,18 @@ extension Cache {
 
     // MARK: Parts
 
+    /// - Parameter isInMemory: A Boolean value that indicates whether memory has a copy, which a full look may serve.
     @usableFromInline
-    func loadedValue(_ key: Key, _ generate: (Key) throws -> Value) throws -> Value {
-        if let value = valueInMemory(key) { return value }
+    func loadedValue(_ key: Key, isInMemory: Bool, _ generate: (Key) throws -> Value) throws -> Value {
+        if isInMemory, let value = valueInMemory(key) { return value }
         return try one(key, loadedEntry(key) { key, _ in .value(try generate(key)) }).value
     }
 
     @usableFromInline
-    func loadedValue(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
-        if let value = valueInMemory(key) { return value }
+    func loadedValue(
+        _ key: Key, isInMemory: Bool, _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        if isInMemory, let value = valueInMemory(key) { return value }
         return try await one(key, loadedEntry(key) { key, _ in .value(try await generate(key)) }).value
     }
 
@@ -278,16 +283,22 @@ extension Cache {
         let (copies, now) = (core.copies, rows.store.time.now())
         let hashes = keys.map { copies.seed.hash($0.key) }
         let tickets = copies.state.withLock { state in hashes.map { state.ticket($0) } }
-        let found = try throwing("read values", keys.count == 1 ? keys[0].stored : nil) { () throws(StoreError) in
-            keys.count == 1 ? try [rows.row(keys[0].stored)].compactMap(\.self) : try rows.rows(keys.map { $0.stored })
+        let only = keys.count == 1 ? keys[0].stored : nil
+        var (first, isCurrent) = (StoredRow?.none, false)
+        let found = try throwing("read values", only) { () throws(StoreError) -> [StoredKey: StoredRow] in
+            if let only {
+                first = try rows.row(only, &isCurrent)
+                return [:]
+            }
+            return Dictionary(try rows.rows(keys.map { $0.stored }).map { ($0.header.key, $0) }) { first, _ in first }
         }
-        let byKey = Dictionary(found.map { ($0.header.key, $0) }) { first, _ in first }
         var look = LoadedRows()
         for (index, item) in keys.enumerated() {
+            let row = only == nil ? found[item.stored] : first
             // A value that does not decode is reported, and counts as missing.
-            guard let row = byKey[item.stored], let value = decodedOrReported(row) else {
+            guard let row, let value = decodedOrReported(row) else {
                 look.missing.append(item)
-                if byKey[item.stored] != nil { look.rows.insert(item.stored) }
+                if row != nil { look.rows.insert(item.stored) }
                 continue
             }
             let isExpired = row.header.end < now
@@ -306,7 +317,7 @@ extension Cache {
             $0.loads += count
             if countsMisses { $0.misses += count }
         }
-        try throwing("load a value") { () throws(StoreError) in try rows.requireWritable() }
+        try throwing("load a value") { () throws(StoreError) in try rows.requireWritable(isCurrent: isCurrent) }
         return look
     }
 
@@ -325,6 +336,8 @@ extension Cache {
         var change: Change?
         var absence: Int64?
         var isStored = false
+        /// A Boolean value that indicates whether all of the writes were asked for.
+        var isAsked = false
     }
 
     /// Turns the result of the closure into entries and changes.
@@ -373,8 +386,10 @@ extension Cache {
     /// Returns the next change that stores the results; nil if there is none.
     private func nextChange(_ load: Int, _ made: inout LoadedEntries) -> Change? {
         if let change = made.change.take() { return change }
-        // Asked again if a key was overtaken since.
-        let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
+        if made.isStored || made.writes.isEmpty { return nil }
+        // Where the load does not stand at all of its keys, what is left is asked for again.
+        let writes = made.isAsked ? made.writes.filter { loads.stands(load, at: $0.entry.key) } : made.writes
+        made.isAsked = true
         if writes.isEmpty { return nil }
         let claim = LoadClaim(
             loads: loads, keys: writes.map { $0.entry.key }, tags: writes.map { $0.entry.meta.tags }, load: load)

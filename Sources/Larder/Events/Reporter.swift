@@ -85,6 +85,12 @@ extension Reporter {
             report(CacheEvent(.writeFailed, message: text), .error, error: CacheError(error, "copy the log"))
         case .logCopied:
             note(LogMessage(.info, "The log of the store can be copied into the database again."))
+        case .unwatched:
+            note(
+                LogMessage(
+                    .warning,
+                    "The system does not let the store look at the index of its log. So each read asks the file for commits,"
+                        + " and values in memory are compared with their rows. That is correct, and slower."))
         case .damagedEntry(let cache, let key):
             let text = "The entry of key \"\(key.name)\" in the cache \"\(cache)\" is damaged, and is deleted."
             report(CacheEvent(.corruptEntry, cacheName: cache, key: key.name, message: text), .warning)

@@ -7,13 +7,20 @@ package import LarderSQLite
 extension CacheRows {
     /// Returns the entry of a key; nil if there is none or it is damaged.
     package func row(_ key: StoredKey) throws(StoreError) -> StoredRow? {
+        var isCurrent = true
+        return try row(key, &isCurrent)
+    }
+
+    /// Returns the entry of a key, and whether a live cache has the declaration.
+    package func row(_ key: StoredKey, _ isCurrent: inout Bool) throws(StoreError) -> StoredRow? {
         var last: Int64?
         while true {
             var found: StoredRow?
-            try read { connection, cache throws(SQLiteError) in
+            let isRead: Void? = try read { connection, cache throws(SQLiteError) in
                 found = try connection.row(key, in: cache, store.accesses)
                 if last != nil, let found { try connection.requireKey(of: found.header) }
             }
+            isCurrent = isRead != nil
             guard let found else { return nil }
             if let row = try complete(found) { return row }
             // The file of an older row may be overwritten, and a damaged index may have led to another row.

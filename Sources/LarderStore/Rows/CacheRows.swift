@@ -263,11 +263,13 @@ extension CacheRows {
     package var isInBody: Bool { store.writer.isOwned }
 
     /// Throws unless the cache can be written to.
-    package func requireWritable() throws(StoreError) {
+    ///
+    /// - Parameter isCurrent: True if a read has just found that a live cache has the declaration.
+    package func requireWritable(isCurrent: Bool = false) throws(StoreError) {
         if store.isReadOnly { throw .readOnly }
         if store.isClosed { throw .closed }
         if store.writer.isOwned { throw .reentrant }
-        try requireCurrent()
+        if !isCurrent { try requireCurrent() }
     }
 
     /// Throws if no live cache has the declaration.

@@ -76,6 +76,7 @@ package final class Store: Sendable {
         if isReadOnly { upkeep.stop() } else { writer.attach(upkeep, options) }
         askForUpkeep()
         for event in events { report(event) }
+        if watch.isUnsure { report(.unwatched) }
     }
 
     /// Opens the store at a path, and creates it and its folder if they are missing.

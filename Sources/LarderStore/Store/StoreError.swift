@@ -133,6 +133,8 @@ package enum StoreEvent: Sendable {
     case logNotCopied(StoreError)
     /// The log was copied again.
     case logCopied
+    /// The system gives no look at the memory that tells of commits: each read asks the file for them.
+    case unwatched
     /// An entry that does not fit its checksum was found, and is deleted.
     case damagedEntry(cache: String, key: StoredKey)
 }

@@ -50,6 +50,19 @@ extension RowsProgram {
         print(try store.verify().problems.isEmpty && rows.totals().count == 90)
     }
 
+    /// Prints what is reported of a store without a watch, and whether its reads see what another one writes.
+    static func unwatched(_ path: String) throws {
+        var options = Store.Options()
+        options.report = { if case .unwatched = $0 { print("unwatched") } }
+        let (rows, other) = (try Store.open(path, options).open(.rows), try Store.open(path).open(.rows))
+        for number in 0..<20 {
+            let text = "\(number)"
+            try other.run(.put([EntryWrite(key: .integer(1), payload: Data(text.utf8), writtenAt: 0)]))
+            guard try rows.row(.integer(1))?.payload == Data(text.utf8) else { return print("stale") }
+        }
+        print("read")
+    }
+
     private static func limitFiles(to bytes: rlim_t) {
         var limit = rlimit()
         #if canImport(Glibc)

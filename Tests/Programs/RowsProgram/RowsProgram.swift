@@ -18,6 +18,7 @@ struct RowsProgram {
         case "migrate" where arguments.count == 4: try open(arguments[2], dyingAfter: Int(arguments[3]) ?? 0)
         case "first" where arguments.count == 6: try openFirst(Array(arguments.dropFirst(2)))
         case "uncopied" where arguments.count == 3: try uncopied(arguments[2])
+        case "unwatched" where arguments.count == 3: try unwatched(arguments[2])
         case "sync" where arguments.count == 3: try sync(arguments[2])
         case "share" where arguments.count == 6:
             try share(arguments[2], arguments[3], index: Int(arguments[4]) ?? 0, rounds: Int(arguments[5]) ?? 0)
