@@ -76,7 +76,8 @@ package final class Store: Sendable {
         if isReadOnly { upkeep.stop() } else { writer.attach(upkeep, options) }
         askForUpkeep()
         for event in events { report(event) }
-        if watch.isUnsure { report(.unwatched) }
+        // One that is only read may have no log.
+        if watch.isUnsure && !isReadOnly { report(.unwatched) }
     }
 
     /// Opens the store at a path, and creates it and its folder if they are missing.
