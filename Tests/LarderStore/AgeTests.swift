@@ -236,6 +236,25 @@ struct AgeTests {
         }
     }
 
+    /// The grain is a sixteenth of the age.
+    @Test func `an access that was within the grain does not keep a later one from being stored`() throws {
+        let (store, rows) = try open(.sinceAccess(16_000))
+        try rows.run(.put([lastingAsTheCache(1)]))
+        let written = clock.now
+        clock.advance(500)
+        try noteAccess(rows)
+        try store.flush()
+        clock.advance(900)
+        try noteAccess(rows)
+        try store.flush()
+        let other = try place.open(clock).open(declaration(.sinceAccess(16_000)))
+        #expect(try other.header(.integer(1), withAccess: true)?.accessedAt == written + 1400)
+    }
+
+    private func lastingAsTheCache(_ key: Int64) -> EntryWrite {
+        EntryWrite(key: .integer(key), payload: Data("x".utf8), writtenAt: clock.now)
+    }
+
     // MARK: Timers
 
     @Test(arguments: [1, 100, 10_000, 3_600_000, 2_592_000_000] as [Int64])

@@ -125,6 +125,18 @@ struct ReadersTests {
         #expect(try isBegunAgain())
     }
 
+    @Test func `a file that is opened again is not read on without a timer`() throws {
+        let clock = StoreClock()
+        let rows = try place.open(clock).open(.a)
+        for number in 0..<4 { try rows.put(1, "\(number)") }
+        try FileManager.default.moveItem(atPath: place.path, toPath: place.path + ".away")
+        clock.advance(1000)
+        #expect(try rows.text(1) == nil)
+        clock.advance(1000)
+        var other = try Connection.open(.file(place.realPath), .init(role: .writer, busyMilliseconds: 0))
+        #expect(try other.text("PRAGMA wal_checkpoint(TRUNCATE)") == "0")
+    }
+
     @Test(arguments: [0, 1, 20])
     func `reads over the writer's transaction see what another store has committed since`(lentReads: Int) throws {
         let (rows, otherRows) = (try place.open().open(.a), try place.open().open(.a))

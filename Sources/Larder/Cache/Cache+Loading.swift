@@ -336,8 +336,6 @@ extension Cache {
         var change: Change?
         var absence: Int64?
         var isStored = false
-        /// A Boolean value that indicates whether all of the writes were asked for.
-        var isAsked = false
     }
 
     /// Turns the result of the closure into entries and changes.
@@ -386,10 +384,8 @@ extension Cache {
     /// Returns the next change that stores the results; nil if there is none.
     private func nextChange(_ load: Int, _ made: inout LoadedEntries) -> Change? {
         if let change = made.change.take() { return change }
-        if made.isStored || made.writes.isEmpty { return nil }
-        // Where the load does not stand at all of its keys, what is left is asked for again.
-        let writes = made.isAsked ? made.writes.filter { loads.stands(load, at: $0.entry.key) } : made.writes
-        made.isAsked = true
+        // Asked again if a key was overtaken since.
+        let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
         let claim = LoadClaim(
             loads: loads, keys: writes.map { $0.entry.key }, tags: writes.map { $0.entry.meta.tags }, load: load)

@@ -419,19 +419,25 @@ extension Cache {
     @usableFromInline
     func noteUndecodable(_ stored: StoredKey, revision: Int64, _ error: CacheError) {
         let _: Value? = missed()
+        let failure = error
         do throws(CacheError) {
             guard let header = try rows.currentHeader(stored), header.revision == revision else { return }
-            noteUndecodable(header, error)
-        } catch {}
+            noteUndecodable(header, failure)
+        } catch {
+            reportUndecodable(stored, failure)
+        }
     }
 
     @usableFromInline
     func noteUndecodable(_ header: EntryHeader, _ error: CacheError) {
         if undecodable == .drop { rows.removeLater(header) }
+        reportUndecodable(header.key, error)
+    }
+
+    private func reportUndecodable(_ key: StoredKey, _ error: CacheError) {
         copies.count { $0.failures += 1 }
         manager.reporter.report(
-            CacheEvent(.undecodable, cacheName: name, key: header.key.name, message: error.message), .warning,
-            error: error)
+            CacheEvent(.undecodable, cacheName: name, key: key.name, message: error.message), .warning, error: error)
     }
 
     /// The copy that memory keeps of a value.

@@ -26,6 +26,9 @@ package struct StoreError: Error, Sendable, CustomStringConvertible {
     /// A Boolean value that indicates whether SQLite found no room, so that the ballast helps.
     var isFullDisk: Bool { code == .storageFull && sqliteCode != nil }
 
+    /// A Boolean value that indicates whether it is SQLite that calls the disk full, and not the system.
+    var saysFull: Bool { code == .storageFull && sqliteCode == SQLiteError.noRoom.code.rawValue }
+
     /// A Boolean value that indicates whether a full disk has kept a row from being written: a sync has not failed.
     var isSurelyUnwritten: Bool {
         code == .storageFull && [nil, SQLiteError.noRoom.code.rawValue].contains(sqliteCode)

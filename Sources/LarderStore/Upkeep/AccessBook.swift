@@ -11,8 +11,9 @@ package struct Access: Sendable {
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry ends some time after its last access.
     let slides: Bool
-    /// The last access, or the write, that the disk has as far as is known.
+    /// The last access, or the write, that the disk has for certain.
     fileprivate var stored = Int64.min
+    fileprivate var isTaken = false
 
     @usableFromInline
     package init(id: Int64, revision: Int64, moment: Int64, grain: Int64, slides: Bool = false) {
@@ -26,8 +27,8 @@ package struct Access: Sendable {
         if grain > 0 && !slides { stored = row.writtenAt }
     }
 
-    /// A Boolean value that indicates whether it is to be stored: the disk lags by the grain.
-    fileprivate var waits: Bool { stored < moment && stored <= moment.subtractingSaturated(grain) }
+    /// A Boolean value that indicates whether it is to be stored: the disk lags by the grain, as far as is known here.
+    fileprivate var waits: Bool { !isTaken && stored < moment && stored <= moment.subtractingSaturated(grain) }
 
     /// Returns the place of an access in the order of use, in which a write has twice its moment.
     static func order(at moment: Int64) -> Int64 { moment.addingSaturated(moment).addingSaturated(1) }
@@ -35,8 +36,9 @@ package struct Access: Sendable {
 
 /// The last access of this process to each row, which is stored later.
 ///
-/// Reads write nothing. An access within the grain of the row's write, or of the access that was stored last, is not stored, and no
-/// look-up is spent on it. It stays here for the order of use, as those do that were taken to be stored. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
+/// Reads write nothing. An access that is within the grain of the row's write, or of an access that was stored, is not stored, and no
+/// look-up is spent on it if this process knows that. It stays here for the order of use, as those do that were taken to be
+/// stored: the grain may have left them out. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
 /// that is only read, drops them as they are noted, but for those of entries whose end follows the last access.
 @usableFromInline
 package final class AccessBook: Sendable {
@@ -85,9 +87,17 @@ package final class AccessBook: Sendable {
             // Those that were taken before are stored by now.
             if state.accesses.count > Self.capacity { state.dropOldest(keeping: \.waits) }
             let found = state.accesses.values.filter(\.waits)
-            for access in found { state.accesses[access.id]?.stored = access.moment }
+            for access in found { state.accesses[access.id]?.isTaken = true }
             state.newCount = 0
             return found
+        }
+    }
+
+    /// Notes that an access was stored.
+    func noteStored(_ access: Access) {
+        state.withLock { state in
+            guard let known = state.accesses[access.id], known.revision == access.revision else { return }
+            state.accesses[access.id]?.stored = max(known.stored, access.moment)
         }
     }
 
@@ -95,7 +105,7 @@ package final class AccessBook: Sendable {
     func putBack(_ accesses: [Access]) {
         state.withLock { state in
             for access in accesses where state.accesses[access.id]?.revision == access.revision {
-                state.accesses[access.id]?.stored = .min
+                state.accesses[access.id]?.isTaken = false
             }
         }
     }

@@ -50,7 +50,7 @@ final class Writer: Sendable {
         lock = OwnedLock(state)
         serialQueue.setSpecific(key: Self.serialKey, value: true)
         (report, busyTimeout) = (options.report, options.busyTimeout)
-        readers?.follow(lock)
+        readers?.follow(self)
     }
 
     var database: Database {
@@ -62,6 +62,12 @@ final class Writer: Sendable {
             }
             _ = consume old
         }
+    }
+
+    /// Ends the read transaction that is kept, and returns false if the writer is busy.
+    func stopReading() -> Bool {
+        // It throws if a body of this thread runs.
+        do { return try lock.tryLock { $0?.stopReading() } != nil } catch { return false }
     }
 
     var isOwned: Bool { lock.isOwned }
@@ -382,7 +388,7 @@ extension Writer {
         for request in batch { try request.perform(state) }
         try state.removeForAdditions()
         try state.requireRoom()
-        try state.commit(batch)
+        try state.commit(batch, keepsReading: true)
         state.askForUpkeep()
     }
 

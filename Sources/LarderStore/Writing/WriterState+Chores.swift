@@ -109,6 +109,7 @@ extension WriterState {
         stampCount += 1
         let latest = access.moment.subtractingSaturated(max(0, access.grain))
         try connection.run(.storeAccess, access.id, access.revision, access.moment, latest)
+        if connection.changes > 0 { accesses.noteStored(access) }
     }
 
     /// Stores the last access of a row.

@@ -42,7 +42,9 @@ extension WriterState {
     ///
     /// A transaction that has changed nothing is rolled back: an empty COMMIT is not counted in the log's index, so the
     /// next commit of another process would pass for ours.
-    func commit(_ made: some Collection<some MadeChange>) throws {
+    ///
+    /// - Parameter keepsReading: A Boolean value that indicates whether the read transaction may be kept for a commit that follows.
+    func commit(_ made: some Collection<some MadeChange>, keepsReading: Bool) throws {
         // Throws if SQLite has rolled the transaction back.
         try connection.requireTransaction()
         if changeCount != 0 {
@@ -57,7 +59,9 @@ extension WriterState {
             return tell(made, epoch)
         }
         unwrittenOpenings = [:]
-        if keepsReading { try connection.keepReading() }
+        let keepsReading = keepsReading && expectsCommits
+        // Without it the commit is as good.
+        if keepsReading { do { try connection.keepReading() } catch {} }
         let epoch = watch.beginCommit()
         do {
             try connection.finishWriting()
@@ -77,8 +81,8 @@ extension WriterState {
         tell(made, epoch)
         // Nothing is known if another store has committed since.
         self.epoch = watch.endCommit(isCommitted: true, switchesIncarnation: open.switchesIncarnation) ?? 0
-        commitsInARow += 1
-        if connection.keepsReading && keepsReading && self.epoch != CommitWatch.noEpoch {
+        commitCount += 1
+        if keepsReading && expectsCommits && self.epoch != CommitWatch.noEpoch {
             readers?.scheduleRelease()
         } else {
             connection.stopReading()

@@ -133,10 +133,13 @@ extension WriterState {
     }
 
     /// Returns whether a disk that is said to be full is not: SQLite says so too of the number of a page that is too large.
+    ///
+    /// All pages are read for that, once for each opening of the file.
     private func isDamage(_ error: StoreError) -> Bool {
-        guard error.isFullDisk, let files else { return false }
+        guard error.saysFull, !isChecked, let files else { return false }
         do {
             guard try files.freeSpace() > 16 * Ballast.maxSize, try connection.canGrow() else { return false }
+            isChecked = true
             return try !connection.integrityProblems().isEmpty
         } catch {
             return false
@@ -197,6 +200,8 @@ extension WriterState {
         connection = next.connection
         rollBack()
         limiter.reset()
+        isChecked = false
+        stopReading()
         logKeeper.begin(next.guardian, connection, database)
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
         (self.loss, undeclared) = (nil, nil)

@@ -13,6 +13,8 @@ package final class WriterState {
     var files: ValueFiles? { database.files }
     /// The reason to open the file again before any other work.
     var loss: Loss?
+    /// A Boolean value that indicates whether all pages were read because a disk was said to be full.
+    var isChecked = false
     /// The declarations of a file that was moved, until they are declared again.
     var undeclared: (caches: [Incarnation], limits: StoreLimits)?
     /// What the open transaction, or the last one, has noted.
@@ -31,8 +33,8 @@ package final class WriterState {
 
     var epoch: UInt32 = 0
 
-    /// The number of commits since the last pause.
-    var commitsInARow = 0
+    /// The number of commits since a read transaction was kept last.
+    var commitCount = 0
 
     // MARK: Upkeep
 
@@ -74,17 +76,17 @@ package final class WriterState {
     /// A Boolean value that indicates whether the read transaction is kept over a commit: others follow, and the log is short.
     ///
     /// It pins the log as a reader does.
-    var keepsReading: Bool {
-        commitsInARow >= Self.fewCommits && database.counter.map { $0.frames < Ballast.pages } ?? false
+    var expectsCommits: Bool {
+        commitCount >= Self.fewCommits && database.counter.map { $0.frames < Ballast.pages } ?? false
     }
 
-    /// The number of commits in a row after which more are expected.
+    /// The number of commits after which more are expected.
     private static let fewCommits = 4
 
-    /// Ends the read transaction of the last commit, after some time or before the log is copied.
+    /// Ends the read transaction that is kept, and keeps none before some more commits.
     func stopReading() {
         connection.stopReading()
-        commitsInARow = 0
+        commitCount = 0
     }
 
     /// A Boolean value that indicates whether no transaction copies the log, evicts, or has to make room.
@@ -98,8 +100,6 @@ package final class WriterState {
     func begin(until deadline: Deadline) throws(SQLiteError) {
         connection.setBusyTimeout(Int32(clamping: deadline.remaining))
         do {
-            // After a commit of another store what is kept is not the newest state.
-            if connection.keepsReading && watch.epoch() != epoch { connection.stopReading() }
             try connection.beginWriting()
             isWriting = true
             open = Transaction(
@@ -122,7 +122,7 @@ package final class WriterState {
             try removeForAdditions()
             try requireRoom()
             isCommitting = true
-            try commit(open.made)
+            try commit(open.made, keepsReading: false)
             endBody()
             copyLongLog()
             return result

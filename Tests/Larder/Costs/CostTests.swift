@@ -21,7 +21,7 @@ struct CostTests {
         hit                     1            0             0           0              0
         miss                    3            2             0           1              0
         get from the disk       3            7             0           1              0
-        load                   17          122             7           5              2
+        load                   18          125             7           5              2
         remove                  5           21             7           5              2
         set and evict          13           70             7           5              2
         set 100 KB              8           30            16           4              3
