@@ -4,7 +4,7 @@ internal import LarderSQLite
 
 /// The connections that read, each with a read transaction that stays open between reads.
 ///
-/// A read in a transaction of its own costs a fifth to a half more. The transaction is renewed after every commit of any store. It
+/// A read in a transaction of its own costs a fifth to three fifths more. The transaction is renewed after every commit of any store. It
 /// pins the log, so it is released around checkpoints, after 100 ms, and if the log is long. Lock order: the writer,
 /// then a slot. Under a slot the writer is only tried.
 final class Readers: Sendable {

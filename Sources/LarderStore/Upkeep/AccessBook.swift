@@ -38,7 +38,7 @@ package struct Access: Sendable {
 ///
 /// Reads write nothing. An access that is within the grain of the row's write, or of an access that was stored, is not stored, and no
 /// look-up is spent on it if this process knows that. It stays here for the order of use, as those do that were taken to be
-/// stored: the grain may have left them out. Too many are dropped, the oldest first, as they are taken. A store without upkeep, as one
+/// stored: the grain may have left them out. Too many are dropped, the oldest first. A store without upkeep, as one
 /// that is only read, drops them as they are noted, but for those of entries whose end follows the last access.
 @usableFromInline
 package final class AccessBook: Sendable {

@@ -201,7 +201,6 @@ extension WriterState {
         rollBack()
         limiter.reset()
         isChecked = false
-        stopReading()
         logKeeper.begin(next.guardian, connection, database)
         if !isSameFile && !old.file.options.isReadOnly { try declareAgain() }
         (self.loss, undeclared) = (nil, nil)
