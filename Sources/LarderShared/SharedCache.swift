@@ -127,16 +127,17 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
         try node.requireOpen()
-        var (known, rest, seen) = ([Key: Value](), [SharedNode<Key, Value>.Item](), Set<StoredKey>())
+        var (known, rest, seen) = ([Key: Value](), [Cache<Key, Value>.LoadItem](), Set<StoredKey>())
         for key in keys where known[key] == nil {
             known[key] = hit(key)
             let stored = try local.storedKey(of: key)
             if known[key] == nil, seen.insert(stored).inserted { rest.append((key, stored)) }
         }
-        let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false) { items, _ in
-            try await generate(items.map { $0.key }).mapValues { .value($0) }
+        let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false) { rows in
+            let made = try await generate(rows.map { $0.key })
+            return rows.map { row in made[row.key].map { .value($0) } }
         }
-        return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
+        return zip(rest, loaded).reduce(into: known) { $0[$1.0.key] = $1.1?.value }
     }
 
     /// Returns a callable value that reads this cache and loads what is missing, on one node for all.
@@ -200,7 +201,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     func found(_ key: Key) async throws -> Value? {
         try node.requireOpen()
         let stored = try local.storedKey(of: key)
-        return try await node.load([(key, stored)], needsValue: false, acceptsAbsence: false, nil)[stored]?.value
+        return try await node.load([(key, stored)], needsValue: false, acceptsAbsence: false, nil)[0]?.value
     }
 
     @usableFromInline

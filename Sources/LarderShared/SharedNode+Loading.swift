@@ -6,31 +6,33 @@ internal import LarderStore
 /// The way of a value that this node does not have: the tier, else a load of one node while the others wait.
 extension SharedNode {
     typealias Item = Cache<Key, Value>.LoadItem
-    typealias Results = Cache<Key, Value>.LoadResult
+    typealias Results = [Key: Generated<Value>]
     /// Loads keys on this node.
     typealias Make = @Sendable ([Item]) async throws -> Results
 
     /// Waiting nodes look again after this time, if no message has come.
     private static var lookAgain: Duration { .milliseconds(250) }
 
-    /// Returns the entries of keys from this node, the tier, or a load.
+    /// Returns the entries of keys, in their order, from this node, the tier, or a load.
     func load(
         _ keys: [Item], needsValue: Bool, acceptsAbsence: Bool,
-        _ generate: (@Sendable ([Item], Cache<Key, Value>.LoadedRows) async throws -> Results)?
-    ) async throws -> [StoredKey: CacheEntry<Key, Value>] {
+        _ generate: Cache<Key, Value>.Generate?
+    ) async throws -> [CacheEntry<Key, Value>?] {
         try await cache.load(
             keys, needsValue: needsValue, isLook: generate == nil,
             skipsCopies: { self.isSilent.load(ordering: .relaxed) }
-        ) { look in
-            guard let generate else {
-                return try await self.values(look.missing, acceptsAbsence: acceptsAbsence, nil)
-            }
-            return try await self.values(look.missing, acceptsAbsence: acceptsAbsence) { items in
-                let made = try await generate(items, look)
-                return items.reduce(into: Results()) { results, item in
-                    results[item.key] = made[item.key]?.resolved(look.old[item.stored]?.entry)
+        ) { rows in
+            let make = generate.map { generate -> Make in
+                { items in
+                    let keys = Set(items.map { $0.stored })
+                    let missing = rows.filter { keys.contains($0.stored) }
+                    let made = try await generate(missing)
+                    return zip(missing, made).reduce(into: [:]) { $0[$1.0.key] = $1.1?.resolved($1.0.entry) }
                 }
             }
+            let results = try await self.values(
+                rows.map { ($0.key, $0.stored) }, acceptsAbsence: acceptsAbsence, make)
+            return rows.map { results[$0.key] }
         }
     }
 
@@ -44,8 +46,8 @@ extension SharedNode {
             return try await cache.entry(forKey: key)
         }
         return try await load([(key, stored)], needsValue: !acceptsAbsence, acceptsAbsence: acceptsAbsence) {
-            [key: try await generate(key, $1.old[stored]?.entry)]
-        }[stored]
+            [try await generate(key, $0[0].entry)]
+        }[0]
     }
 
     /// Returns the values of keys.

@@ -52,10 +52,11 @@ extension Cache {
         forKeys keys: some Sequence<Key>, generate: ([Key]) throws -> [Key: Value]
     ) throws -> [Key: Value] {
         let (known, rest) = try valueInMemory(keys)
-        let loaded = try load(rest, needsValue: false) {
-            try generate($0.missing.map { $0.key }).mapValues { .value($0) }
+        let loaded = try load(rest, needsValue: false) { rows in
+            let made = try generate(rows.map { $0.key })
+            return rows.map { row in made[row.key].map { .value($0) } }
         }
-        return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
+        return zip(rest, loaded).reduce(into: known) { $0[$1.0.key] = $1.1?.value }
     }
 
     /// Returns the values of many keys; one call of `generate` in a task of its own loads those that are missing.
@@ -65,10 +66,11 @@ extension Cache {
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
         let (known, rest) = try valueInMemory(keys)
-        let loaded = try await load(rest, needsValue: false) {
-            try await generate($0.missing.map { $0.key }).mapValues { .value($0) }
+        let loaded = try await load(rest, needsValue: false) { rows in
+            let made = try await generate(rows.map { $0.key })
+            return rows.map { row in made[row.key].map { .value($0) } }
         }
-        return rest.reduce(into: known) { $0[$1.key] = loaded[$1.stored]?.value }
+        return zip(rest, loaded).reduce(into: known) { $0[$1.0.key] = $1.1?.value }
     }
 
     /// Returns the entry of a key; if there is none, `generate` gets the expired one and returns a new one.
@@ -140,9 +142,7 @@ extension Cache {
         let stored = try stored(key)
         // Another process may have written a key that is known to be absent.
         if acceptsAbsence, isAbsent(stored) { return try entry(forKey: key) }
-        return try load([(key, stored)], needsValue: !acceptsAbsence) {
-            [key: try generate(key, $0.old[stored]?.entry)]
-        }[stored]
+        return try load([(key, stored)], needsValue: !acceptsAbsence) { [try generate(key, $0[0].entry)] }[0]
     }
 
     func loadedEntry(
@@ -152,8 +152,8 @@ extension Cache {
         let stored = try stored(key)
         if acceptsAbsence, isAbsent(stored) { return try await entry(forKey: key) }
         return try await load([(key, stored)], needsValue: !acceptsAbsence) {
-            [key: try await generate(key, $0.old[stored]?.entry)]
-        }[stored]
+            [try await generate(key, $0[0].entry)]
+        }[0]
     }
 
     /// Returns the result of a call that needs one.
@@ -190,26 +190,29 @@ extension Cache {
 extension Cache {
     typealias Entry = CacheEntry<Key, Value>
     package typealias LoadItem = (key: Key, stored: StoredKey)
-    typealias LoadTicket = Loads<StoredKey, Key, Entry>.Ticket
-    package typealias LoadResult = [Key: Generated<Value>]
+    /// Loads what rows have no value for; in their order, nil for a key that has none.
+    package typealias Generate = @Sendable ([LoadRow]) async throws -> [Generated<Value>?]
 
-    var loads: Loads<StoredKey, Key, Entry> { copies.loads }
+    var loads: Loads<StoredKey> { copies.loads }
 
-    /// Returns the entries of keys; those that are missing are loaded in a task of their own.
+    /// Returns the entries of keys, in their order; those that are missing are loaded in a task of their own.
     func load(
-        _ keys: [LoadItem], needsValue: Bool, _ generate: @escaping @Sendable (LoadedRows) async throws -> LoadResult
-    ) async throws -> [StoredKey: Entry] {
-        try await loads.load(keys, needsValue: needsValue) { await self.lead($0, generate) }
+        _ keys: [LoadItem], needsValue: Bool, isLook: Bool = false,
+        isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false }, _ generate: @escaping Generate
+    ) async throws -> [Entry?] {
+        try await loads.load(keys.map { $0.stored }, needsValue: needsValue, isLook: isLook) {
+            await self.lead($0, keys, isDue: isDue, generate)
+        }
     }
 
-    /// Returns the entries of keys; those that are missing are loaded on this thread.
+    /// Returns the entries of keys, in their order; those that are missing are loaded on this thread.
     ///
     /// Inside a body of a transaction this thread waits for no load, and cannot store: the call throws if a key is missing.
     func load(
-        _ keys: [LoadItem], needsValue: Bool, _ generate: (LoadedRows) throws -> LoadResult
-    ) throws -> [StoredKey: Entry] {
-        if rows.isInBody { return try look(for: keys).live }
-        return try loads.load(keys, needsValue: needsValue) { lead($0, generate) }
+        _ keys: [LoadItem], needsValue: Bool, _ generate: ([LoadRow]) throws -> [Generated<Value>?]
+    ) throws -> [Entry?] {
+        if rows.isInBody { return try look(for: keys).map { $0.live } }
+        return try loads.load(keys.map { $0.stored }, needsValue: needsValue) { lead($0, keys, generate) }
     }
 
     // MARK: One load
@@ -217,18 +220,19 @@ extension Cache {
     /// Runs a load.
     ///
     /// - Parameters:
+    ///   - keys: The keys of the call, of which the load has some.
     ///   - isDue: Decides whether an entry that has not expired is loaded all the same.
     ///   - countsMisses: A Boolean value that indicates whether a caller waits for what is missing.
     func lead(
-        _ ticket: LoadTicket, isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false },
-        countsMisses: Bool = true,
-        _ generate: @Sendable (LoadedRows) async throws -> LoadResult
+        _ ticket: LoadTicket, _ keys: [LoadItem], isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false },
+        countsMisses: Bool = true, _ generate: Generate
     ) async {
         do {
-            let look = try await reading { () throws(CacheError) in try self.look(for: ticket.keys, isDue, countsMisses)
-            }
-            var made = LoadedEntries(entries: look.live)
-            if !look.missing.isEmpty { try collect(try await generate(look), look, ticket.load, &made) }
+            let items = items(of: ticket, in: keys)
+            let look = try await reading { () throws(CacheError) in try self.look(for: items, isDue, countsMisses) }
+            var made = LoadedEntries(look)
+            let missing = missing(in: look)
+            if !missing.isEmpty { try collect(try await generate(missing), missing, ticket.load, &made) }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -241,15 +245,18 @@ extension Cache {
             }
             loads.finish(ticket, .success(made.entries), absentUntil: made.absence)
         } catch {
-            loads.finish(ticket, .failure(error), absentUntil: nil)
+            loads.finish(ticket, Result<[Entry?], any Error>.failure(error), absentUntil: nil)
         }
     }
 
-    private func lead(_ ticket: LoadTicket, _ generate: (LoadedRows) throws -> LoadResult) {
+    private func lead(
+        _ ticket: LoadTicket, _ keys: [LoadItem], _ generate: ([LoadRow]) throws -> [Generated<Value>?]
+    ) {
         do {
-            let look = try look(for: ticket.keys)
-            var made = LoadedEntries(entries: look.live)
-            if !look.missing.isEmpty { try collect(try generate(look), look, ticket.load, &made) }
+            let look = try look(for: items(of: ticket, in: keys))
+            var made = LoadedEntries(look)
+            let missing = missing(in: look)
+            if !missing.isEmpty { try collect(try generate(missing), missing, ticket.load, &made) }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -262,63 +269,84 @@ extension Cache {
             }
             loads.finish(ticket, .success(made.entries), absentUntil: made.absence)
         } catch {
-            loads.finish(ticket, .failure(error), absentUntil: nil)
+            loads.finish(ticket, Result<[Entry?], any Error>.failure(error), absentUntil: nil)
         }
     }
 
-    /// The entries that a load finds on the disk.
-    package struct LoadedRows: Sendable {
-        var live: [StoredKey: Entry] = [:]
-        package var missing: [LoadItem] = []
-        /// The missing keys that have rows all the same.
-        var rows: Set<StoredKey> = []
-        /// The entries that have expired or are due.
-        package var old: [StoredKey: (entry: CacheEntry<Key, Value>, header: EntryHeader)] = [:]
+    private func missing(in look: [LoadRow]) -> [LoadRow] {
+        look.count == 1 && look[0].live == nil ? look : look.filter { $0.live == nil }
+    }
+
+    private func items(of ticket: LoadTicket, in keys: [LoadItem]) -> [LoadItem] {
+        ticket.places.count == keys.count ? keys : ticket.places.map { keys[$0.inCall] }
+    }
+
+    /// What a load finds of a key on the disk.
+    package struct LoadRow: Sendable {
+        package let key: Key
+        package let stored: StoredKey
+        /// The place of the key in the load.
+        let place: Int
+        let hash: UInt64
+        let ticket: ReadTicket
+        /// The row; nil if there is none.
+        var header: EntryHeader?
+        /// The entry; nil if there is none, or its value does not decode.
+        package var entry: CacheEntry<Key, Value>?
+        /// A Boolean value that indicates whether the entry has expired or is due.
+        var isOld = false
+
+        /// The entry, unless it is to be loaded.
+        var live: Entry? { isOld ? nil : entry }
     }
 
     /// Reads keys from the disk, and throws if a key is missing whose value could not be stored.
     private func look(
         for keys: [LoadItem], _ isDue: (EntryHeader) -> Bool = { _ in false }, _ countsMisses: Bool = true
-    ) throws(CacheError) -> LoadedRows {
+    ) throws(CacheError) -> [LoadRow] {
         let (copies, now) = (core.copies, rows.store.time.now())
-        let hashes = keys.map { copies.seed.hash($0.key) }
-        let tickets = copies.state.withLock { state in hashes.map { state.ticket($0) } }
-        let only = keys.count == 1 ? keys[0].stored : nil
-        var (first, isCurrent) = (StoredRow?.none, false)
-        let found = try throwing("read values", only) { () throws(StoreError) -> [StoredKey: StoredRow] in
-            if let only {
-                first = try rows.row(only, &isCurrent)
-                return [:]
-            }
-            return Dictionary(try rows.rows(keys.map { $0.stored }).map { ($0.header.key, $0) }) { first, _ in first }
-        }
-        var look = LoadedRows()
-        for (index, item) in keys.enumerated() {
-            let row = only == nil ? found[item.stored] : first
-            // A value that does not decode is reported, and counts as missing.
-            guard let row, let value = decodedOrReported(row) else {
-                look.missing.append(item)
-                if row != nil { look.rows.insert(item.stored) }
-                continue
-            }
-            let isExpired = row.header.end < now
-            let entry = CacheEntry(item.key, value, row.header, isExpired: isExpired)
-            if isExpired || isDue(row.header) {
-                look.missing.append(item)
-                look.rows.insert(item.stored)
-                look.old[item.stored] = (entry, row.header)
-            } else {
-                offer(value, of: row, item.key, hashes[index], at: now, tickets[index])
-                look.live[item.stored] = entry
+        // A ticket is older than what is read with it.
+        var look = copies.state.withLock { state in
+            keys.indices.map { place in
+                let hash = copies.seed.hash(keys[place].key)
+                return LoadRow(
+                    key: keys[place].key, stored: keys[place].stored, place: place, hash: hash,
+                    ticket: state.ticket(hash))
             }
         }
-        if look.missing.isEmpty { return look }
-        copies.count { [count = look.missing.count] in
-            $0.loads += count
-            if countsMisses { $0.misses += count }
+        var isCurrent = false
+        if keys.count == 1 {
+            let key = keys[0].stored
+            let row = try throwing("read values", key) { () throws(StoreError) in try rows.row(key, &isCurrent) }
+            if let row { take(row, into: &look[0], at: now, isDue) }
+        } else {
+            let all = try throwing("read values") { () throws(StoreError) in try rows.rows(keys.map { $0.stored }) }
+            let found = Dictionary(all.map { ($0.header.key, $0) }) { first, _ in first }
+            for (place, item) in keys.enumerated() {
+                if let row = found[item.stored] { take(row, into: &look[place], at: now, isDue) }
+            }
+        }
+        var missing = 0
+        for row in look where row.live == nil { missing += 1 }
+        if missing == 0 { return look }
+        copies.count { [missing] in
+            $0.loads += missing
+            if countsMisses { $0.misses += missing }
         }
         try throwing("load a value") { () throws(StoreError) in try rows.requireWritable(isCurrent: isCurrent) }
         return look
+    }
+
+    /// Takes in what is on the disk; a value that does not decode is reported, and counts as missing.
+    private func take(
+        _ row: StoredRow, into look: inout LoadRow, at now: Int64, _ isDue: (EntryHeader) -> Bool
+    ) {
+        look.header = row.header
+        guard let value = decodedOrReported(row) else { return }
+        let isExpired = row.header.end < now
+        look.entry = CacheEntry(look.key, value, row.header, isExpired: isExpired)
+        look.isOld = isExpired || isDue(row.header)
+        if !look.isOld { offer(value, of: row, look.key, look.hash, at: now, look.ticket) }
     }
 
     private func decodedOrReported(_ row: StoredRow) -> Value? {
@@ -329,29 +357,33 @@ extension Cache {
 
     /// The entries that a load returns to its callers, and the changes that store them.
     struct LoadedEntries: Sendable {
-        var entries: [StoredKey: Entry]
+        /// In the order of the load's keys.
+        var entries: [Entry?]
         /// The new values, which are written where the load still stands.
         var writes: [Write] = []
         /// The change that renews or removes the old entry.
         var change: Change?
         var absence: Int64?
         var isStored = false
+
+        init(_ look: [LoadRow]) { entries = look.map { $0.live } }
     }
 
-    /// Turns the result of the closure into entries and changes.
+    /// Turns the results of the closure into entries and changes.
     private func collect(
-        _ result: LoadResult, _ look: LoadedRows, _ load: Int, _ made: inout LoadedEntries
+        _ results: [Generated<Value>?], _ missing: [LoadRow], _ load: Int, _ made: inout LoadedEntries
     ) throws(CacheError) {
         let (now, rule, copies) = (rows.store.time.now(), maxAge.rule, core.copies)
-        for (key, stored) in look.missing {
-            let old = look.old[stored]
-            switch result[key]?.outcome {
+        for place in missing.indices {
+            let row = missing[place]
+            let (key, stored) = (row.key, row.stored)
+            switch results[place]?.outcome {
             case nil: continue
             case .value(let value, let attributes), .unstored(let value, let attributes):
                 var meta = RowMeta()
                 meta.extendedData = attributes.extendedData
                 var entry = EntryWrite(key: stored, payload: Data(), writtenAt: now, meta: meta)
-                if case .value = result[key]?.outcome {
+                if case .value = results[place]?.outcome {
                     do throws(CacheError) {
                         made.writes.append(try write(value, forKey: key, attributes))
                         entry = made.writes[made.writes.count - 1].entry
@@ -359,21 +391,23 @@ extension Cache {
                         report(error, .writeFailed, key)
                     }
                 }
-                made.entries[stored] = CacheEntry(key, value, rows.header(of: entry, rule, old?.header))
+                // The old entry's number of accesses goes on.
+                let header = rows.header(of: entry, rule, row.entry == nil ? nil : row.header)
+                made.entries[row.place] = CacheEntry(key, value, header)
             case .notModified:
-                guard let (entry, header) = old else {
+                guard let entry = row.entry, let header = row.header else {
                     throw CacheError(
                         .invalidConfiguration,
                         "The closure that loads key \(stored.name) of cache \"\(name)\" has returned .notModified without"
                             + " an old value. Return it only if the closure got an entry.")
                 }
-                made.entries[stored] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
+                made.entries[row.place] = CacheEntry(key, entry.value, header.renewed(at: now, rule))
                 made.change = change(key, stored, .renew(header, at: now), by: .load(load))
             case .absent(let age):
                 try age.requireNumber("the absence of key \(stored.name) in cache \"\(name)\"")
                 made.absence = age.rule.end(writtenAt: now, accessedAt: now)
-                if !look.rows.contains(stored) { continue }
-                let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), copies.seed.hash(key))
+                if row.header == nil { continue }
+                let (claim, hash) = (LoadClaim(loads: loads, keys: [stored], load: load), row.hash)
                 made.change = Change(.remove([stored]), by: .load(load), if: claim, in: copies) {
                     if !$0.rows.isEmpty { copies.removed([(key, stored, hash)], $0, &$1) }
                 }
@@ -384,8 +418,10 @@ extension Cache {
     /// Returns the next change that stores the results; nil if there is none.
     private func nextChange(_ load: Int, _ made: inout LoadedEntries) -> Change? {
         if let change = made.change.take() { return change }
+        if made.isStored { return nil }
         // Asked again if a key was overtaken since.
-        let writes = made.isStored ? [] : made.writes.filter { loads.stands(load, at: $0.entry.key) }
+        let isWhole = made.writes.count == 1 && loads.stands(load, at: made.writes[0].entry.key)
+        let writes = isWhole ? made.writes : made.writes.filter { loads.stands(load, at: $0.entry.key) }
         if writes.isEmpty { return nil }
         let claim = LoadClaim(
             loads: loads, keys: writes.map { $0.entry.key }, tags: writes.map { $0.entry.meta.tags }, load: load)
@@ -403,8 +439,8 @@ extension Cache {
 }
 
 /// A load stores its results if it stands at all of their keys, and no other load does after that.
-private struct LoadClaim<Key: Sendable, Output: Sendable>: ChangeCondition {
-    let loads: Loads<StoredKey, Key, Output>
+private struct LoadClaim: ChangeCondition {
+    let loads: Loads<StoredKey>
     let keys: [StoredKey]
     var tags: [[String]] = []
     let load: Int

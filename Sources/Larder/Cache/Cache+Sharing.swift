@@ -109,18 +109,16 @@ extension Cache {
 
     // MARK: Loads
 
-    /// Returns the entries of keys; a node asks its tier for those that are missing here, or loads them.
+    /// Returns the entries of keys, in their order; a node asks its tier for those that are missing here, or loads them.
     ///
     /// - Parameters:
     ///   - isLook: A Boolean value that indicates whether nothing is loaded, and no recursion is an error.
     ///   - skipsCopies: Returns whether no copy of this node is served.
     package func load(
         _ keys: [LoadItem], needsValue: Bool, isLook: Bool, skipsCopies: @escaping @Sendable () -> Bool,
-        _ generate: @escaping @Sendable (LoadedRows) async throws -> LoadResult
-    ) async throws -> [StoredKey: CacheEntry<Key, Value>] {
-        try await loads.load(keys, needsValue: needsValue, isLook: isLook) { ticket in
-            await self.lead(ticket, isDue: { _ in skipsCopies() }, generate)
-        }
+        _ generate: @escaping Generate
+    ) async throws -> [CacheEntry<Key, Value>?] {
+        try await load(keys, needsValue: needsValue, isLook: isLook, isDue: { _ in skipsCopies() }, generate)
     }
 
     /// A Boolean value that indicates whether a key is known to have no value.

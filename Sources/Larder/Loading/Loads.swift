@@ -7,19 +7,12 @@ internal import LarderStore
 /// A load *stands* at its keys until a write or removal overtakes it, its last caller leaves it, or it is done. Callers join
 /// the first load that stands at a key. A load stores what it has loaded where it still stands.
 ///
-/// `ID` is what stands for a key here: its form on the disk, or the key itself.
-final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sendable {
-    typealias Item = (key: Key, stored: ID)
-    typealias Result = Swift.Result<[ID: Output], any Error>
+/// `ID` is what stands for a key here: its form on the disk, or the key itself. Outputs are boxed, and a load is an object:
+/// where the types are not known to the compiler, each change in place within a dictionary takes four allocations.
+final class Loads<ID: Hashable & Sendable>: Sendable {
+    typealias Ticket = LoadTicket
 
-    /// A caller of a load.
-    struct Ticket: Sendable {
-        let load: Int
-        let caller: Int
-        let keys: [Item]
-    }
-
-    private struct Load {
+    private final class Load {
         let keys: [ID]
         let isSynchronous: Bool
         /// A Boolean value that indicates whether it only looks for values, so that no other caller may rely on it.
@@ -28,25 +21,38 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
         var callers: Set<Int>
         var wakers: [Int: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
-        var result: Result?
+        var result: Result<any LoadOutputs, any Error>?
         /// The tags that were removed while it runs, with which it stores nothing.
         var removedTags: Set<String> = []
+
+        init(_ keys: [ID], isSynchronous: Bool, isLook: Bool, caller: Int) {
+            (self.keys, self.isSynchronous, self.isLook) = (keys, isSynchronous, isLook)
+            callers = [caller]
+        }
     }
 
     private struct State {
         var loads: [Int: Load] = [:]
         /// The loads that stand at a key, the one to join first.
-        var standing: [ID: [Int]] = [:]
+        var standing: [ID: [LoadStand]] = [:]
         /// The last moments at which keys are known to have no value.
         var absences: [ID: Int64] = [:]
 
         /// A Boolean value that indicates whether no write concerns anything here.
         var isUnaffected: Bool { standing.isEmpty && absences.isEmpty }
 
+        func stands(_ load: Int, at key: ID) -> Bool { standing[key]?.contains { $0.load == load } ?? false }
+
+        mutating func stand(_ load: Int, at key: ID, place: Int) {
+            let others = standing[key] ?? []
+            standing[key] = others + [LoadStand(load: load, place: place)]
+        }
+
         /// Removes loads that stand at keys.
         mutating func keep(at keys: [ID], where isKept: (Int) -> Bool) {
             for key in keys {
-                let left = standing[key]?.filter(isKept) ?? []
+                guard let all = standing[key], !all.allSatisfy({ isKept($0.load) }) else { continue }
+                let left = all.filter { isKept($0.load) }
                 standing[key] = left.isEmpty ? nil : left
             }
         }
@@ -84,35 +90,39 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     ///
     /// A look joins no load.
     ///
+    /// - Parameter places: The keys to load, by their places among all keys of the call.
     /// - Throws: `.recursiveGeneration` if this code is a part of a load of one of the keys.
-    func join(
-        _ keys: [Item], isSynchronous: Bool, isLook: Bool = false
+    private func join(
+        _ keys: [ID], _ places: [Int], isSynchronous: Bool, isLook: Bool = false
     ) throws(CacheError) -> (own: Ticket?, others: [Ticket]) {
         let (chain, caller, id) = (LoadChain.current, LoadChain.newNumber(), LoadChain.newNumber())
-        var (own, others, recursion) = ([Item](), [Int: [Item]](), ID?.none)
+        var (own, others, recursion) = ([LoadPlace](), [Int: [LoadPlace]](), ID?.none)
         change { state in
-            let outer = chain.compactMap { state.loads[$0] }.filter { $0.result == nil }
-            recursion = isLook ? nil : keys.map { $0.stored }.first { key in outer.contains { $0.keys.contains(key) } }
-            if recursion != nil { return }
-            for item in keys {
-                let load = state.standing[item.stored]?.first { load in
+            if !isLook, !chain.isEmpty {
+                let outer = chain.compactMap { state.loads[$0] }.filter { $0.result == nil }
+                recursion = places.lazy.map { keys[$0] }.first { key in outer.contains { $0.keys.contains(key) } }
+                if recursion != nil { return }
+            }
+            for place in places {
+                let stand = state.standing[keys[place]]?.first { stand in
                     // A load from before the removal of a tag may have loaded what was removed.
-                    guard !isLook, let load = state.loads[load], !load.isLook, load.removedTags.isEmpty else {
+                    guard !isLook, let load = state.loads[stand.load], !load.isLook, load.removedTags.isEmpty else {
                         return false
                     }
                     return !isSynchronous || chain.isEmpty && load.isSynchronous
                 }
-                if let load {
-                    others[load, default: []].append(item)
-                    state.loads[load]?.callers.insert(caller)
+                if let stand {
+                    others[stand.load, default: []].append(LoadPlace(inCall: place, inLoad: stand.place))
+                    state.loads[stand.load]?.callers.insert(caller)
                 } else {
-                    own.append(item)
-                    state.standing[item.stored, default: []].append(id)
+                    state.stand(id, at: keys[place], place: own.count)
+                    own.append(LoadPlace(inCall: place, inLoad: own.count))
                 }
             }
             if own.isEmpty { return }
             state.loads[id] = Load(
-                keys: own.map { $0.stored }, isSynchronous: isSynchronous, isLook: isLook, callers: [caller])
+                own.count == keys.count ? keys : own.map { keys[$0.inCall] }, isSynchronous: isSynchronous,
+                isLook: isLook, caller: caller)
         }
         if let recursion {
             throw CacheError(
@@ -120,44 +130,44 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
                 "The closure that loads \(describe(recursion)) has asked for the same key, itself or through another load, and"
                     + " would wait for itself. Return a value without asking for this key.")
         }
-        let ownTicket = own.isEmpty ? nil : Ticket(load: id, caller: caller, keys: own)
-        return (ownTicket, others.map { Ticket(load: $0, caller: caller, keys: $1) })
+        let ownTicket = own.isEmpty ? nil : Ticket(load: id, caller: caller, places: own)
+        return (ownTicket, others.map { Ticket(load: $0, caller: caller, places: $1) })
     }
 
     /// Runs the work of a load in a task of its own, which is cancelled when the last caller leaves.
     func run(_ ticket: Ticket, _ work: @escaping @Sendable () async -> Void) {
         let task = LoadChain.entering(ticket.load) { Task { await work() } }
         let isLeft = change { state in
-            state.loads[ticket.load]?.task = task
-            return state.loads[ticket.load] == nil
+            let load = state.loads[ticket.load]
+            load?.task = task
+            return load == nil
         }
         if isLeft { task.cancel() }
     }
 
-    /// Waits for the result of a load.
-    func result(for ticket: Ticket) async throws -> [ID: Output] {
+    /// Waits until a load is done, or this task is cancelled.
+    private func wait(_ ticket: Ticket) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in wait(ticket) { continuation.resume() } }
         } onCancel: {
             leave(ticket)
         }
-        return try take(ticket)
     }
 
-    /// Waits for the result of a load on this thread.
-    func result(for ticket: Ticket) throws -> [ID: Output] {
+    /// Waits on this thread until a load is done.
+    private func wait(_ ticket: Ticket) {
         let signal = DispatchSemaphore(value: 0)
         wait(ticket) { signal.signal() }
         signal.wait()
-        return try take(ticket)
     }
 
     /// Calls `wake` once the load is done or the caller has left.
     private func wait(_ ticket: Ticket, _ wake: @escaping @Sendable () -> Void) {
         let isWaiting = change { state in
-            let isCaller = state.loads[ticket.load]?.callers.contains(ticket.caller) ?? false
-            guard isCaller, state.loads[ticket.load]?.result == nil else { return false }
-            state.loads[ticket.load]?.wakers[ticket.caller] = wake
+            guard let load = state.loads[ticket.load], load.result == nil, load.callers.contains(ticket.caller) else {
+                return false
+            }
+            load.wakers[ticket.caller] = wake
             return true
         }
         if !isWaiting { wake() }
@@ -165,50 +175,60 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
 
     /// Takes the result of a load that is done; for a caller that has left, throws `CancellationError`.
     @discardableResult
-    func take(_ ticket: Ticket) throws -> [ID: Output] {
-        // The last caller releases the load, outside the lock. For others a copy would make the next one copy all callers.
-        let (found, load) = change { state -> (Result?, Load?) in
-            guard state.loads[ticket.load]?.callers.remove(ticket.caller) != nil else { return (nil, nil) }
-            let result = state.loads[ticket.load]?.result
-            let isLast = state.loads[ticket.load]?.callers.isEmpty ?? true
-            return (result, isLast ? state.loads.removeValue(forKey: ticket.load) : nil)
+    private func take(_ ticket: Ticket) throws -> any LoadOutputs {
+        // What is returned is released outside the lock.
+        let found = change { state -> Result<any LoadOutputs, any Error>? in
+            guard let load = state.loads[ticket.load], load.callers.remove(ticket.caller) != nil else { return nil }
+            if load.callers.isEmpty { state.loads[ticket.load] = nil }
+            return load.result
         }
-        defer { withExtendedLifetime(load) {} }
         guard let result = found else { throw CancellationError() }
-        let outputs = try result.get()
-        // The load may have been overtaken at other keys.
-        return ticket.keys.reduce(into: [:]) { $0[$1.stored] = outputs[$1.stored] }
+        return try result.get()
+    }
+
+    /// Takes the result of a load that is done, each output to its place in the call.
+    private func take<Output: Sendable>(_ ticket: Ticket, into outputs: inout [Output?]) throws {
+        guard let found = try take(ticket) as? Outputs<Output> else { preconditionFailure("a load of other values") }
+        for place in ticket.places { if let output = found.values[place.inLoad] { outputs[place.inCall] = output } }
     }
 
     /// Leaves a load, and cancels it if no other caller is left.
     func leave(_ ticket: Ticket) {
-        let (wake, load) = change { state -> ((@Sendable () -> Void)?, Load?) in
-            guard state.loads[ticket.load]?.callers.remove(ticket.caller) != nil else { return (nil, nil) }
-            let wake = state.loads[ticket.load]?.wakers.removeValue(forKey: ticket.caller)
-            guard let load = state.loads[ticket.load], load.callers.isEmpty else { return (wake, nil) }
+        let (wake, task, result) = change { state in
+            guard let load = state.loads[ticket.load], load.callers.remove(ticket.caller) != nil else {
+                return ((@Sendable () -> Void)?.none, Task<Void, Never>?.none, Result<any LoadOutputs, any Error>?.none)
+            }
+            let wake = load.wakers.removeValue(forKey: ticket.caller)
+            if !load.callers.isEmpty { return (wake, nil, nil) }
             state.keep(at: load.keys) { $0 != ticket.load }
-            return (wake, state.loads.removeValue(forKey: ticket.load))
+            state.loads[ticket.load] = nil
+            return (wake, load.task, load.result)
         }
-        load?.task?.cancel()
+        // Released outside the lock.
+        withExtendedLifetime(result) {}
+        task?.cancel()
         wake?()
     }
 
     /// Ends a load.
     ///
-    /// - Parameter absence: The last moment at which its keys, where it stands, are known to have no value.
-    func finish(_ ticket: Ticket, _ result: Result, absentUntil absence: Int64?) {
+    /// - Parameters:
+    ///   - result: The outputs, in the order of its keys.
+    ///   - absence: The last moment at which its keys, where it stands, are known to have no value.
+    func finish<Output: Sendable>(
+        _ ticket: Ticket, _ result: Result<[Output?], any Error>, absentUntil absence: Int64?
+    ) {
+        let result = result.map { Outputs(values: $0) as any LoadOutputs }
         let wakers = change { state -> [@Sendable () -> Void] in
             guard let load = state.loads[ticket.load] else { return [] }
             if let absence {
-                for key in load.keys where state.standing[key]?.contains(ticket.load) == true {
+                for key in load.keys where state.stands(ticket.load, at: key) {
                     if state.absences.count >= Self.absenceLimit { state.absences = [:] }
                     state.absences[key] = absence
                 }
             }
             state.keep(at: load.keys) { $0 != ticket.load }
-            state.loads[ticket.load]?.result = result
-            state.loads[ticket.load]?.task = nil
-            state.loads[ticket.load]?.wakers = [:]
+            defer { (load.result, load.task, load.wakers) = (result, nil, [:]) }
             return Array(load.wakers.values)
         }
         for wake in wakers { wake() }
@@ -244,9 +264,7 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     func overtake(tagged tag: String) {
         if count.isZero { return }
         change { state in
-            for load in state.loads.keys where state.loads[load]?.result == nil {
-                state.loads[load]?.removedTags.insert(tag)
-            }
+            for load in state.loads.values where load.result == nil { load.removedTags.insert(tag) }
         }
     }
 
@@ -258,17 +276,17 @@ final class Loads<ID: Hashable & Sendable, Key: Sendable, Output: Sendable>: Sen
     func claim(_ keys: [ID], tags: [[String]] = [], of load: Int) -> Bool {
         change { state in
             let removed = state.loads[load]?.removedTags ?? []
-            for (key, tags) in zip(keys, tags) where !removed.isDisjoint(with: tags) {
-                state.keep(at: [key]) { $0 != load }
+            for (place, tags) in tags.enumerated() where !removed.isDisjoint(with: tags) {
+                state.keep(at: [keys[place]]) { $0 != load }
             }
-            guard keys.allSatisfy({ state.standing[$0]?.contains(load) == true }) else { return false }
+            for key in keys where !state.stands(load, at: key) { return false }
             state.keep(at: keys) { $0 == load }
             return true
         }
     }
 
     func stands(_ load: Int, at key: ID) -> Bool {
-        state.withLock { $0.standing[key]?.contains(load) == true }
+        state.withLock { $0.stands(load, at: key) }
     }
 
     /// Returns whether a key is known to have no value at a moment.
@@ -293,47 +311,59 @@ extension Loads {
     ///   - needsValue: A Boolean value that indicates whether keys for which the joined loads give nothing are loaded again.
     ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
     ///   - lead: Runs a load, and finishes it.
-    func load(
-        _ keys: [Item], needsValue: Bool, isLook: Bool = false, _ lead: @escaping @Sendable (Ticket) async -> Void
-    ) async throws -> [ID: Output] {
-        var (outputs, rest) = ([ID: Output](), keys)
+    func load<Output: Sendable>(
+        _ keys: [ID], needsValue: Bool, isLook: Bool = false, _ lead: @escaping @Sendable (Ticket) async -> Void
+    ) async throws -> [Output?] {
+        var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
             try Task.checkCancellation()
-            let (own, others) = try join(rest, isSynchronous: false, isLook: isLook)
+            let (own, others) = try join(keys, rest, isSynchronous: false, isLook: isLook)
             defer { for ticket in others { leave(ticket) } }
             if let own {
                 run(own) { await lead(own) }
-                outputs.merge(try await result(for: own)) { $1 }
+                await wait(own)
+                try take(own, into: &outputs)
             }
-            for ticket in others { outputs.merge(try await result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap { $0.keys }.filter { outputs[$0.stored] == nil } : []
+            for ticket in others {
+                await wait(ticket)
+                try take(ticket, into: &outputs)
+            }
+            rest = needsValue ? Self.missing(of: others, in: outputs) : []
         }
         return outputs
     }
 
     /// Returns the outputs of keys; those for which no load runs are loaded on this thread.
-    func load(_ keys: [Item], needsValue: Bool, _ lead: (Ticket) -> Void) throws -> [ID: Output] {
-        var (outputs, rest) = ([ID: Output](), keys)
+    func load<Output: Sendable>(_ keys: [ID], needsValue: Bool, _ lead: (Ticket) -> Void) throws -> [Output?] {
+        var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
-            let (own, others) = try join(rest, isSynchronous: true)
+            let (own, others) = try join(keys, rest, isSynchronous: true)
             defer { for ticket in others { leave(ticket) } }
             if let own {
                 LoadChain.entering(own.load) { lead(own) }
-                outputs.merge(try take(own)) { $1 }
+                try take(own, into: &outputs)
             }
-            for ticket in others { outputs.merge(try result(for: ticket)) { $1 } }
-            rest = needsValue ? others.flatMap { $0.keys }.filter { outputs[$0.stored] == nil } : []
+            for ticket in others {
+                wait(ticket)
+                try take(ticket, into: &outputs)
+            }
+            rest = needsValue ? Self.missing(of: others, in: outputs) : []
         }
         return outputs
     }
 
+    /// Returns the places for which loads of others have given nothing: they may have been overtaken there.
+    private static func missing<Output>(of tickets: [Ticket], in outputs: [Output?]) -> [Int] {
+        tickets.flatMap { $0.places }.map { $0.inCall }.filter { outputs[$0] == nil }
+    }
+
     /// Begins to load a key in the background, unless a load of it runs or this code is a part of one.
     func loadInBackground(
-        _ item: Item, _ lead: @escaping @Sendable (Ticket) async -> Void,
+        _ key: ID, _ lead: @escaping @Sendable (Ticket) async -> Void,
         failed: @escaping @Sendable (any Error) -> Void
     ) {
         let tickets: (own: Ticket?, others: [Ticket])
-        do throws(CacheError) { tickets = try join([item], isSynchronous: false) } catch { return }
+        do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false) } catch { return }
         for ticket in tickets.others { leave(ticket) }
         guard let own = tickets.own else { return }
         run(own) {
@@ -341,6 +371,34 @@ extension Loads {
             do { try self.take(own) } catch { failed(error) }
         }
     }
+}
+
+/// A caller of a load.
+struct LoadTicket: Sendable {
+    let load: Int
+    let caller: Int
+    let places: [LoadPlace]
+}
+
+/// Where a key is in a call, and among the keys of a load.
+struct LoadPlace: Sendable {
+    let inCall: Int
+    let inLoad: Int
+}
+
+/// A load that stands at a key, which has a place in it.
+private struct LoadStand {
+    let load: Int
+    let place: Int
+}
+
+/// What a load has for its callers, of whatever type.
+private protocol LoadOutputs: AnyObject, Sendable {}
+
+private final class Outputs<Output: Sendable>: LoadOutputs {
+    let values: [Output?]
+
+    init(values: [Output?]) { self.values = values }
 }
 
 /// The loads that the running code is a part of.

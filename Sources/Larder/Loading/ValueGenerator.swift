@@ -179,10 +179,8 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         let item: Cache<Key, Value>.LoadItem
         // A key that cannot be stored has no value to refresh.
         do throws(CacheError) { item = (key, try cache.stored(key)) } catch { return }
-        cache.loads.loadInBackground(item) {
-            await cache.lead($0, isDue: isDue, countsMisses: false) {
-                [key: try await generate(key, $0.old[item.stored]?.entry)]
-            }
+        cache.loads.loadInBackground(item.stored) {
+            await cache.lead($0, [item], isDue: isDue, countsMisses: false) { [try await generate(key, $0[0].entry)] }
         } failed: {
             reportFailedRefresh(key, $0)
         }

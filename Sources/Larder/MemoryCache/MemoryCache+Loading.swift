@@ -10,8 +10,6 @@ internal import LarderStore
 /// A closure may use the cache. If it asks, itself or through the loads that it begins, for a key that it is loading, that call
 /// throws ``CacheError/Code/recursiveGeneration``.
 extension MemoryCache {
-    typealias LoadTicket = Loads<Key, Key, Value>.Ticket
-
     /// Returns the value of a key; if there is none, `generate` loads it on this thread.
     ///
     /// The call waits for a synchronous load of another thread, but not for an asynchronous one, and for none from inside a
@@ -41,26 +39,25 @@ extension MemoryCache {
 
     @usableFromInline
     func loadedValue(_ key: Key, _ generate: (Key) throws -> Value) throws -> Value {
-        let loaded = try loads.load([(key, key)], needsValue: true) { ticket in
-            guard let load = begin(ticket) else { return }
+        let loaded: [Value?] = try loads.load([key], needsValue: true) { ticket in
+            guard let load = begin(ticket, key) else { return }
             do { end(load, ticket, with: try generate(key)) } catch { finish(load, ticket, .failure(error)) }
         }
-        return try one(key, loaded)
+        return try one(loaded)
     }
 
     @usableFromInline
     func loadedValue(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
-        let loaded = try await loads.load([(key, key)], needsValue: true) { await self.lead($0, generate) }
-        return try one(key, loaded)
+        try one(try await loads.load([key], needsValue: true) { await self.lead($0, key, generate) })
     }
 
     /// Runs a load.
     ///
     /// - Parameter isDue: A Boolean value that indicates whether a value that has not expired is loaded all the same.
     func lead(
-        _ ticket: LoadTicket, isDue: Bool = false, _ generate: @Sendable (Key) async throws -> Value
+        _ ticket: LoadTicket, _ key: Key, isDue: Bool = false, _ generate: @Sendable (Key) async throws -> Value
     ) async {
-        guard let load = begin(ticket, isDue: isDue) else { return }
+        guard let load = begin(ticket, key, isDue: isDue) else { return }
         do {
             end(load, ticket, with: try await generate(load.key))
         } catch {
@@ -69,8 +66,8 @@ extension MemoryCache {
     }
 
     // Each load that succeeds has an output for its key.
-    private func one(_ key: Key, _ loaded: [Key: Value]) throws -> Value {
-        if let value = loaded[key] { return value }
+    private func one(_ loaded: [Value?]) throws -> Value {
+        if let value = loaded[0] { return value }
         throw CancellationError()
     }
 
@@ -86,8 +83,7 @@ extension MemoryCache {
     /// Begins a load; nil if the key has a value in the meantime, which is the result then.
     ///
     /// The key is watched until the load is finished, so that each write in the meantime overtakes it.
-    private func begin(_ ticket: LoadTicket, isDue: Bool = false) -> MemoryLoad? {
-        let key = ticket.keys[0].key
+    private func begin(_ ticket: LoadTicket, _ key: Key, isDue: Bool = false) -> MemoryLoad? {
         let (hash, now) = (seed.hash(key), now())
         let (watch, value) = state.withLock { state -> (Int, Value?) in
             let watch = state.watch(CollectionOfOne((key: key, hash: hash)))
@@ -97,7 +93,7 @@ extension MemoryCache {
         }
         let load = MemoryLoad(key: key, hash: hash, watch: watch)
         guard let value else { return load }
-        finish(load, ticket, .success([key: value]))
+        finish(load, ticket, .success([value]))
         return nil
     }
 
@@ -113,7 +109,7 @@ extension MemoryCache {
                 value, forKey: key, hash: load.hash, cost: 0, bytes: bytes, end: end, into: &discards)
         }
         if displaced != nil { loads.overtake([key], by: ticket.load) }
-        finish(load, ticket, .success([key: value]))
+        finish(load, ticket, .success([value]))
         // Last, since the program's closure may wait for the callers.
         if let displaced {
             if let end { noteEnd(end) }
@@ -121,7 +117,7 @@ extension MemoryCache {
         }
     }
 
-    private func finish(_ load: MemoryLoad, _ ticket: LoadTicket, _ result: Loads<Key, Key, Value>.Result) {
+    private func finish(_ load: MemoryLoad, _ ticket: LoadTicket, _ result: Result<[Value?], any Error>) {
         loads.finish(ticket, result, absentUntil: nil)
         let watches = state.withLock { $0.endWatch(load.watch) }
         withExtendedLifetime(watches) {}
@@ -191,8 +187,8 @@ extension MemoryCache {
 
     /// Begins to load a value in the background, unless a load of the key runs.
     private func refresh(_ key: Key, isDue: Bool, _ generate: @escaping @Sendable (Key) async throws -> Value) {
-        loads.loadInBackground((key, key)) {
-            await self.lead($0, isDue: isDue, generate)
+        loads.loadInBackground(key) {
+            await self.lead($0, key, isDue: isDue, generate)
         } failed: {
             self.reportFailedRefresh(key, $0)
         }

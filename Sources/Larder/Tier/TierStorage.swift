@@ -20,7 +20,7 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
     private let name: String
     private let keyCodec = KeyCodec<Key>()
     @usableFromInline let changes: ChangeHub<Key, Value>
-    let loads: Loads<StoredKey, Key, CacheEntry<Key, Value>>
+    let loads: Loads<StoredKey>
 
     init(
         _ limits: MemoryLimits, _ settings: CacheSettings, name: String, store: Store, foreign: ForeignCommits,
@@ -63,8 +63,9 @@ final class TierStorage<Key: Codable & Hashable & Sendable, Value: Sendable>: Ti
         _ copies: some Collection<NewCopy<Key, Value>>, _ outcome: Outcome, _ deferred: inout Deferred
     ) {
         let evicted = state.withLock { state in
-            for (copy, row) in zip(copies, outcome.rows) {
-                guard let written = row.row else { continue }
+            var rows = outcome.rows.makeIterator()
+            for copy in copies {
+                guard let written = rows.next()?.row else { continue }
                 state.wrote(copy, written, at: written.writtenAt, outcome.epoch, &deferred)
             }
             state.counts.writes += outcome.rows.count

@@ -21,7 +21,7 @@ struct CostTests {
         hit                     1            0             0           0              0
         miss                    3            2             0           1              0
         get from the disk       3            7             0           1              0
-        load                   18          125             7           5              2
+        load                   18           69             7           5              2
         remove                  5           21             7           5              2
         set and evict          13           70             7           5              2
         set 100 KB              8           30            16           4              3
@@ -32,17 +32,17 @@ struct CostTests {
     // Locks are counted in debug builds alone.
     private let table = """
                             locks  allocations  system calls  statements  pages written
-        set                     0           14            11           4              2
-        replace                 0           15             9           4              1
+        set                     0           14             7           4              2
+        replace                 0           15             5           4              1
         hit                     0            0             0           0              0
         miss                    0            2             0           1              0
-        get from the disk       0            8             0           1              0
-        load                    0          105            13           5              2
-        remove                  0           18            11           5              2
-        set and evict           0           30            11           5              2
-        set 100 KB              0           21            20           4              3
+        get from the disk       0            7             0           1              0
+        load                    0           45             7           5              2
+        remove                  0           18             7           5              2
+        set and evict           0           30             7           5              2
+        set 100 KB              0           21            16           4              3
         get 100 KB              0            7             4           1              0
-        remove 100 KB           0           24            16           5              3
+        remove 100 KB           0           24            12           5              3
         """
     #endif
 

@@ -6,9 +6,9 @@ import Larder
 /// Targets are those of the shapes: a ten-field struct, many small structs, optionals, enums with associated values.
 var codingScenarios: [Scenario] {
     coding("article", CodingArticle.sample, operations: 500, encode: 1 / 9, decode: 1 / 5.5)
-        + coding("small", (0..<10_000).map(CodingSmall.init), operations: 1, encode: 1 / 7, decode: 1 / 7)
+        + coding("small", (0..<10_000).map(CodingSmall.init), operations: 1, encode: 1 / 5, decode: 1 / 4)
         + coding("optionals", CodingOptionals.sample, operations: 1_000, encode: 1 / 5, decode: 1 / 5)
-        + coding("enums", (0..<300).map(CodingShape.init), operations: 10, encode: 1 / 5, decode: 1 / 3)
+        + coding("enums", (0..<300).map(CodingShape.init), operations: 10, encode: 1 / 5, decode: 1 / 2.5)
 }
 
 private func coding<Value: Codable>(

@@ -11,10 +11,10 @@ var diskWriteScenarios: [Scenario] {
     let present = (0..<count).map(scattered)
     func newKeys(_ counter: Counter, _ number: Int) -> [Int] { (0..<number).map { _ in scattered(counter.advance()) } }
     return [
-        writes("set-new", 2_000, target: 1.25, { newKeys(new, $0) }, { newKeys(newRaw, $0) }),
-        writes("set-replace", 2_000, target: 1.25, { draws($0, of: present) }, { drawsRaw($0, of: present) }),
+        writes("set-new", 2_000, target: nil, { newKeys(new, $0) }, { newKeys(newRaw, $0) }),
+        writes("set-replace", 2_000, target: nil, { draws($0, of: present) }, { drawsRaw($0, of: present) }),
         writes(
-            "set-then-get", 2_000, target: 1.3, { newKeys(new, $0) }, { newKeys(newRaw, $0) },
+            "set-then-get", 2_000, target: nil, { newKeys(new, $0) }, { newKeys(newRaw, $0) },
             set: { store, key in
                 store.cache[key] = record(key)
                 consume(store.cache[key])
@@ -23,8 +23,8 @@ var diskWriteScenarios: [Scenario] {
                 write(raw, key)
                 if let data = raw.get(key) { consume(attempt { try decoder.decode(Record.self, from: data) }) }
             }),
-        tasks("set-one-task", tasks: 1, each: 2_000, target: 1.3, batch: 1),
-        tasks("set-100-tasks", tasks: 100, each: 50, target: 1.3, batch: 100),
+        tasks("set-one-task", tasks: 1, each: 2_000, target: nil, batch: 1),
+        tasks("set-100-tasks", tasks: 100, each: 50, target: nil, batch: 100),
         bulk(present),
     ]
 }
@@ -41,7 +41,7 @@ private func record(_ key: Int) -> Record { Record(key, edition: editions.add(1,
 private let editions = Atomic(0)
 
 private func writes(
-    _ name: String, _ operations: Int, target: Double, _ keys: @escaping (Int) -> [Int],
+    _ name: String, _ operations: Int, target: Double?, _ keys: @escaping (Int) -> [Int],
     _ rawKeys: @escaping (Int) -> [Int], set: @escaping (RecordStore, Int) -> Void = { $0.cache[$1] = record($1) },
     upsert: @escaping (RawSQLite, Int) -> Void = write
 ) -> Scenario {
@@ -60,7 +60,7 @@ private func writes(
 }
 
 /// Tasks that each set one new key at a time, beside transactions of as many.
-private func tasks(_ name: String, tasks: Int, each: Int, target: Double, batch: Int) -> Scenario {
+private func tasks(_ name: String, tasks: Int, each: Int, target: Double?, batch: Int) -> Scenario {
     let (next, nextRaw) = (Counter(count), Counter(count))
     let store = Lazily { RecordStore(entries: count, keys: scattered) }
     let raw = Lazily { rawRecords(entries: count, keys: scattered) }

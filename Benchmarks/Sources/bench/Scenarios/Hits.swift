@@ -14,13 +14,13 @@ var hitScenarios: [Scenario] {
         return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
     }
     return [
-        integers("int", target: 1.5),
-        integers("int-200000", target: 1.6, count: 200_000),
-        integers("int-zipf", target: 1.5, .days(7), .zipf),
-        integers("int-in-order", target: 1.1, .days(7), .stored),
+        integers("int", target: nil),
+        integers("int-200000", target: nil, count: 200_000),
+        integers("int-zipf", target: nil, .days(7), .zipf),
+        integers("int-in-order", target: nil, .days(7), .stored),
         integers("int-two-threads", target: 1.7, .days(7), .twoThreads),
         integers("int-unlimited", target: nil, .unlimited),
-        hits("string", target: 1.15, .days(7), .uniform, count: 100_000, text),
+        hits("string", target: nil, .days(7), .uniform, count: 100_000, text),
         hits("string-in-order", target: 0.7, .days(7), .stored, count: 100_000, text),
     ]
 }

@@ -3,7 +3,7 @@ import Larder
 /// Integers, hashed by two multiplications.
 var memoryIntegerScenarios: [Scenario] {
     MemoryOperations(name: "memory-int") { Int(truncatingIfNeeded: $0) }
-        .scenarios(getInOrder: 0.75, getAtRandom: 1.1, setNew: 0.6, replace: 0.8, miss: 0.65)
+        .scenarios(setNew: 0.6, replace: 0.8, miss: 0.65)
 }
 
 /// Strings of 24 characters.
@@ -12,7 +12,7 @@ var memoryStringScenarios: [Scenario] {
         let digits = String(number, radix: 16)
         return "article-" + String(repeating: "0", count: 16 - digits.count) + digits
     }
-    .scenarios(getInOrder: 0.5, getAtRandom: 1.05, setNew: 0.35, replace: 0.5, miss: 0.8)
+    .scenarios(setNew: 0.35, replace: 0.8, miss: 0.8)
 }
 
 /// A key that costs what an integer costs but goes through `Hasher`.
@@ -23,5 +23,5 @@ struct HashedKey: Hashable, Sendable {
 /// Keys through `Hasher`.
 var memoryHasherScenarios: [Scenario] {
     MemoryOperations(name: "memory-hasher") { HashedKey(number: Int(truncatingIfNeeded: $0)) }
-        .scenarios(getInOrder: 1.2, getAtRandom: 1.8, setNew: 0.6, replace: 1.1, miss: 1.2)
+        .scenarios(setNew: 0.6, replace: 1.1, miss: 1.2)
 }

@@ -30,13 +30,11 @@ final class MemoryOperations<Key: Hashable & Sendable> {
     }
 
     /// The targets are the greatest ratios to a `Dictionary` behind a `Mutex`.
-    func scenarios(
-        getInOrder: Double, getAtRandom: Double, setNew: Double, replace: Double, miss: Double
-    ) -> [Scenario] {
+    func scenarios(setNew: Double, replace: Double, miss: Double) -> [Scenario] {
         [
-            filled("get-in-order", target: getInOrder) { self.asked },
-            filled("get-at-random", target: getAtRandom) { self.uniform(self.numbers).map(self.make) },
-            filled("get-zipf", target: getAtRandom) { self.zipf(self.numbers).map(self.make) },
+            filled("get-in-order", target: nil) { self.asked },
+            filled("get-at-random", target: nil) { self.uniform(self.numbers).map(self.make) },
+            filled("get-zipf", target: nil) { self.zipf(self.numbers).map(self.make) },
             Scenario(
                 "\(name)-set-new", target: setNew,
                 [
@@ -51,7 +49,7 @@ final class MemoryOperations<Key: Hashable & Sendable> {
         ]
     }
 
-    private func filled(_ operation: String, target: Double, reading keys: @escaping () -> [Key]) -> Scenario {
+    private func filled(_ operation: String, target: Double?, reading keys: @escaping () -> [Key]) -> Scenario {
         Scenario(
             "\(name)-\(operation)", target: target,
             [

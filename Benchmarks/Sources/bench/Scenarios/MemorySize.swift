@@ -38,7 +38,7 @@ var memorySizeScenarios: [Scenario] {
                 size("NSCache") { FoundationCache<Int, Int>() },
             ]),
         Scenario(
-            "hit-int-bytes", unit: "B", target: 65 / 33.8,
+            "hit-int-bytes", unit: "B", target: 90 / 33.8,
             [
                 Variant("larder", needsProcess: true) { frontSize(count / 2) },
                 size("dictionary") { LockedDictionary<Int, Int>() },

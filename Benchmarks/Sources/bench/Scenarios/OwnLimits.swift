@@ -12,13 +12,13 @@ var ownLimitScenarios: [Scenario] {
     let get = (name: "schema", value: schema, get: { (schema: OwnSchema, key: Int) in schema.get(key) })
     let all = (0..<count).map(scattered)
     return [
-        reads("limit-hit", target: 1.35, store, get, among: all),
-        reads("limit-hit-hot", target: 1.35, store, get, among: Array(all[5_000..<7_000])),
-        reads("limit-miss", target: 1.35, store, get, among: (count..<2 * count).map(scattered)),
-        writes("limit-set", target: 1.12, all, 2_000, transactionsOf: 1) { store, keys, value in
+        reads("limit-hit", target: 1.25, store, get, among: all),
+        reads("limit-hit-hot", target: 1.3, store, get, among: Array(all[5_000..<7_000])),
+        reads("limit-miss", target: 1.5, store, get, among: (count..<2 * count).map(scattered)),
+        writes("limit-set", target: 1.25, all, 2_000, transactionsOf: 1) { store, keys, value in
             for key in keys { store.cache[key] = value(key) }
         },
-        writes("limit-set-1000", target: 1.08, all, 1_000, transactionsOf: 1_000) { store, keys, value in
+        writes("limit-set-1000", target: 1.25, all, 1_000, transactionsOf: 1_000) { store, keys, value in
             attempt { try store.cache.setValues(keys.map { ($0, value($0)) }) }
         },
         writes("limit-set-100-tasks", target: 1.25, all, 5_000, transactionsOf: 100) { store, keys, value in

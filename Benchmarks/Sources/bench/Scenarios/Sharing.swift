@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Synchronization
 
-/// What ten thousand callers of one missing key cost, and what it costs a write that somebody looks on.
+/// What many callers of missing keys cost, and what it costs a write that somebody looks on.
 var sharingScenarios: [Scenario] {
     let store = Lazily { RecordStore(entries: 0) }
     let callers = 10_000
@@ -13,14 +13,27 @@ var sharingScenarios: [Scenario] {
             [
                 Variant("10,000 callers") {
                     key += 1
-                    return callingAtOnce(store.value, key, callers)
-                },
-                Variant("one caller") {
-                    key += 1
-                    return callingAtOnce(store.value, key, 1)
+                    return callingAtOnce(store.value, callers) { _ in key }
                 },
                 // What tasks cost that do nothing but wait for one of them.
                 Variant("10,000 tasks alone") { waitingAtOnce(callers) },
+                Variant("one caller") {
+                    key += 1
+                    return callingAtOnce(store.value, 1) { _ in key }
+                },
+            ]),
+        Scenario(
+            "callers-of-100-keys", unit: "us",
+            [
+                Variant("100 loads") {
+                    key += 100
+                    return callingAtOnce(store.value, 100) { [key] in key - $0 }
+                },
+                Variant("100 tasks alone") { waitingAtOnce(100) },
+                Variant("100 sets") {
+                    key += 100
+                    return settingAtOnce(store.value, 100) { [key] in key - $0 }
+                },
             ]),
         Scenario(
             "write-observed", target: 1.05,
@@ -34,11 +47,12 @@ var sharingScenarios: [Scenario] {
 /// Microseconds until everybody has the value.
 ///
 /// Tasks on their own: a group looks for each child that ends in a list of all, which took half of the time.
-private func callingAtOnce(_ store: RecordStore, _ key: Int, _ count: Int) -> Double {
+private func callingAtOnce(_ store: RecordStore, _ count: Int, _ key: (Int) -> Int) -> Double {
     let countdown = Countdown(count)
     let cache = store.cache
     return nanoseconds(per: 1000) {
-        for _ in 0..<count {
+        for number in 0..<count {
+            let key = key(number)
             Task {
                 do {
                     let record = try await cache.value(forKey: key) { key in
@@ -46,6 +60,26 @@ private func callingAtOnce(_ store: RecordStore, _ key: Int, _ count: Int) -> Do
                         return Record(key)
                     }
                     consume(record)
+                } catch {
+                    preconditionFailure("\(error)")
+                }
+                countdown.step()
+            }
+        }
+        countdown.wait()
+    }
+}
+
+/// Microseconds until all tasks have written a key each.
+private func settingAtOnce(_ store: RecordStore, _ count: Int, _ key: (Int) -> Int) -> Double {
+    let countdown = Countdown(count)
+    let cache = store.cache
+    return nanoseconds(per: 1000) {
+        for number in 0..<count {
+            let record = Record(key(number))
+            Task {
+                do {
+                    try await cache.setValue(record, forKey: record.id)
                 } catch {
                     preconditionFailure("\(error)")
                 }
