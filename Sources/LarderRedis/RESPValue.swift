@@ -24,21 +24,41 @@ package struct RESPParser {
     /// The bytes of a string, of which more would be nonsense or an attack.
     private let byteLimit: Int
     private static let (lineLimit, depthLimit, countLimit) = (65_536, 8, 1 << 24)
+    /// The bytes of memory that stay reserved between two replies.
+    private static let keptCount = 1 << 20
 
-    /// What has arrived; the bytes in front of `start` were read.
-    private var (bytes, start) = ([UInt8](), 0)
+    /// What has arrived: the bytes in front of `start` were read, and those from `end` on are free.
+    private var (bytes, start, end) = ([UInt8](), 0, 0)
     /// The lists that are not whole yet, the outermost first.
     private var lists: [(values: [RESPValue], rest: Int)] = []
 
     package init(byteLimit: Int = 64 << 20) { self.byteLimit = byteLimit }
 
-    package mutating func append(_ more: some Sequence<UInt8>) {
-        // Moved once as many bytes were read as are left.
-        if start > bytes.count / 2 {
-            bytes.removeFirst(start)
-            start = 0
+    package mutating func append(_ more: some Collection<UInt8>) {
+        _ = receive(more.count) { free in
+            for (place, byte) in zip(free.indices, more) { free[place] = byte }
+            return more.count
         }
-        bytes.append(contentsOf: more)
+    }
+
+    /// Lets a closure write what arrives into the memory that it stays in.
+    ///
+    /// - Parameters:
+    ///   - count: The bytes for which there is to be room.
+    ///   - body: Gets the room, and returns the number of bytes that it has written, or nil.
+    package mutating func receive(_ count: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int?) -> Int? {
+        // Moved once as many bytes were read as are left.
+        if start == end {
+            (start, end) = (0, 0)
+            if bytes.count > Self.keptCount { bytes = [] }
+        } else if start > end - start {
+            bytes.removeFirst(start)
+            (start, end) = (0, end - start)
+        }
+        if bytes.count < end + count { bytes += repeatElement(0, count: end + count - bytes.count) }
+        let received = bytes.withUnsafeMutableBytes { body(UnsafeMutableRawBufferPointer(rebasing: $0[end...])) }
+        end += received ?? 0
+        return received
     }
 
     /// Returns the next reply; nil until more bytes arrive.
@@ -66,7 +86,7 @@ package struct RESPParser {
 
     /// Takes a value that is no list, or the head of a list that has `count` values; nil until more bytes arrive.
     private mutating func item() throws(RESPFault) -> (value: RESPValue?, count: Int)? {
-        guard start < bytes.count, let (line, length) = try line() else { return nil }
+        guard start < end, let (line, length) = try line() else { return nil }
         let kind = bytes[start]
         switch kind {
         case UInt8(ascii: "+"): drop(length); return (.simple(String(decoding: line, as: UTF8.self)), 0)
@@ -78,13 +98,13 @@ package struct RESPParser {
         case UInt8(ascii: "$"):
             let count = try count(line, atMost: byteLimit)
             if count < 0 { drop(length); return (.bulk(nil), 0) }
-            let (first, end) = (start + length, start + length + count)
-            guard bytes.count >= end + 2 else { return nil }
-            if bytes[end] != UInt8(ascii: "\r") || bytes[end + 1] != UInt8(ascii: "\n") {
+            let (first, last) = (start + length, start + length + count)
+            guard end >= last + 2 else { return nil }
+            if bytes[last] != UInt8(ascii: "\r") || bytes[last + 1] != UInt8(ascii: "\n") {
                 throw RESPFault(message: "a string does not end where it was announced to")
             }
             drop(length + count + 2)
-            return (.bulk(Data(bytes[first..<end])), 0)
+            return (.bulk(Data(bytes[first..<last])), 0)
         case UInt8(ascii: "*"):
             let count = try count(line, atMost: Self.countLimit)
             drop(length)
@@ -97,14 +117,14 @@ package struct RESPParser {
 
     /// Returns the first line without its kind, and the number of its bytes with its end.
     private func line() throws(RESPFault) -> (ArraySlice<UInt8>, Int)? {
-        guard let end = bytes[start...].prefix(Self.lineLimit).firstIndex(of: UInt8(ascii: "\n")) else {
-            if bytes.count - start >= Self.lineLimit { throw RESPFault(message: "a line has no end") }
+        guard let last = bytes[start..<end].prefix(Self.lineLimit).firstIndex(of: UInt8(ascii: "\n")) else {
+            if end - start >= Self.lineLimit { throw RESPFault(message: "a line has no end") }
             return nil
         }
-        guard end > start + 1, bytes[end - 1] == UInt8(ascii: "\r") else {
+        guard last > start + 1, bytes[last - 1] == UInt8(ascii: "\r") else {
             throw RESPFault(message: "a line ends without a return")
         }
-        return (bytes[start + 1..<end - 1], end - start + 1)
+        return (bytes[start + 1..<last - 1], last - start + 1)
     }
 
     private func number(_ line: ArraySlice<UInt8>) throws(RESPFault) -> Int64 {
@@ -119,14 +139,52 @@ package struct RESPParser {
     }
 }
 
-/// The bytes of commands.
-package enum RESPCommand {
-    package static func append(_ words: [Data], to bytes: inout [UInt8]) {
-        bytes += "*\(words.count)\r\n".utf8
-        for word in words {
-            bytes += "$\(word.count)\r\n".utf8
-            bytes += word
-            bytes += "\r\n".utf8
+/// Commands as they are sent, one after the other.
+package struct RESPCommands: Sendable {
+    package private(set) var bytes: [UInt8] = []
+    /// The number of commands.
+    package private(set) var count = 0
+
+    package init() {}
+
+    /// Creates commands of words.
+    package init(_ commands: some Sequence<[Data]>) {
+        for words in commands {
+            begin(words.count)
+            for word in words { add(word) }
         }
+    }
+
+    /// Begins a command, whose words are added next.
+    mutating func begin(_ wordCount: Int) {
+        count += 1
+        announce(UInt8(ascii: "*"), wordCount)
+    }
+
+    mutating func add(_ word: Data) { add([], word) }
+
+    mutating func add(_ word: String) {
+        announce(UInt8(ascii: "$"), word.utf8.count)
+        bytes += word.utf8
+        endLine()
+    }
+
+    /// Adds a word of two parts.
+    mutating func add(_ first: [UInt8], _ rest: Data) {
+        announce(UInt8(ascii: "$"), first.count + rest.count)
+        bytes += first
+        rest.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        endLine()
+    }
+
+    private mutating func announce(_ kind: UInt8, _ number: Int) {
+        bytes.append(kind)
+        bytes += String(number).utf8
+        endLine()
+    }
+
+    private mutating func endLine() {
+        bytes.append(UInt8(ascii: "\r"))
+        bytes.append(UInt8(ascii: "\n"))
     }
 }

@@ -24,6 +24,7 @@ final class RedisCalls: Sendable {
     private let streamLimit: Int
     private let greeting: Greetings
     private let spaces = RedisSpaces()
+    private let names = Mutex<[String: RedisNames]>([:])
     private let epochs = Atomic(0)
     private let tokens = Atomic(0)
     /// The scripts in a row that the server has refused.
@@ -70,29 +71,66 @@ final class RedisCalls: Sendable {
     /// What the server has said of a script that it refuses; nil if there is none.
     var refusal: String? { greeting.state.withLock { $0.said.min { $0.key.rawValue < $1.key.rawValue }?.value } }
 
-    /// Returns the name of a part of a cache on the server.
-    func name(_ part: String, _ space: SharedSpace) -> Data { Data("\(prefix):{\(space.name)}:\(part)".utf8) }
+    /// Returns the names of a cache on the server.
+    func names(of space: SharedSpace) -> RedisNames {
+        names.withLock { names in
+            if let known = names[space.name] { return known }
+            let new = RedisNames(prefix, space.name)
+            names[space.name] = new
+            return new
+        }
+    }
 
-    /// Runs a script on the connection that there is.
-    ///
-    /// - Parameters:
-    ///   - keys: The names of the entries, leases and marks that the script works on.
-    ///   - words: The words that the script gets.
-    func run(
-        _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data]
-    ) async throws -> RESPValue {
+    /// What one run of a script gets: the keys on whose entries, leases and marks it works, and words.
+    typealias Input = (keys: [Data], words: [Data])
+
+    /// Runs a script for each input, as one piece, and returns the replies.
+    func run(_ script: RedisScripts, in space: SharedSpace, _ inputs: [Input]) async throws -> [RESPValue] {
         guard let connection = link.connection else { throw unavailable() }
         for _ in 0..<2 {
             let session = try await session(on: connection, in: space)
-            let reply = try await send(script, in: space, keys, words, on: connection)
-            if reply.text != "late" {
-                note(reply, of: session, in: space)
-                return reply
+            let replies = try await send(script, in: space, inputs, on: connection)
+            if !replies.contains(where: { $0.text == "late" }) {
+                for reply in replies { note(reply, of: session, in: space) }
+                return replies
             }
             // The server has forgotten this node, and is told again.
             spaces.end(session, in: space.name)
         }
         throw RedisTier.Failure(description: "The server has forgotten this node.")
+    }
+
+    /// Returns what keys have; nil where a script has to decide, since a removal can concern an entry, or since it is damaged.
+    ///
+    /// The facts of the cache are read after the entries, so that a removal in between counts.
+    func read(_ keys: [Data], in space: SharedSpace) async throws -> [SharedFetch?] {
+        guard let connection = link.connection else { throw unavailable() }
+        _ = try await session(on: connection, in: space)
+        var (commands, names) = (RESPCommands(), names(of: space))
+        for key in keys {
+            commands.begin(2 + RedisEntry.fields.count)
+            commands.add("HMGET")
+            commands.add(names.entry, key)
+            for field in RedisEntry.fields { commands.add(field) }
+        }
+        commands.begin(5)
+        commands.add("HMGET")
+        commands.add(names.meta, Data())
+        for fact in ["e", "r", "a"] { commands.add(fact) }
+        commands.begin(1)
+        commands.add("TIME")
+        let replies = try await sending { try await link.call(commands, on: connection) }
+        guard case .array(let facts?) = replies[keys.count], case .array(let time?) = replies[keys.count + 1],
+            time.count == 2, let seconds = time[0].text.flatMap({ Int64($0) }),
+            let microseconds = time[1].text.flatMap({ Int64($0) })
+        else { return keys.map { _ in nil } }
+        let now = seconds * 1000 + microseconds / 1000
+        return replies.prefix(keys.count).map { reply in
+            guard case .array(let values?) = reply else { return nil }
+            if values.allSatisfy({ $0 == .bulk(nil) }) { return .missing }
+            guard let found = RedisEntry(values, at: now), found.isUntouched(by: facts) else { return nil }
+            return .entry(found.entry)
+        }
     }
 
     // MARK: What the server has confirmed
@@ -145,7 +183,7 @@ final class RedisCalls: Sendable {
     /// Asks the server for a message; if it has lost it, it begins a new epoch.
     func check(_ position: RedisPosition?, in space: SharedSpace, on connection: Int) async throws -> RedisFinding {
         let words = Self.words([position?.id.text ?? "", position?.life ?? "", space.name])
-        let reply = try await send(.check, in: space, [Data("\(prefix):spaces".utf8)], words, on: connection)
+        let reply = try await send(.check, in: space, [(keys: [], words: words)], on: connection)[0]
         guard case .array(let parts?) = reply, parts.count > 1, let life = parts[1].text,
             let found = parts[0].text.flatMap({ RedisFinding(rawValue: $0) })
         else {
@@ -165,8 +203,8 @@ final class RedisCalls: Sendable {
     /// Deletes the facts and messages of caches, such as those of earlier versions; their entries end by themselves.
     private func delete(_ spaces: [String]) async throws {
         for space in spaces {
-            let parts = ["meta", "stream", "nodes"].map { name($0, SharedSpace(space)) }
-            _ = try await link.call(Self.words(["DEL"]) + parts)
+            let names = names(of: SharedSpace(space))
+            _ = try await link.call(Self.words(["DEL"]) + [names.meta, names.stream, names.nodes].map { Data($0) })
             _ = try await link.call(Self.words(["HDEL", "\(prefix):spaces", space]))
         }
     }
@@ -174,26 +212,31 @@ final class RedisCalls: Sendable {
     // MARK: Sending
 
     private func send(
-        _ script: RedisScripts, in space: SharedSpace, _ keys: [Data], _ words: [Data], on connection: Int
-    ) async throws -> RESPValue {
-        let names = greeting.state.withLock { $0.names }
-        let known = names.indices.contains(script.rawValue) ? names[script.rawValue] : nil
-        guard let known else { throw unavailable() }
-        let keys = ["meta", "stream", "nodes"].map { name($0, space) } + keys
-        let epoch = "\(node) \(epochs.add(1, ordering: .relaxed).newValue)"
-        let arguments = Self.words(["\(connection)", epoch, node, "\(streamLimit)"]) + words
-        let call = Self.words(["EVALSHA"]) + [known] + Self.words(["\(keys.count)"]) + keys + arguments
-        do {
-            let reply: RESPValue
-            do {
-                reply = try await link.call(call, on: connection)
-            } catch RedisFault.refused(let message) where message.contains("NOSCRIPT") {
-                _ = try await link.call(Self.words(["SCRIPT", "LOAD", script.text]), on: connection)
-                reply = try await link.call(call, on: connection)
+        _ script: RedisScripts, in space: SharedSpace, _ inputs: [Input], on connection: Int
+    ) async throws -> [RESPValue] {
+        let hashes = greeting.state.withLock { $0.names }
+        guard hashes.indices.contains(script.rawValue) else { throw unavailable() }
+        func commands(_ places: [Int]) -> RESPCommands {
+            var (commands, names) = (RESPCommands(), names(of: space))
+            for place in places {
+                add(script, hashes[script.rawValue], names, inputs[place], connection, to: &commands)
             }
-            refusals.store(0, ordering: .relaxed)
-            noteAccepted(script, reply)
-            return reply
+            return commands
+        }
+        do {
+            return try await sending {
+                var replies = try await link.call(commands(Array(inputs.indices)), on: connection)
+                let unknown = replies.indices.filter { replies[$0].error?.contains("NOSCRIPT") ?? false }
+                if !unknown.isEmpty {
+                    _ = try await link.call(Self.words(["SCRIPT", "LOAD", script.text]), on: connection)
+                    let others = try await link.call(commands(unknown), on: connection)
+                    for (place, reply) in zip(unknown, others) { replies[place] = reply }
+                }
+                for case .error(let message) in replies { throw RedisFault.refused(message) }
+                refusals.store(0, ordering: .relaxed)
+                for reply in replies { noteAccepted(script, reply) }
+                return replies
+            }
         } catch RedisFault.refused(let message) {
             greeting.state.withLock { $0.said[script] = message }
             // Another server may have taken the place of this one. Redis 6 has its reason inside of the text.
@@ -206,6 +249,37 @@ final class RedisCalls: Sendable {
                 link.drop(connection)
             }
             throw SharedRefusal("The server says: \(message)")
+        }
+    }
+
+    /// Adds the command that runs a script.
+    private func add(
+        _ script: RedisScripts, _ hash: Data, _ names: RedisNames, _ input: Input, _ connection: Int,
+        to commands: inout RESPCommands
+    ) {
+        // The days on which caches were used are those of all caches.
+        let others = script == .check ? ["\(prefix):spaces"] : []
+        let keyCount = 3 + others.count + 3 * input.keys.count
+        commands.begin(3 + keyCount + 4 + input.words.count)
+        commands.add("EVALSHA")
+        commands.add(hash)
+        commands.add(String(keyCount))
+        for name in [names.meta, names.stream, names.nodes] { commands.add(name, Data()) }
+        for name in others { commands.add(name) }
+        for key in input.keys {
+            for name in [names.entry, names.lease, names.wait] { commands.add(name, key) }
+        }
+        commands.add(String(connection))
+        commands.add("\(node) \(epochs.add(1, ordering: .relaxed).newValue)")
+        commands.add(node)
+        commands.add(String(streamLimit))
+        for word in input.words { commands.add(word) }
+    }
+
+    /// Runs calls of the link, whose faults become errors with a sentence.
+    private func sending<R>(_ body: () async throws -> R) async throws -> R {
+        do {
+            return try await body()
         } catch RedisFault.lost {
             throw RedisTier.Failure(description: "The connection was lost, or the reply has not come in time.")
         } catch RedisFault.unavailable {

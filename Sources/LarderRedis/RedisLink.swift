@@ -13,6 +13,8 @@ package enum RedisFault: Error, Hashable {
 
 /// A connection to a server: many tasks call at once, and their commands are sent behind each other.
 ///
+/// If few replies are awaited a call sends its command itself. Else the thread sends those of many calls together, once it has taken a reply.
+///
 /// A thread of its own reads the replies, and connects again. No call connects, so without a server each one fails at
 /// once. The first call whose reply does not come in time ends the connection, and all that wait on it.
 package final class RedisLink: Sendable {
@@ -66,7 +68,7 @@ package final class RedisLink: Sendable {
     ///
     /// - Throws: ``RedisFault``.
     package func call(_ words: [Data], on connection: Int? = nil) async throws -> RESPValue {
-        let reply = try await call(all: [words], on: connection)[0]
+        let reply = try await call(RESPCommands([words]), on: connection)[0]
         if case .error(let message) = reply { throw RedisFault.refused(message) }
         return reply
     }
@@ -81,12 +83,10 @@ package final class RedisLink: Sendable {
     ///   - patience: A time that is added to the timeout, for a command that waits at the server.
     /// - Throws: ``RedisFault``.
     package func call(
-        all commands: [[Data]], on connection: Int? = nil, patience: Duration = .zero
+        _ commands: RESPCommands, on connection: Int? = nil, patience: Duration = .zero
     ) async throws -> [RESPValue] {
-        var bytes: [UInt8] = []
-        for words in commands { RESPCommand.append(words, to: &bytes) }
-        return try await withCheckedThrowingContinuation { continuation in
-            core.send(bytes, commands.count, on: connection, patience) { continuation.resume(with: $0) }
+        try await withCheckedThrowingContinuation { continuation in
+            core.send(commands, on: connection, patience) { continuation.resume(with: $0) }
         }
     }
 
@@ -152,6 +152,8 @@ final class RedisLinkCore: Sendable {
 
     /// The bytes that wait to be sent, of which more are refused.
     private static let outgoingLimit = 64 << 20
+    /// The number of awaited replies above which commands are sent together.
+    private static let togetherCount = 8
 
     let address: RedisAddress
     let options: RedisLink.Options
@@ -174,19 +176,20 @@ final class RedisLinkCore: Sendable {
     var failure: String? { state.withLock { $0.failure } }
 
     func send(
-        _ bytes: [UInt8], _ count: Int, on connection: Int?, _ patience: Duration,
+        _ commands: RESPCommands, on connection: Int?, _ patience: Duration,
         _ finish: @escaping @Sendable (Result<[RESPValue], any Error>) -> Void
     ) {
-        let call = Call(time: options.timeout + patience, count: count, finish: finish)
+        let call = Call(time: options.timeout + patience, count: commands.count, finish: finish)
         let (isSent, wakes) = state.withLock { state -> (Bool, Bool) in
             guard state.socket >= 0, !state.isDropped, connection ?? state.connection == state.connection,
-                state.outgoing.count + bytes.count <= Self.outgoingLimit
+                state.outgoing.count + commands.bytes.count <= Self.outgoingLimit
             else { return (false, false) }
             state.calls.append(call)
             if state.calls.count == 1 { state.beginWaiting() }
             let isFree = state.outgoing.isEmpty
-            state.outgoing += bytes
-            if !isFree { return (true, false) }
+            if isFree { state.outgoing = commands.bytes } else { state.outgoing += commands.bytes }
+            // The thread sends what waits as soon as it has one of the replies.
+            if !isFree || state.calls.count > Self.togetherCount { return (true, false) }
             // If the connection is lost, the thread finds that too.
             _ = state.send()
             return (true, state.isAsleep || !state.outgoing.isEmpty)
@@ -251,12 +254,11 @@ extension RedisLinkCore {
     /// The replies that arrive.
     struct Input {
         var parser = RESPParser()
-        private var bytes = [UInt8](repeating: 0, count: 65_536)
 
         /// Returns the replies that have arrived whole.
         mutating func receive(_ socket: Int32) throws(Failure) -> (hasBytes: Bool, replies: [RESPValue]) {
-            guard let count = RedisSocket.receive(socket, &bytes) else { throw Failure(message: "It was ended.") }
-            parser.append(bytes.prefix(count))
+            let received = parser.receive(65_536) { RedisSocket.receive(socket, $0) }
+            guard let count = received else { throw Failure(message: "It was ended.") }
             var replies: [RESPValue] = []
             do throws(RESPFault) {
                 while let reply = try parser.next() { replies.append(reply) }
@@ -294,8 +296,8 @@ extension RedisLinkCore {
 
     private func greet(_ socket: Int32, _ connection: Int, _ input: inout Input) throws(Failure) {
         let (first, own) = (address.greeting, options.greeting(connection))
-        var (bytes, sent, replies) = ([UInt8](), 0, [RESPValue]())
-        for words in first + own { RESPCommand.append(words, to: &bytes) }
+        let bytes = RESPCommands(first + own).bytes
+        var (sent, replies) = (0, [RESPValue]())
         let deadline = ContinuousClock.now + options.timeout
         while replies.count < first.count + own.count {
             if deadline <= .now { throw Failure(message: "The server has not answered in time.") }
@@ -326,12 +328,14 @@ extension RedisLinkCore {
         var isIdle = false
         do throws(Failure) {
             while true {
-                let (isOver, sends, sleeps) = state.withLock { state in
+                let (isOver, isLost, sends, sleeps) = state.withLock { state in
                     // To wake the thread for each call would cost more than the call.
                     state.isAsleep = isIdle && state.calls.isEmpty
-                    return (state.isClosed || state.isDropped, !state.outgoing.isEmpty, state.isAsleep)
+                    let isLost = !state.outgoing.isEmpty && !state.send()
+                    return (state.isClosed || state.isDropped, isLost, !state.outgoing.isEmpty, state.isAsleep)
                 }
                 if isOver { return "It was ended on this side." }
+                if isLost { return "It was ended." }
                 let events = wait(
                     for: (socket, sends ? POLLIN | POLLOUT : POLLIN),
                     until: .now + (sleeps ? options.idle : options.timeout / 2))
@@ -339,9 +343,8 @@ extension RedisLinkCore {
                 // A network forgets a connection without traffic.
                 if sleeps, isIdle { ping() }
                 let isSending = sends && !isIdle
-                if isSending, !state.withLock({ $0.send() }) { return "It was ended." }
                 let (hasBytes, replies) = isIdle ? (false, []) : try input.receive(socket)
-                for reply in replies { try finish(reply) }
+                if !replies.isEmpty { try finish(replies) }
                 isOfUse = isOfUse || !replies.isEmpty
                 let isLate = state.withLock { state in
                     // A large command takes its time to be sent.
@@ -357,28 +360,29 @@ extension RedisLinkCore {
     }
 
     private func ping() {
-        var bytes: [UInt8] = []
-        RESPCommand.append([Data("PING".utf8)], to: &bytes)
-        send(bytes, 1, on: nil, .zero) { _ in }
+        send(RESPCommands([[Data("PING".utf8)]]), on: nil, .zero) { _ in }
     }
 
-    /// Gives a reply to the first call.
-    private func finish(_ reply: RESPValue) throws(Failure) {
-        let (isAwaited, done) = state.withLock { state -> (Bool, Call?) in
-            guard let first = state.calls.indices.first else { return (false, nil) }
-            state.calls[first].replies.append(reply)
-            if state.calls[first].replies.count < state.calls[first].count { return (true, nil) }
-            let done = state.calls[first]
-            // A slice keeps what was removed from it.
-            state.calls[first].replies = []
-            state.calls.removeFirst()
+    /// Gives replies to the first calls.
+    private func finish(_ replies: [RESPValue]) throws(Failure) {
+        let (areAwaited, done) = state.withLock { state -> (Bool, [Call]) in
+            var done: [Call] = []
+            for reply in replies {
+                guard let first = state.calls.indices.first else { return (false, done) }
+                state.calls[first].replies.append(reply)
+                if state.calls[first].replies.count < state.calls[first].count { continue }
+                done.append(state.calls[first])
+                // A slice keeps what was removed from it.
+                state.calls[first].replies = []
+                state.calls.removeFirst()
+            }
             if state.calls.isEmpty { state.calls = [] }
-            state.beginWaiting()
+            if !done.isEmpty { state.beginWaiting() }
             return (true, done)
         }
+        for call in done { call.finish(.success(call.replies)) }
         // A reply that was not asked for cannot be told from one that was.
-        if !isAwaited { throw Failure(message: "There were more replies than commands.") }
-        done?.finish(.success(done?.replies ?? []))
+        if !areAwaited { throw Failure(message: "There were more replies than commands.") }
     }
 
     /// Waits for a socket, for a wake-up or for a moment; returns the events of the socket.

@@ -188,7 +188,7 @@ final class RedisMessages: Sendable {
         }
         let (replies, connection) = try await translating { [commands] in
             let connection = try await self.requireOneServer()
-            let replies = try await self.link.call(all: commands, patience: .milliseconds(Self.blockTime))
+            let replies = try await self.link.call(RESPCommands(commands), patience: .milliseconds(Self.blockTime))
             // In the meantime the calls may have begun on another server.
             guard self.calls.link.connection == connection else { throw RedisFault.lost }
             return (replies, connection)

@@ -110,7 +110,10 @@ enum RedisScripts: Int, CaseIterable {
             local isAwaited = redis.call('DEL', KEYS[6]) == 1
             if stored == 'yes' then
                 redis.call('DEL', KEYS[4])
-                redis.call('HSET', KEYS[4], 's', e .. ':' .. r, 'g', ARGV[10], 'p', ARGV[9], unpack(ARGV, 11))
+                local time = redis.call('TIME')
+                local now = time[1] * 1000 + math.floor(time[2] / 1000)
+                redis.call('HSET', KEYS[4], 's', e .. ':' .. r, 'd', string.format('%.0f', now + ARGV[8]),
+                    'g', ARGV[10], 'p', ARGV[9], unpack(ARGV, 11))
                 redis.call('PEXPIRE', KEYS[4], ARGV[8])
             end
             local kind = ARGV[5] == '' and 'k' or isAwaited and 'l'

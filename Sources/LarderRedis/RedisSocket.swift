@@ -81,8 +81,8 @@ enum RedisSocket {
     }
 
     /// Reads what has arrived, and returns the number of bytes; nil if the connection is lost.
-    static func receive(_ socket: Int32, _ bytes: inout [UInt8]) -> Int? {
-        let count = recv(socket, &bytes, bytes.count, 0)
+    static func receive(_ socket: Int32, _ bytes: UnsafeMutableRawBufferPointer) -> Int? {
+        let count = recv(socket, bytes.baseAddress, bytes.count, 0)
         return count > 0 ? count : count < 0 && isTransient ? 0 : nil
     }
 

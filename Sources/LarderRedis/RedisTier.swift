@@ -95,40 +95,53 @@ public final class RedisTier: SharedTier {
 
     /// Returns the entry of a key, or a lease.
     public func fetch(_ key: Data, in space: SharedSpace, lease: Duration?) async throws -> SharedFetch {
-        try await fetch(key, space, lease, isAgain: false)
+        try await fetch(keys: [key], in: space, lease: lease)[0]
     }
 
-    private func fetch(
-        _ key: Data, _ space: SharedSpace, _ lease: Duration?, isAgain: Bool
-    ) async throws -> SharedFetch {
-        let token = try links.get().calls.token()
-        let reply = try await run(.fetch, space, [key], [token, lease.map(Self.milliseconds) ?? ""])
-        guard case .array(let values?) = reply, let kind = values.first?.text else { throw unexpected() }
-        switch kind {
-        case "missing": return .missing
-        case "lease" where values.count == 2:
-            if let stamp = values[1].text { return .lease(SharedLease(token: token, stamp: stamp)) }
-        case "entry" where values.count == 7:
-            if let entry = Self.entry(values) { return .entry(entry) }
-            if lease == nil { return .missing }
-            // It is damaged, or another program has put it there.
-            if isAgain { break }
-            _ = try isYes(try await run(.discard, space, [key], [values[6].data ?? Data()]))
-            return try await fetch(key, space, lease, isAgain: true)
-        default: break
+    /// Returns the entries of keys, or leases: what is there in one piece, and the rest in another one.
+    public func fetch(keys: [Data], in space: SharedSpace, lease: Duration?) async throws -> [SharedFetch] {
+        var found = try await links.get().calls.read(keys, in: space)
+        let rest = found.indices.filter { found[$0] == nil || lease != nil && found[$0] == .missing }
+        for (place, fetch) in zip(rest, try await decide(rest.map { keys[$0] }, space, lease, isAgain: false)) {
+            found[place] = fetch
         }
-        throw unexpected()
+        return found.compactMap { $0 }
     }
 
-    /// Returns the entry in a reply; nil if it is damaged.
-    private static func entry(_ values: [RESPValue]) -> SharedEntry? {
-        guard case .integer(let left) = values[1], let tags = RedisTags.tags(values[2].data ?? Data()) else {
-            return nil
+    /// Lets a script decide what keys have: an entry, a lease or none.
+    private func decide(
+        _ keys: [Data], _ space: SharedSpace, _ lease: Duration?, isAgain: Bool
+    ) async throws -> [SharedFetch] {
+        if keys.isEmpty { return [] }
+        let calls = try links.get().calls
+        let tokens = keys.map { _ in calls.token() }
+        let age = Data((lease.map(Self.milliseconds) ?? "").utf8)
+        let replies = try await calls.run(
+            .fetch, in: space, zip(keys, tokens).map { (keys: [$0], words: [Data($1.utf8), age]) })
+        var found: [SharedFetch] = []
+        for (place, reply) in replies.enumerated() {
+            guard case .array(let values?) = reply, let kind = values.first?.text else { throw unexpected() }
+            switch (kind, values.count) {
+            case ("missing", _): found.append(.missing)
+            case ("lease", 2):
+                guard let stamp = values[1].text else { throw unexpected() }
+                found.append(.lease(SharedLease(token: tokens[place], stamp: stamp)))
+            case ("entry", 7):
+                guard case .integer(let left) = values[1] else { throw unexpected() }
+                if let entry = RedisEntry.entry(Array(values[2...]), left: left) {
+                    found.append(.entry(entry))
+                } else if lease == nil {
+                    found.append(.missing)
+                } else {
+                    // It is damaged, or another program has put it there.
+                    if isAgain { throw unexpected() }
+                    _ = try isYes(try await run(.discard, space, [keys[place]], [values[6].data ?? Data()]))
+                    found += try await decide([keys[place]], space, lease, isAgain: true)
+                }
+            default: throw unexpected()
+            }
         }
-        let entry = SharedEntry(
-            payload: values[3].data ?? Data(), age: .milliseconds(max(0, left)), tags: tags,
-            extendedData: values[4].data, isAbsent: values[5].data != nil)
-        return values[6].text == checksum(entry) ? entry : nil
+        return found
     }
 
     /// Stores an entry, and returns whether that was done.
@@ -138,7 +151,7 @@ public final class RedisTier: SharedTier {
         var fields: [Data] = []
         if let data = entry.extendedData { fields += [Data("x".utf8), data] }
         if entry.isAbsent { fields += [Data("n".utf8), Data("1".utf8)] }
-        fields += [Data("c".utf8), Data(Self.checksum(entry).utf8)]
+        fields += [Data("c".utf8), Data(RedisEntry.checksum(of: entry).utf8)]
         let age = Self.milliseconds(min(entry.age ?? Self.defaultAge, Self.longestAge))
         let first = [lease.map(Self.text) ?? "", lease?.stamp ?? ""].map { Data($0.utf8) }
         let rest = [key, Data(age.utf8), entry.payload, RedisTags.bytes(of: entry.tags)]
@@ -157,7 +170,7 @@ public final class RedisTier: SharedTier {
 
     /// Removes an entry that cannot be used, unless another one has taken its place.
     public func discard(_ entry: SharedEntry, forKey key: Data, in space: SharedSpace) async throws {
-        _ = try isYes(try await run(.discard, space, [key], [Self.checksum(entry)]))
+        _ = try isYes(try await run(.discard, space, [key], [Data(RedisEntry.checksum(of: entry).utf8)]))
     }
 
     /// Removes entries for all nodes.
@@ -182,7 +195,7 @@ public final class RedisTier: SharedTier {
     /// Returns the messages of other nodes, and waits for one, for a second at most.
     public func changes(in space: SharedSpace, after position: String?) async throws -> SharedChanges {
         let (calls, messages) = try links.get()
-        let stream = calls.name("stream", space)
+        let stream = Data(calls.names(of: space).stream)
         let last = position.flatMap { RedisPosition($0) }
         if let last { calls.noteConfirmed(by: last, in: space) }
         let session = try await calls.session(in: space)
@@ -227,15 +240,9 @@ public final class RedisTier: SharedTier {
     // MARK: Parts
 
     private func run(
-        _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [String]
-    ) async throws -> RESPValue { try await run(script, space, keys, words.map { Data($0.utf8) }) }
-
-    private func run(
         _ script: RedisScripts, _ space: SharedSpace, _ keys: [Data], _ words: [Data]
     ) async throws -> RESPValue {
-        let calls = try links.get().calls
-        let names = keys.flatMap { key in ["e:", "l:", "w:"].map { calls.name($0, space) + key } }
-        return try await calls.run(script, in: space, names, words)
+        try await links.get().calls.run(script, in: space, [(keys: keys, words: words)])[0]
     }
 
     /// Returns whether a script has done what was asked; behind the word stands the message that it has sent.
@@ -243,19 +250,6 @@ public final class RedisTier: SharedTier {
         let words = (reply.text ?? "").split(separator: " ")
         guard let answer = words.first, ["yes", "no"].contains(answer), words.count < 3 else { throw unexpected() }
         return answer == "yes"
-    }
-
-    /// The checksum of all that is stored of an entry but its age: FNV-1a in 64 bits.
-    private static func checksum(_ entry: SharedEntry) -> String {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        func add(_ bytes: some Sequence<UInt8>) {
-            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        }
-        add(entry.payload)
-        add(RedisTags.bytes(of: entry.tags))
-        add("\(entry.isAbsent) \(entry.extendedData?.count ?? -1)".utf8)
-        add(entry.extendedData ?? Data())
-        return String(hash, radix: 16)
     }
 
     /// Another program uses the names, or the connection is out of step, so it is made again.
@@ -270,6 +264,8 @@ public final class RedisTier: SharedTier {
 }
 
 extension RESPValue {
+    var error: String? { if case .error(let message) = self { message } else { nil } }
+
     var data: Data? { if case .bulk(let data) = self { data } else { nil } }
 
     var text: String? {
@@ -278,27 +274,5 @@ extension RESPValue {
         case .bulk(let data?): String(decoding: data, as: UTF8.self)
         default: nil
         }
-    }
-}
-
-/// Tags as one text: each with its length in front, as in `3:red4:blue`.
-enum RedisTags {
-    static func bytes(of tags: Set<String>) -> Data {
-        tags.sorted().reduce(into: Data()) { $0 += Data("\($1.utf8.count):\($1)".utf8) }
-    }
-
-    /// Returns the tags; nil if the bytes are none.
-    static func tags(_ bytes: Data) -> Set<String>? {
-        var (tags, rest) = (Set<String>(), bytes)
-        while !rest.isEmpty {
-            guard let colon = rest.firstIndex(of: UInt8(ascii: ":")),
-                let count = Int(String(decoding: rest[..<colon], as: UTF8.self)), count >= 0,
-                rest.distance(from: colon, to: rest.endIndex) > count
-            else { return nil }
-            let first = colon + 1
-            tags.insert(String(decoding: rest[first..<first + count], as: UTF8.self))
-            rest = rest[(first + count)...]
-        }
-        return tags
     }
 }

@@ -23,6 +23,17 @@ public protocol SharedTier: Sendable {
     /// - Throws: If the tier cannot be reached, or does not answer.
     func fetch(_ key: Data, in space: SharedSpace, lease: Duration?) async throws -> SharedFetch
 
+    /// Returns the entries of keys, in their order; for a key that has none, gives this node the lease to make one.
+    ///
+    /// By default it calls ``fetch(_:in:lease:)`` for each key, all at once.
+    ///
+    /// - Parameters:
+    ///   - keys: The keys, each once.
+    ///   - space: The cache.
+    ///   - lease: The age of a lease; nil asks for none.
+    /// - Throws: If the tier cannot be reached, or does not answer.
+    func fetch(keys: [Data], in space: SharedSpace, lease: Duration?) async throws -> [SharedFetch]
+
     /// Stores an entry, and returns whether that was done.
     ///
     /// - Parameters:
@@ -92,6 +103,18 @@ public protocol SharedTier: Sendable {
 extension SharedTier {
     /// True.
     public var hasMessages: Bool { true }
+
+    /// Fetches each key, all at once.
+    public func fetch(keys: [Data], in space: SharedSpace, lease: Duration?) async throws -> [SharedFetch] {
+        try await withThrowingTaskGroup(of: (Int, SharedFetch).self) { group in
+            for (place, key) in keys.enumerated() {
+                group.addTask { (place, try await self.fetch(key, in: space, lease: lease)) }
+            }
+            var found = [SharedFetch](repeating: .missing, count: keys.count)
+            for try await (place, fetch) in group { found[place] = fetch }
+            return found
+        }
+    }
 
     /// The position itself.
     public func positionToKeep(_ position: String, in space: SharedSpace) -> String { position }

@@ -57,9 +57,9 @@ struct RESPTests {
     }
 
     @Test func `a command is an array of its words`() {
-        var bytes: [UInt8] = []
-        RESPCommand.append([Data("SET".utf8), Data("k\r\n".utf8), Data()], to: &bytes)
-        #expect(bytes == Array("*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n".utf8))
+        let commands = RESPCommands([[Data("SET".utf8), Data("k\r\n".utf8), Data()]])
+        #expect(commands.count == 1)
+        #expect(commands.bytes == Array("*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n".utf8))
     }
 
     // MARK: Addresses

@@ -171,7 +171,7 @@ struct RedisLinkTests {
         }
         let link = try link(server) { $0.timeout = .milliseconds(300) }
         try await Waiting.until { link.isAvailable }
-        let first = Task { try await link.call(all: [words("BLOCK"), words("GET")], patience: .seconds(120)) }
+        let first = Task { try await link.call(RESPCommands([words("BLOCK"), words("GET")]), patience: .seconds(120)) }
         try await Waiting.until { link.waitingCount == 1 }
         let next = Task { try await link.call(words("NEXT")) }
         #expect(try await first.value == [.array(nil), .integer(1)])

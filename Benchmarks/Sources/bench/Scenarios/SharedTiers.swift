@@ -65,6 +65,7 @@ var sharedTierScenarios: [Scenario] {
                 ]))
     }
     let alone = Lazily { Nodes(1) { RedisTier(url: "redis://127.0.0.1:1", prefix: "bench") } }
+    let plain = Lazily { RecordStore(entries: 0) }
     scenarios += [
         Scenario(
             "tier-gone-set", unit: "us",
@@ -76,7 +77,7 @@ var sharedTierScenarios: [Scenario] {
                     }
                 },
                 Variant("set of this node") {
-                    let cache = alone.value.shared[0].local
+                    let cache = plain.value.cache
                     return timed(per: 200_000) {
                         for key in 0..<200 { try await cache.setValue(Record(key), forKey: key) }
                     }
@@ -92,7 +93,7 @@ var sharedTierScenarios: [Scenario] {
                     }
                 },
                 Variant("load of this node") {
-                    let (cache, first) = (alone.value.shared[0].local, Int.random(in: 1_000_000..<1_000_000_000))
+                    let (cache, first) = (plain.value.cache, Int.random(in: 1_000_000..<1_000_000_000))
                     return timed(per: 200_000) {
                         for key in first..<first + 200 { consume(try await cache.value(forKey: key) { Record($0) }) }
                     }
