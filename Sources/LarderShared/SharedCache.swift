@@ -169,12 +169,14 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ) -> ValueGenerator<Key, Value?> {
         let node = node
         let load = local.tierGenerator(policy, acceptsAbsence: acceptsAbsence) { key, old in
-            let item = (key, try node.cache.storedKey(of: key))
-            let results = try await node.values([item], acceptsAbsence: acceptsAbsence) { _ in
-                [key: try await generate(key, old).resolved(old)]
+            let stored = try node.cache.storedKey(of: key)
+            let found = try await node.values([stored], acceptsAbsence: acceptsAbsence) { _ in
+                [try await generate(key, old).resolved(old)]
             }
+            let isStored = await found.store().isEmpty
             // Another node can give a lease back, but this one has loaded then.
-            return results[key] ?? .none(for: .milliseconds(0))
+            let result = found.results[0] ?? .none(for: .milliseconds(0))
+            return isStored ? result : result.unstored
         }
         return ValueGenerator { key in
             // The handle stays open as long as the generator is there.

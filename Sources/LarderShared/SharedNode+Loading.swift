@@ -5,34 +5,30 @@ internal import LarderStore
 
 /// The way of a value that this node does not have: the tier, else a load of one node while the others wait.
 extension SharedNode {
-    typealias Item = Cache<Key, Value>.LoadItem
-    typealias Results = [Key: Generated<Value>]
-    /// Loads keys on this node.
-    typealias Make = @Sendable ([Item]) async throws -> Results
+    /// Loads keys on this node, by their places in the call; the results are in the order of the places.
+    typealias Make = @Sendable (_ places: [Int]) async throws -> [Generated<Value>?]
 
     /// Waiting nodes look again after this time, if no message has come.
     private static var lookAgain: Duration { .milliseconds(250) }
 
     /// Returns the entries of keys, in their order, from this node, the tier, or a load.
     func load(
-        _ keys: [Item], needsValue: Bool, acceptsAbsence: Bool,
-        _ generate: Cache<Key, Value>.Generate?
+        _ keys: [Cache<Key, Value>.LoadItem], needsValue: Bool, acceptsAbsence: Bool,
+        _ generate: (@Sendable ([Cache<Key, Value>.LoadRow]) async throws -> [Generated<Value>?])?
     ) async throws -> [CacheEntry<Key, Value>?] {
         try await cache.load(
             keys, needsValue: needsValue, isLook: generate == nil,
             skipsCopies: { self.isSilent.load(ordering: .relaxed) }
         ) { rows in
             let make = generate.map { generate -> Make in
-                { items in
-                    let keys = Set(items.map { $0.stored })
-                    let missing = rows.filter { keys.contains($0.stored) }
+                { places in
+                    let missing = places.map { rows[$0] }
                     let made = try await generate(missing)
-                    return zip(missing, made).reduce(into: [:]) { $0[$1.0.key] = $1.1?.resolved($1.0.entry) }
+                    return missing.indices.map { made[$0]?.resolved(missing[$0].entry) }
                 }
             }
-            let results = try await self.values(
-                rows.map { ($0.key, $0.stored) }, acceptsAbsence: acceptsAbsence, make)
-            return rows.map { results[$0.key] }
+            let found = try await self.values(rows.map { $0.stored }, acceptsAbsence: acceptsAbsence, make)
+            return Cache.Loaded(found.results, isEarly: !self.options.waits) { await found.store() }
         }
     }
 
@@ -50,6 +46,20 @@ extension SharedNode {
         }[0]
     }
 
+    /// What the tier has or this node has loaded, and what is being stored in the tier.
+    struct Found: Sendable {
+        /// In the order of the keys.
+        fileprivate(set) var results: [Generated<Value>?]
+        fileprivate var stores: [Task<Set<StoredKey>, Never>] = []
+
+        /// Waits until everything is stored in the tier, and returns the keys whose values it has refused.
+        func store() async -> Set<StoredKey> {
+            var refused: Set<StoredKey> = []
+            for store in stores { refused.formUnion(await store.value) }
+            return refused
+        }
+    }
+
     /// Returns the values of keys.
     ///
     /// What is loaded without a lease is not stored in the tier, and on this node only if the tier has not answered.
@@ -57,64 +67,80 @@ extension SharedNode {
     /// - Parameters:
     ///   - acceptsAbsence: A Boolean value that indicates whether it is an answer that there is no value.
     ///   - make: Loads keys; nil to look only.
-    func values(_ keys: [Item], acceptsAbsence: Bool, _ make: Make?) async throws -> Results {
-        var (results, rest, end) = (Results(), keys, SharedClock.now + options.loadWait)
+    func values(_ keys: [StoredKey], acceptsAbsence: Bool, _ make: Make?) async throws -> Found {
+        var found = Found(results: Array(repeating: nil, count: keys.count))
+        do {
+            try await find(keys, acceptsAbsence, make, &found)
+        } catch {
+            // What was loaded is stored all the same.
+            _ = await found.store()
+            throw error
+        }
+        return found
+    }
+
+    private func find(_ keys: [StoredKey], _ acceptsAbsence: Bool, _ make: Make?, _ found: inout Found) async throws {
+        let (names, end) = (keys.map { SharedForm.bytes(of: $0) }, SharedClock.now + options.loadWait)
+        var (rest, isFirst) = (Array(keys.indices), true)
         while !rest.isEmpty {
             try Task.checkCancellation()
             guard isReadable else {
-                return results.merging(try await make?(rest).mapValues(local) ?? [:]) { $1 }
+                guard let made = try await make?(rest) else { return }
+                for (place, result) in zip(rest, made) { found.results[place] = result.map(local) }
+                return
             }
-            let waiter = beginWaiting(rest)
-            defer { endWaiting(waiter, rest) }
-            let found = await fetch(rest, lease: make == nil ? nil : options.lease)
-            var (toMake, leases, missing, isChanged) = ([Item](), [StoredKey: SharedLease](), [Item](), false)
-            for (item, fetch) in zip(rest, found) {
+            // Few calls have to wait. Those that do ask again: what was stored before the waiter was there was not told.
+            let waiter = isFirst ? nil : beginWaiting(rest.map { names[$0] })
+            defer { if let waiter { endWaiting(waiter, names) } }
+            let fetched = await fetch(rest.map { names[$0] }, lease: make == nil ? nil : options.lease)
+            var (toMake, leases, missing, isChanged) = ([Int](), [Int: SharedLease](), [Int](), isFirst)
+            for (place, fetch) in zip(rest, fetched) {
                 switch fetch {
                 case .entry(let entry):
-                    if let result = result(of: entry, item, acceptsAbsence) {
-                        results[item.key] = result
-                    } else {
-                        if make != nil, await discard(entry, item) { isChanged = true }
-                        missing.append(item)
-                    }
+                    found.results[place] = result(of: entry, keys[place], acceptsAbsence)
+                    if found.results[place] != nil { continue }
+                    if make != nil, await discard(entry, names[place]) { isChanged = true }
+                    missing.append(place)
                 case .lease(let lease):
-                    leases[item.stored] = lease
-                    toMake.append(item)
-                case .missing: missing.append(item)
-                case nil: toMake.append(item)
+                    leases[place] = lease
+                    toMake.append(place)
+                case .missing: missing.append(place)
+                case nil: toMake.append(place)
                 }
             }
             count { [hits = rest.count - toMake.count - missing.count, misses = toMake.count] in
                 $0.hits += hits
                 $0.misses += misses
             }
-            guard let make else { return results }
-            if !toMake.isEmpty { results.merge(try await load(toMake, leases, make)) { $1 } }
+            guard let make else { return }
+            if !toMake.isEmpty { try await load(toMake, of: keys, leases, make, &found) }
             rest = missing
             if rest.isEmpty { break }
             if SharedClock.now >= end {
-                return results.merging(unstored(try await make(rest))) { $1 }
+                let made = try await make(rest)
+                count { $0.unstored += made.count { $0 != nil } }
+                for (place, result) in zip(rest, made) { found.results[place] = result?.unstored }
+                return
             }
-            if !isChanged { await waiter.wait(Self.lookAgain) }
+            if !isChanged { await waiter?.wait(Self.lookAgain) }
+            isFirst = false
         }
-        return results
     }
 
     /// Asks the tier for keys, all at once; nil for one for which it does not answer.
-    private func fetch(_ keys: [Item], lease: Duration?) async -> [SharedFetch?] {
-        if keys.count == 1 { return [await fetch(keys[0], lease)] }
-        return await withTaskGroup(of: (Int, SharedFetch?).self) { group in
-            for (index, item) in keys.enumerated() { group.addTask { (index, await self.fetch(item, lease)) } }
-            return await group.reduce(into: Array(repeating: nil, count: keys.count)) { $0[$1.0] = $1.1 }
-        }
-    }
-
-    private func fetch(_ item: Item, _ lease: Duration?) async -> SharedFetch? {
+    private func fetch(_ names: [Data], lease: Duration?) async -> [SharedFetch?] {
         let start = SharedClock.now
-        let found = await calling { try await tier.fetch(SharedForm.bytes(of: item.stored), in: space, lease: lease) }
-        guard case .entry(var entry) = found else { return found }
-        entry.age = entry.age.map { max(.zero, $0 - (SharedClock.now - start)) }
-        return .entry(entry)
+        let found = await calling { () async throws -> [SharedFetch] in
+            if names.count > 1 { return try await tier.fetch(keys: names, in: space, lease: lease) }
+            return [try await tier.fetch(names[0], in: space, lease: lease)]
+        }
+        guard let found, found.count == names.count else { return names.map { _ in nil } }
+        let passed = SharedClock.now - start
+        return found.map { fetch in
+            guard case .entry(var entry) = fetch else { return fetch }
+            entry.age = entry.age.map { max(.zero, $0 - passed) }
+            return .entry(entry)
+        }
     }
 
     /// Calls the tier; returns nil and counts if it fails.
@@ -129,12 +155,12 @@ extension SharedNode {
     // MARK: What the tier has
 
     /// Returns the result that an entry is; nil if it is of no use.
-    private func result(of entry: SharedEntry, _ item: Item, _ acceptsAbsence: Bool) -> Generated<Value>? {
+    private func result(of entry: SharedEntry, _ key: StoredKey, _ acceptsAbsence: Bool) -> Generated<Value>? {
         if entry.isAbsent {
             return acceptsAbsence ? Generated.none(for: local(entry.age.map { .duration($0) })) : nil
         }
         do throws(CacheError) {
-            let value = try cache.decoded(entry.payload, of: item.stored)
+            let value = try cache.decoded(entry.payload, of: key)
             var attributes = EntryAttributes(
                 maxAge: local(entry.age.map { .duration($0) }), extendedData: entry.extendedData, tags: entry.tags)
             attributes.payload = entry.payload
@@ -142,74 +168,87 @@ extension SharedNode {
             if let age = entry.age, age < .milliseconds(1) { return Generated(outcome: .unstored(value, attributes)) }
             return Generated(outcome: .value(value, attributes))
         } catch {
-            report(.undecodable, "What the tier has does not decode: \(error.message)", key: item.stored.name)
+            report(.undecodable, "What the tier has does not decode: \(error.message)", key: key.name)
             return nil
         }
     }
 
     /// Removes an entry of no use from the tier, so that this node can get a lease.
-    private func discard(_ entry: SharedEntry, _ item: Item) async -> Bool {
-        await calling { try await tier.discard(entry, forKey: SharedForm.bytes(of: item.stored), in: space) } != nil
+    private func discard(_ entry: SharedEntry, _ name: Data) async -> Bool {
+        await calling { try await tier.discard(entry, forKey: name, in: space) } != nil
     }
 
     // MARK: Loading
 
+    /// A value that this node may store in the tier.
+    private struct Leased: Sendable {
+        let key: StoredKey
+        let lease: SharedLease
+        let entry: SharedEntry
+    }
+
+    /// Loads keys, and begins to store in the tier those for which there is a lease.
     private func load(
-        _ keys: [Item], _ leases: [StoredKey: SharedLease], _ make: Make
-    ) async throws -> Results {
-        let renewal = leases.isEmpty ? nil : Task { await self.renew(leases) }
-        defer { renewal?.cancel() }
-        var (made, entries) = (Results(), [(item: Item, lease: SharedLease, entry: SharedEntry)]())
+        _ places: [Int], of keys: [StoredKey], _ leases: [Int: SharedLease], _ make: Make, _ found: inout Found
+    ) async throws {
+        let leased = leases.map { (keys[$0], $1) }
+        let renewal = leases.isEmpty ? nil : Task { await self.renew(leased) }
+        var entries: [Leased] = []
         do {
-            made = try await make(keys)
-            for item in keys {
-                guard let result = made[item.key].map({ encoded($0, item) }) else { continue }
-                made[item.key] = local(result)
-                if let lease = leases[item.stored], let entry = try entry(of: result), !isTooLarge(entry) {
-                    entries.append((item, lease, entry))
+            let made = try await make(places)
+            for (place, result) in zip(places, made) {
+                guard let result = result.map({ encoded($0, keys[place]) }) else { continue }
+                found.results[place] = local(result)
+                if let lease = leases[place], let entry = try entry(of: result), !isTooLarge(entry) {
+                    entries.append(Leased(key: keys[place], lease: lease, entry: entry))
                 }
             }
         } catch {
-            await renew(leases, age: nil)
+            renewal?.cancel()
+            await renew(leased, age: nil)
             throw error
         }
-        var left = leases
-        for (item, isStored) in await store(entries) {
-            left[item.stored] = nil
-            if let result = made[item.key], !isStored { made.merge(unstored([item.key: result])) { $1 } }
-        }
-        await renew(left, age: nil)
-        return made
+        if leases.isEmpty { return }
+        found.stores.append(
+            Task { [entries] in
+                defer { renewal?.cancel() }
+                let answers = await self.store(entries)
+                let refused = Set(zip(entries, answers).filter { $1 == false }.map { $0.0.key })
+                self.count { [count = refused.count] in $0.unstored += count }
+                // One without an answer may be stored, and what others remove will be known.
+                let done = Set(zip(entries, answers).filter { $1 != nil }.map { $0.0.key })
+                await self.renew(leased.filter { !done.contains($0.0) }, age: nil)
+                return refused
+            })
     }
 
-    /// Stores entries in the tier, all at once, and returns for which it has answered, and whether it has stored them.
-    ///
-    /// One without an answer may be stored there, and what others remove will be known.
-    private func store(_ entries: [(item: Item, lease: SharedLease, entry: SharedEntry)]) async -> [(Item, Bool)] {
-        await withTaskGroup(of: (Item, Bool?).self) { group in
-            for (item, lease, entry) in entries {
-                group.addTask {
-                    let key = SharedForm.bytes(of: item.stored)
-                    let isStored = await self.calling {
-                        try await self.tier.store(entry, forKey: key, in: self.space, lease: lease)
-                    }
-                    if isStored == true {
-                        self.count { $0.stores += 1 }
-                        self.noteAccepted(.store)
-                    }
-                    return (item, isStored)
-                }
-            }
-            return await group.reduce(into: []) { if let isStored = $1.1 { $0.append(($1.0, isStored)) } }
+    /// Stores entries in the tier, all at once, and returns whether that was done; nil for one for which the tier does not answer.
+    private func store(_ entries: [Leased]) async -> [Bool?] {
+        if entries.count == 1 { return [await store(entries[0])] }
+        return await withTaskGroup(of: (Int, Bool?).self) { group in
+            for (place, entry) in entries.enumerated() { group.addTask { (place, await self.store(entry)) } }
+            return await group.reduce(into: Array(repeating: nil, count: entries.count)) { $0[$1.0] = $1.1 }
         }
+    }
+
+    private func store(_ leased: Leased) async -> Bool? {
+        let key = SharedForm.bytes(of: leased.key)
+        let isStored = await calling {
+            try await tier.store(leased.entry, forKey: key, in: space, lease: leased.lease)
+        }
+        if isStored == true {
+            count { $0.stores += 1 }
+            noteAccepted(.store)
+        }
+        return isStored
     }
 
     /// Returns a result with its encoded value, which is encoded once for the tier and for this node.
-    private func encoded(_ result: Generated<Value>, _ item: Item) -> Generated<Value> {
+    private func encoded(_ result: Generated<Value>, _ key: StoredKey) -> Generated<Value> {
         guard case .value(let value, var attributes) = result.outcome else { return result }
         // The load reports it if it fails again.
         do throws(CacheError) {
-            attributes.payload = try cache.encoded(value, of: item.stored)
+            attributes.payload = try cache.encoded(value, of: key)
         } catch {
             return result
         }
@@ -233,7 +272,7 @@ extension SharedNode {
     private static var longestLoad: Duration { .seconds(60) }
 
     /// Keeps leases while a load runs, but not those of one that hangs.
-    private func renew(_ leases: [StoredKey: SharedLease]) async {
+    private func renew(_ leases: [(StoredKey, SharedLease)]) async {
         let end = SharedClock.now + max(options.loadWait, Self.longestLoad)
         while SharedClock.now < end {
             await SharedClock.pause(options.lease / 3)
@@ -242,7 +281,8 @@ extension SharedNode {
         }
     }
 
-    private func renew(_ leases: [StoredKey: SharedLease], age: Duration?) async {
+    private func renew(_ leases: [(StoredKey, SharedLease)], age: Duration?) async {
+        if leases.isEmpty { return }
         // One that is gone is not renewed, and what was loaded for it is not stored.
         await withTaskGroup(of: Void.self) { group in
             for (key, lease) in leases {
@@ -253,17 +293,6 @@ extension SharedNode {
                     }
                 }
             }
-        }
-    }
-
-    private func unstored(_ results: Results) -> Results {
-        count { $0.unstored += results.count }
-        return results.mapValues { result in
-            if case .value(let value, let attributes) = result.outcome {
-                return Generated(outcome: .unstored(value, attributes))
-            }
-            if case .absent = result.outcome { return .none(for: .milliseconds(0)) }
-            return result
         }
     }
 
@@ -313,28 +342,34 @@ extension SharedNode {
 
     // MARK: Waiting
 
-    private func beginWaiting(_ keys: [Item]) -> SharedWaiter {
+    private func beginWaiting(_ names: [Data]) -> SharedWaiter {
         let waiter = SharedWaiter()
         state.withLock { state in
-            for item in keys {
-                state.waiters[SharedForm.bytes(of: item.stored), default: [:]][ObjectIdentifier(waiter)] = waiter
-            }
+            for name in names { state.waiters[name, default: [:]][ObjectIdentifier(waiter)] = waiter }
         }
         return waiter
     }
 
-    private func endWaiting(_ waiter: SharedWaiter, _ keys: [Item]) {
+    private func endWaiting(_ waiter: SharedWaiter, _ names: [Data]) {
         state.withLock { state in
-            for item in keys {
-                let key = SharedForm.bytes(of: item.stored)
-                state.waiters[key]?[ObjectIdentifier(waiter)] = nil
-                if state.waiters[key]?.isEmpty == true { state.waiters[key] = nil }
+            for name in names {
+                state.waiters[name]?[ObjectIdentifier(waiter)] = nil
+                if state.waiters[name]?.isEmpty == true { state.waiters[name] = nil }
             }
         }
     }
 }
 
 extension Generated where Value: Sendable {
+    /// The result for its callers alone.
+    var unstored: Generated {
+        switch outcome {
+        case .value(let value, let attributes): Generated(outcome: .unstored(value, attributes))
+        case .absent: .none(for: .milliseconds(0))
+        case .unstored, .notModified: self
+        }
+    }
+
     /// The old value as a new one, if it was not modified: other nodes may not have it.
     func resolved<Key>(_ old: CacheEntry<Key, Value>?) -> Generated {
         guard case .notModified = outcome, let old else { return self }

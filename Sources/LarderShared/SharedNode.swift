@@ -50,8 +50,9 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Refuses further calls, waits for those that run, and saves the position.
     func close() async {
         stop()
-        // An own step that is done later could undo one of the next handle.
-        while state.withLock({ $0.isBusy }) { await SharedClock.pause(.milliseconds(1)) }
+        // An own step that is done later could undo one of the next handle, or of another process.
+        while state.withLock({ $0.isBusy }) || cache.isStoringLoads { await SharedClock.pause(.milliseconds(1)) }
+        await cache.endLoads()
         if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save(position) }
     }
 

@@ -30,13 +30,19 @@ public struct SharedOptions: Hashable, Sendable {
     /// and each node loads it for itself.
     public var entryLimit: Int
 
+    /// A Boolean value that indicates whether a call returns what it has found or loaded only once that is stored, in the tier and on this
+    /// node.
+    ///
+    /// By default the call returns before that: after a crash right then, the value is fetched or loaded again.
+    public var waits: Bool
+
     /// Creates options, each with its default.
     public init(
         lease: Duration = .seconds(2), loadWait: Duration = .seconds(10), pendingLimit: Int = 10_000,
         catchUp: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil,
-        entryLimit: Int = 1 << 20
+        entryLimit: Int = 1 << 20, waits: Bool = false
     ) {
-        self.entryLimit = entryLimit
+        (self.entryLimit, self.waits) = (entryLimit, waits)
         (self.lease, self.loadWait, self.pendingLimit) = (lease, loadWait, pendingLimit)
         (self.catchUp, self.maxSilence, self.localMaxAge) = (catchUp, maxSilence, localMaxAge)
     }

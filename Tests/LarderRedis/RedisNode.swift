@@ -13,7 +13,8 @@ final class RedisNode: Sendable {
     let shared: SharedCache<String, String>
 
     /// Nothing here is to fail because the machine is slow.
-    static let options = SharedOptions(lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120))
+    static let options = SharedOptions(
+        lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120), waits: true)
 
     init(
         _ url: String, on store: TemporaryStore? = nil, timeout: Duration = .seconds(120), streamLimit: Int = 10_000,

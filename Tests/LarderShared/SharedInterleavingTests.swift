@@ -308,11 +308,13 @@ struct SharedInterleavingTests {
             }
         }
         if step == .done { try await operation.value } else { try await Waiting.until { hold.hasCome.isOpen } }
-        // Messages of others and its own are taken in until the place is saved again.
+        // Messages of others and its own are taken in until the place is saved again, which it is once a second if it has moved. While the
+        // operation is held it may have been saved already.
+        let end = ContinuousClock.now + .seconds(2)
         repeat {
             try await b.shared.removeValue(forKey: "other")
             try await a.catchUp()
-        } while try a.notes()[0] == saved
+        } while try a.notes()[0] == saved && ContinuousClock.now < end
         try a.kill()
         // The next process, or the next manager of this one.
         for tier in [MemorySharedTier(joining: tiers[0]), tiers[0]] {

@@ -13,7 +13,8 @@ final class TestNode: Sendable {
     let cache: Cache<String, String>
     let shared: SharedCache<String, String>
 
-    static let options = SharedOptions(lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120))
+    static let options = SharedOptions(
+        lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120), waits: true)
 
     init(
         _ tier: MemorySharedTier, on store: TemporaryStore? = nil, version: CacheVersion = "1",

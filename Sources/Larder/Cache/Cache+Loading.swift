@@ -68,7 +68,7 @@ extension Cache {
         let (known, rest) = try valueInMemory(keys)
         let loaded = try await load(rest, needsValue: false) { rows in
             let made = try await generate(rows.map { $0.key })
-            return rows.map { row in made[row.key].map { .value($0) } }
+            return Loaded(rows.map { row in made[row.key].map { .value($0) } })
         }
         return zip(rest, loaded).reduce(into: known) { $0[$1.0.key] = $1.1?.value }
     }
@@ -152,7 +152,7 @@ extension Cache {
         let stored = try stored(key)
         if acceptsAbsence, isAbsent(stored) { return try await entry(forKey: key) }
         return try await load([(key, stored)], needsValue: !acceptsAbsence) {
-            [try await generate(key, $0[0].entry)]
+            Loaded([try await generate(key, $0[0].entry)])
         }[0]
     }
 
@@ -190,8 +190,24 @@ extension Cache {
 extension Cache {
     typealias Entry = CacheEntry<Key, Value>
     package typealias LoadItem = (key: Key, stored: StoredKey)
-    /// Loads what rows have no value for; in their order, nil for a key that has none.
-    package typealias Generate = @Sendable ([LoadRow]) async throws -> [Generated<Value>?]
+    /// Loads what rows have no value for.
+    package typealias Generate = @Sendable ([LoadRow]) async throws -> Loaded
+
+    /// What a load has for rows.
+    package struct Loaded: Sendable {
+        /// In the order of the rows; nil for a key that has none.
+        var results: [Generated<Value>?]
+        /// A Boolean value that indicates whether the callers get them before they are stored.
+        var isEarly = false
+        /// Stores the results elsewhere, and returns the keys whose values are not to be stored here.
+        var store: (@Sendable () async -> Set<StoredKey>)?
+
+        init(_ results: [Generated<Value>?]) { self.results = results }
+
+        package init(
+            _ results: [Generated<Value>?], isEarly: Bool, _ store: @escaping @Sendable () async -> Set<StoredKey>
+        ) { (self.results, self.isEarly, self.store) = (results, isEarly, store) }
+    }
 
     var loads: Loads<StoredKey> { copies.loads }
 
@@ -232,7 +248,12 @@ extension Cache {
             let look = try await reading { () throws(CacheError) in try self.look(for: items, isDue, countsMisses) }
             var made = LoadedEntries(look)
             let missing = missing(in: look)
-            if !missing.isEmpty { try collect(try await generate(missing), missing, ticket.load, &made) }
+            if !missing.isEmpty {
+                let loaded = try await generate(missing)
+                try collect(loaded.results, missing, ticket.load, &made)
+                if loaded.isEarly { loads.deliver(ticket, made.entries) }
+                if let store = loaded.store { made.drop(await store()) }
+            }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -367,6 +388,13 @@ extension Cache {
         var isStored = false
 
         init(_ look: [LoadRow]) { entries = look.map { $0.live } }
+
+        /// Stores nothing for keys.
+        mutating func drop(_ keys: Set<StoredKey>) {
+            if keys.isEmpty { return }
+            writes.removeAll { keys.contains($0.entry.key) }
+            absence = nil
+        }
     }
 
     /// Turns the results of the closure into entries and changes.

@@ -121,6 +121,16 @@ extension Cache {
         try await load(keys, needsValue: needsValue, isLook: isLook, isDue: { _ in skipsCopies() }, generate)
     }
 
+    /// A Boolean value that indicates whether callers have what is not stored here yet.
+    package var isStoringLoads: Bool { loads.isStoring }
+
+    /// Lets no load that runs store anything, and returns once what has begun is done.
+    package func endLoads() async {
+        loads.overtake(nil)
+        // The writer does one change after the other.
+        do { _ = try await rows.run(Change(.note([:])), "end loads") } catch {}
+    }
+
     /// A Boolean value that indicates whether a key is known to have no value.
     package func isKnownToBeAbsent(_ key: StoredKey) -> Bool { isAbsent(key) }
 

@@ -5,10 +5,12 @@ internal import LarderStore
 /// The loads of a cache that run, and the keys that are known to have no value.
 ///
 /// A load *stands* at its keys until a write or removal overtakes it, its last caller leaves it, or it is done. Callers join
-/// the first load that stands at a key. A load stores what it has loaded where it still stands.
+/// the first load that stands at a key. A load stores what it has loaded where it still stands. It may give its callers the result before
+/// that: it stands on, so that a write or removal overtakes it, and later callers get the same result.
 ///
-/// `ID` is what stands for a key here: its form on the disk, or the key itself. Outputs are boxed, and a load is an object:
-/// where the types are not known to the compiler, each change in place within a dictionary takes four allocations.
+/// `ID` is what stands for a key here: its form on the disk, or the key itself. What depends on the type of the outputs is inlined, so
+/// that the compiler can make a fast form of the rest for forms on the disk; the outputs are boxed. A load is an object: where the types
+/// are not known to the compiler, each change in place within a dictionary takes four allocations.
 final class Loads<ID: Hashable & Sendable>: Sendable {
     typealias Ticket = LoadTicket
 
@@ -22,12 +24,18 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var wakers: [Int: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
         var result: Result<any LoadOutputs, any Error>?
+        /// A Boolean value that indicates whether the callers have the result before it is stored.
+        var isStoring = false
         /// The tags that were removed while it runs, with which it stores nothing.
         var removedTags: Set<String> = []
 
         init(_ keys: [ID], isSynchronous: Bool, isLook: Bool, caller: Int) {
             (self.keys, self.isSynchronous, self.isLook) = (keys, isSynchronous, isLook)
             callers = [caller]
+        }
+
+        func hasOutput(at place: Int) -> Bool {
+            if case .success(let outputs)? = result { outputs.hasOutput(at: place) } else { false }
         }
     }
 
@@ -37,6 +45,8 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var standing: [ID: [LoadStand]] = [:]
         /// The last moments at which keys are known to have no value.
         var absences: [ID: Int64] = [:]
+        /// The number of loads whose callers have the result before it is stored.
+        var storingCount = 0
 
         /// A Boolean value that indicates whether no write concerns anything here.
         var isUnaffected: Bool { standing.isEmpty && absences.isEmpty }
@@ -60,6 +70,8 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
 
     /// The number of absences that are remembered; then all are forgotten.
     static var absenceLimit: Int { 10_000 }
+    /// The number of loads whose callers may have the result before it is stored.
+    static var storingLimit: Int { 1000 }
 
     /// Nothing else is locked while it is held.
     private let state = Mutex(State())
@@ -88,7 +100,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     ///
     /// A synchronous caller joins synchronous loads, and none from inside a load, which might wait for this thread.
     ///
-    /// A look joins no load.
+    /// A look joins no load but one that has its result.
     ///
     /// - Parameter places: The keys to load, by their places among all keys of the call.
     /// - Throws: `.recursiveGeneration` if this code is a part of a load of one of the keys.
@@ -106,9 +118,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
             for place in places {
                 let stand = state.standing[keys[place]]?.first { stand in
                     // A load from before the removal of a tag may have loaded what was removed.
-                    guard !isLook, let load = state.loads[stand.load], !load.isLook, load.removedTags.isEmpty else {
+                    guard let load = state.loads[stand.load], !load.isLook, load.removedTags.isEmpty else {
                         return false
                     }
+                    // One that has its result serves looks too, unless it has nothing for the key.
+                    if load.isStoring { return load.hasOutput(at: stand.place) }
+                    if isLook { return false }
                     return !isSynchronous || chain.isEmpty && load.isSynchronous
                 }
                 if let stand {
@@ -179,7 +194,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         // What is returned is released outside the lock.
         let found = change { state -> Result<any LoadOutputs, any Error>? in
             guard let load = state.loads[ticket.load], load.callers.remove(ticket.caller) != nil else { return nil }
-            if load.callers.isEmpty { state.loads[ticket.load] = nil }
+            if load.callers.isEmpty && !load.isStoring { state.loads[ticket.load] = nil }
             return load.result
         }
         guard let result = found else { throw CancellationError() }
@@ -187,6 +202,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     }
 
     /// Takes the result of a load that is done, each output to its place in the call.
+    @inline(__always)
     private func take<Output: Sendable>(_ ticket: Ticket, into outputs: inout [Output?]) throws {
         guard let found = try take(ticket) as? Outputs<Output> else { preconditionFailure("a load of other values") }
         for place in ticket.places { if let output = found.values[place.inLoad] { outputs[place.inCall] = output } }
@@ -199,7 +215,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
                 return ((@Sendable () -> Void)?.none, Task<Void, Never>?.none, Result<any LoadOutputs, any Error>?.none)
             }
             let wake = load.wakers.removeValue(forKey: ticket.caller)
-            if !load.callers.isEmpty { return (wake, nil, nil) }
+            if !load.callers.isEmpty || load.isStoring { return (wake, nil, nil) }
             state.keep(at: load.keys) { $0 != ticket.load }
             state.loads[ticket.load] = nil
             return (wake, load.task, load.result)
@@ -210,15 +226,37 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         wake?()
     }
 
+    /// Gives the callers of a load their result before it is stored, unless so many others do that the disk does not keep up.
+    ///
+    /// - Parameter outputs: The outputs, in the order of its keys.
+    @inline(__always)
+    func deliver<Output: Sendable>(_ ticket: Ticket, _ outputs: [Output?]) {
+        deliver(ticket, Outputs(values: outputs))
+    }
+
+    private func deliver(_ ticket: Ticket, _ result: any LoadOutputs) {
+        let wakers = change { state -> [@Sendable () -> Void] in
+            guard let load = state.loads[ticket.load], state.storingCount < Self.storingLimit else { return [] }
+            state.storingCount += 1
+            defer { (load.result, load.isStoring, load.wakers) = (.success(result), true, [:]) }
+            return Array(load.wakers.values)
+        }
+        for wake in wakers { wake() }
+    }
+
     /// Ends a load.
     ///
     /// - Parameters:
     ///   - result: The outputs, in the order of its keys.
     ///   - absence: The last moment at which its keys, where it stands, are known to have no value.
+    @inline(__always)
     func finish<Output: Sendable>(
         _ ticket: Ticket, _ result: Result<[Output?], any Error>, absentUntil absence: Int64?
     ) {
-        let result = result.map { Outputs(values: $0) as any LoadOutputs }
+        finish(ticket, result.map { Outputs(values: $0) as any LoadOutputs }, absence)
+    }
+
+    private func finish(_ ticket: Ticket, _ result: Result<any LoadOutputs, any Error>, _ absence: Int64?) {
         let wakers = change { state -> [@Sendable () -> Void] in
             guard let load = state.loads[ticket.load] else { return [] }
             if let absence {
@@ -228,8 +266,15 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
                 }
             }
             state.keep(at: load.keys) { $0 != ticket.load }
-            defer { (load.result, load.task, load.wakers) = (result, nil, [:]) }
-            return Array(load.wakers.values)
+            defer { (load.task, load.wakers) = (nil, [:]) }
+            if !load.isStoring {
+                load.result = result
+                return Array(load.wakers.values)
+            }
+            load.isStoring = false
+            state.storingCount -= 1
+            if load.callers.isEmpty { state.loads[ticket.load] = nil }
+            return []
         }
         for wake in wakers { wake() }
     }
@@ -264,7 +309,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     func overtake(tagged tag: String) {
         if count.isZero { return }
         change { state in
-            for load in state.loads.values where load.result == nil { load.removedTags.insert(tag) }
+            for load in state.loads.values where load.result == nil || load.isStoring { load.removedTags.insert(tag) }
         }
     }
 
@@ -300,7 +345,10 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     var waitingCount: Int { state.withLock { $0.loads.values.reduce(0) { $0 + $1.wakers.count } } }
 
     /// A Boolean value that indicates whether no load runs.
-    var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil } } }
+    var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil && !$0.isStoring } } }
+
+    /// A Boolean value that indicates whether callers have a result that is not stored yet.
+    var isStoring: Bool { state.withLock { $0.storingCount > 0 } }
 }
 
 /// Every call that loads values joins the loads that run, and leads one for the other keys.
@@ -311,6 +359,7 @@ extension Loads {
     ///   - needsValue: A Boolean value that indicates whether keys for which the joined loads give nothing are loaded again.
     ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
     ///   - lead: Runs a load, and finishes it.
+    @inline(__always)
     func load<Output: Sendable>(
         _ keys: [ID], needsValue: Bool, isLook: Bool = false, _ lead: @escaping @Sendable (Ticket) async -> Void
     ) async throws -> [Output?] {
@@ -334,6 +383,7 @@ extension Loads {
     }
 
     /// Returns the outputs of keys; those for which no load runs are loaded on this thread.
+    @inline(__always)
     func load<Output: Sendable>(_ keys: [ID], needsValue: Bool, _ lead: (Ticket) -> Void) throws -> [Output?] {
         var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
@@ -393,12 +443,16 @@ private struct LoadStand {
 }
 
 /// What a load has for its callers, of whatever type.
-private protocol LoadOutputs: AnyObject, Sendable {}
+private protocol LoadOutputs: AnyObject, Sendable {
+    func hasOutput(at place: Int) -> Bool
+}
 
 private final class Outputs<Output: Sendable>: LoadOutputs {
     let values: [Output?]
 
     init(values: [Output?]) { self.values = values }
+
+    func hasOutput(at place: Int) -> Bool { values[place] != nil }
 }
 
 /// The loads that the running code is a part of.

@@ -180,7 +180,9 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         // A key that cannot be stored has no value to refresh.
         do throws(CacheError) { item = (key, try cache.stored(key)) } catch { return }
         cache.loads.loadInBackground(item.stored) {
-            await cache.lead($0, [item], isDue: isDue, countsMisses: false) { [try await generate(key, $0[0].entry)] }
+            await cache.lead($0, [item], isDue: isDue, countsMisses: false) {
+                Cache.Loaded([try await generate(key, $0[0].entry)])
+            }
         } failed: {
             reportFailedRefresh(key, $0)
         }
