@@ -46,7 +46,7 @@ let package = Package(
         .target(name: "LarderTesting", dependencies: ["Larder", "LarderSQLite", "LarderStore"]),
         // A cache that several machines share, over any tier.
         .target(name: "LarderShared", dependencies: ["Larder", "LarderStore"]),
-        // The shared tier on a server; but for checksums and the clock it uses what any program could.
+        // The shared tier on a server; but for checksums it uses what any program could.
         .target(name: "LarderRedis", dependencies: ["Larder", "LarderShared", "LarderStore"]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 

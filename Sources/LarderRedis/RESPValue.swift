@@ -43,6 +43,8 @@ package struct RESPParser {
 
     /// Lets a closure write what arrives into the memory that it stays in.
     ///
+    /// Safety: The room lies in the array, is used within the call alone, and is as large as the closure is told.
+    ///
     /// - Parameters:
     ///   - count: The bytes for which there is to be room.
     ///   - body: Gets the room, and returns the number of bytes that it has written, or nil.

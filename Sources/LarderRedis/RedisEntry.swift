@@ -25,10 +25,10 @@ struct RedisEntry {
     let entry: SharedEntry
 
     /// - Parameters:
-    ///   - values: What the server has of the fields; nil for what is damaged, or for what another program has put there.
+    ///   - values: What the server has of the fields; nil for what is damaged or ends, or what another program has put there.
     ///   - now: The server's clock in milliseconds.
     init?(_ values: [RESPValue], at now: Int64) {
-        guard values.count == 7, let stamp = values[0].text, let end = values[6].text.flatMap({ Int64($0) }),
+        guard values.count == 7, let stamp = values[0].text, let end = values[6].text.flatMap({ Int64($0) }), end > now,
             let entry = Self.entry(Array(values[1...5]), left: end - now)
         else { return nil }
         (self.stamp, self.entry) = (stamp, entry)

@@ -377,7 +377,8 @@ extension RedisLinkCore {
                 state.calls.removeFirst()
             }
             if state.calls.isEmpty { state.calls = [] }
-            if !done.isEmpty { state.beginWaiting() }
+            // A piece of many commands makes progress with each reply.
+            state.beginWaiting()
             return (true, done)
         }
         for call in done { call.finish(.success(call.replies)) }

@@ -21,8 +21,8 @@ public final class RedisTier: SharedTier {
 
     /// The longest age that an entry has on the server, and that of one without an end.
     private static let (longestAge, defaultAge) = (Duration.seconds(28 * 86_400), Duration.seconds(7 * 86_400))
-    /// The number of removals of one script.
-    private static let removalCount = 500
+    /// The number of removals of one script, and of the keys that are fetched in one piece.
+    private static let pieceCount = 500
 
     /// Creates a node, which connects in the background.
     ///
@@ -100,6 +100,10 @@ public final class RedisTier: SharedTier {
 
     /// Returns the entries of keys, or leases: what is there in one piece, and the rest in another one.
     public func fetch(keys: [Data], in space: SharedSpace, lease: Duration?) async throws -> [SharedFetch] {
+        if keys.count > Self.pieceCount {
+            let first = try await fetch(keys: Array(keys.prefix(Self.pieceCount)), in: space, lease: lease)
+            return try await first + fetch(keys: Array(keys.dropFirst(Self.pieceCount)), in: space, lease: lease)
+        }
         var found = try await links.get().calls.read(keys, in: space)
         let rest = found.indices.filter { found[$0] == nil || lease != nil && found[$0] == .missing }
         for (place, fetch) in zip(rest, try await decide(rest.map { keys[$0] }, space, lease, isAgain: false)) {
@@ -178,7 +182,7 @@ public final class RedisTier: SharedTier {
         var rest = removals[...]
         while !rest.isEmpty {
             var (keys, words) = ([Data](), [Data]())
-            for removal in rest.prefix(Self.removalCount) {
+            for removal in rest.prefix(Self.pieceCount) {
                 switch removal {
                 case .key(let key):
                     keys.append(key)
@@ -188,7 +192,7 @@ public final class RedisTier: SharedTier {
                 }
             }
             _ = try isYes(try await run(.remove, space, keys, words))
-            rest = rest.dropFirst(Self.removalCount)
+            rest = rest.dropFirst(Self.pieceCount)
         }
     }
 

@@ -32,7 +32,11 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     deinit {
         node.stop()
-        place.leave()
+        if !node.isStoring { return place.leave() }
+        Task { [node, place] in
+            await node.close()
+            place.leave()
+        }
     }
 
     /// The name under which the cache was opened.
@@ -59,7 +63,7 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Ends the connection of the cache with its tier; later calls throw ``Larder/CacheError/Code/closed``.
     ///
-    /// It waits for calls that run. The cache of this node stays open. Call it before you close the manager. Removals that could not
+    /// It waits for writes and removals that run, and for what is being stored. The cache of this node stays open. Call it before you close the manager. Removals that could not
     /// be sent are kept for the next opening.
     public func close() async {
         await node.close()

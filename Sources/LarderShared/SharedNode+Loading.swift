@@ -68,6 +68,8 @@ extension SharedNode {
     ///   - acceptsAbsence: A Boolean value that indicates whether it is an answer that there is no value.
     ///   - make: Loads keys; nil to look only.
     func values(_ keys: [StoredKey], acceptsAbsence: Bool, _ make: Make?) async throws -> Found {
+        // A load that begins on a closed node would store what another process may have removed.
+        try requireOpen()
         var found = Found(results: Array(repeating: nil, count: keys.count))
         do {
             try await find(keys, acceptsAbsence, make, &found)
@@ -212,12 +214,15 @@ extension SharedNode {
         found.stores.append(
             Task { [entries] in
                 defer { renewal?.cancel() }
+                let made = Set(entries.map { $0.key })
+                async let rest: Void = self.renew(leased.filter { !made.contains($0.0) }, age: nil)
                 let answers = await self.store(entries)
                 let refused = Set(zip(entries, answers).filter { $1 == false }.map { $0.0.key })
                 self.count { [count = refused.count] in $0.unstored += count }
                 // One without an answer may be stored, and what others remove will be known.
-                let done = Set(zip(entries, answers).filter { $1 != nil }.map { $0.0.key })
-                await self.renew(leased.filter { !done.contains($0.0) }, age: nil)
+                let unanswered = Set(zip(entries, answers).filter { $1 == nil }.map { $0.0.key })
+                await self.renew(leased.filter { unanswered.contains($0.0) }, age: nil)
+                await rest
                 return refused
             })
     }

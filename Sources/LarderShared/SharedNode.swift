@@ -50,11 +50,16 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Refuses further calls, waits for those that run, and saves the position.
     func close() async {
         stop()
-        // An own step that is done later could undo one of the next handle, or of another process.
-        while state.withLock({ $0.isBusy }) || cache.isStoringLoads { await SharedClock.pause(.milliseconds(1)) }
-        await cache.endLoads()
-        if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save(position) }
+        // In a task that is not cancelled: an own step that is done later could undo one of the next handle, or of another process.
+        await Task {
+            while isStoring { await SharedClock.pause(.milliseconds(1)) }
+            await cache.endLoads()
+            if let position = state.withLock({ $0.positionToSave(isLast: true) }) { await save(position) }
+        }.value
     }
+
+    /// A Boolean value that indicates whether something of this node is still being stored here or in the tier.
+    var isStoring: Bool { state.withLock { $0.isBusy } || cache.isStoringLoads }
 
     func stop() {
         state.withLock { $0.isClosed = true }

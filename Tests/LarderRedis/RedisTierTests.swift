@@ -206,6 +206,59 @@ struct RedisTierTests {
         }
     }
 
+    /// The number of times that the server has run a command.
+    private func calls(of command: String) async throws -> Int {
+        guard case .bulk(let data?) = try await server.run("INFO", "commandstats") else { return 0 }
+        let lines = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline)
+        let line = lines.first { $0.hasPrefix("cmdstat_\(command):calls=") }
+        return line.flatMap { Int($0.split(separator: "=")[1].prefix { $0.isNumber }) } ?? 0
+    }
+
+    @Test func `a hit needs no script unless a removal can concern it, and many keys are one piece`() async throws {
+        let nodes = try await nodes(2)
+        try await nodes[0].shared.setValue("plain", forKey: "a")
+        try await nodes[0].shared.setValue("tagged", forKey: "b", tags: ["red"])
+        for number in 0..<100 { try await nodes[0].shared.setValue("\(number)", forKey: "key \(number)") }
+        try await nodes[1].shared.catchUp()
+        try await nodes[1].settle()
+        func expect(_ key: String, _ value: String?, scripts: Int) async throws {
+            try await nodes[1].manager.removeAll()
+            let before = try await calls(of: "evalsha")
+            #expect(try await nodes[1].get(key) == value)
+            #expect(try await calls(of: "evalsha") == before + scripts)
+        }
+        try await expect("a", "plain", scripts: 0)
+        try await expect("b", "tagged", scripts: 0)
+        let (scripts, reads) = (try await calls(of: "evalsha"), try await calls(of: "hmget"))
+        let keys = (0..<100).map { "key \($0)" }
+        let found = try await nodes[1].shared.values(forKeys: keys) { _ in [:] }
+        #expect(found == Dictionary(uniqueKeysWithValues: (0..<100).map { ("key \($0)", "\($0)") }))
+        #expect(try await calls(of: "evalsha") == scripts)
+        #expect(try await calls(of: "hmget") == reads + 101)
+        // Of another tag, of this one, and of all.
+        try await nodes[0].shared.removeAll(tagged: "blue")
+        try await expect("a", "plain", scripts: 0)
+        try await expect("b", "tagged", scripts: 1)
+        try await nodes[0].shared.removeAll(tagged: "red")
+        try await expect("a", "plain", scripts: 0)
+        try await expect("b", nil, scripts: 1)
+        try await nodes[0].shared.removeAll()
+        try await expect("a", nil, scripts: 1)
+    }
+
+    @Test func `an entry ends on each node when it ends on the server`() async throws {
+        let nodes = try await nodes(2)
+        try await nodes[0].shared.setValue("short", forKey: "a", maxAge: .seconds(3600))
+        let now = nodes[1].store.clock.now
+        var end: Date?
+        // The message of the write may come behind the read, and remove the copy.
+        while end == nil {
+            #expect(try await nodes[1].get("a") == "short")
+            end = try await nodes[1].cache.entry(forKey: "a")?.metadata.expiresAt
+        }
+        #expect(end.map { $0 > now + 3000 && $0 <= now + 3600 } == true)
+    }
+
     @Test func `a server that refuses writes costs no call`() async throws {
         let nodes = try await nodes(2)
         try await nodes[0].shared.setValue("old", forKey: "a")

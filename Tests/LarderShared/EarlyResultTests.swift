@@ -43,9 +43,9 @@ struct EarlyResultTests {
         #expect(try await b.inTier("a") == "loaded")
     }
 
-    @Test func `a value of the tier is returned before it is stored, and stored then`() async throws {
+    @Test func `a value of the tier is returned before it is stored, and until it expires`() async throws {
         let (a, b) = try await nodes()
-        try await a.shared.setValue("a", forKey: "a")
+        try await a.shared.setValue("a", forKey: "a", maxAge: .minutes(1))
         let (hasBegun, goesOn) = (LoadGate(), LoadGate())
         // The writer is taken, so that no commit comes in between.
         let body = Task {
@@ -59,9 +59,61 @@ struct EarlyResultTests {
         try await Waiting.until { hasBegun.isOpen }
         #expect(try await b.get("a") == "a")
         #expect(b.cache["a"] == nil)
+        let asked = b.tier.count(of: .fetch)
+        #expect(try await b.get("a") == "a")
+        #expect(try await b.shared.value(forKey: "a") { _ in "loaded" } == "a")
+        #expect(b.tier.count(of: .fetch) == asked)
+        b.store.clock.advance(by: .seconds(61))
+        _ = try await b.get("a")
+        #expect(b.tier.count(of: .fetch) == asked + 1)
         goesOn.open()
         try await body.value
-        try await Waiting.until { b.cache["a"] == "a" }
+        try await Waiting.until { !b.cache.isGenerating }
+    }
+
+    @Test func `an absence is known before the call returns`() async throws {
+        let (_, b) = try await nodes()
+        let loads = Counter()
+        for _ in 0..<2 {
+            let value = try await b.shared.value(forKey: "a") { _, _ -> Generated<String> in
+                loads.increment()
+                return .none(for: .hours(1))
+            }
+            #expect(value == nil && loads.value == 1)
+        }
+    }
+
+    @Test func `a load that begins once its node is closed stores nothing`() async throws {
+        let (a, b) = try await nodes()
+        try await a.shared.setValue("a", forKey: "a")
+        let (hasCome, goesOn) = (LoadGate(), LoadGate())
+        b.tier.before(.fetch) {
+            hasCome.open()
+            try await goesOn.waitInTask()
+        }
+        let read = Task { try await b.get("a") }
+        try await Waiting.until { hasCome.isOpen }
+        await b.shared.close()
+        goesOn.open()
+        _ = await read.result
+        try await Waiting.until { !b.cache.isGenerating }
+        #expect(b.cache["a"] == nil)
+    }
+
+    @Test func `a handle that is dropped keeps its place until what it has loaded is stored`() async throws {
+        let manager = try TemporaryStore().manager()
+        let cache: Cache<String, String> = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
+        let tier = GatedTier(tiers[0])
+        let goesOn = LoadGate()
+        tier.before(.store) { try await goesOn.waitInTask() }
+        func load() async throws {
+            let shared = try await cache.shared(through: tier, options: Self.options)
+            #expect(try await shared.value(forKey: "a") { _ in "loaded" } == "loaded")
+        }
+        try await load()
+        await #expect(throws: CacheError.self) { try await cache.shared(through: tier, options: Self.options) }
+        goesOn.open()
+        try await Waiting.until { cache["a"] == "loaded" }
     }
 
     enum Removal: CaseIterable {

@@ -1,6 +1,5 @@
+import LarderStore
 import Testing
-
-@testable import LarderStore
 
 /// Which accesses are stored, and which are not worth a look-up.
 struct AccessBookTests {

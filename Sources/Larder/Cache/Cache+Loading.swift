@@ -66,7 +66,7 @@ extension Cache {
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
     ) async throws -> [Key: Value] {
         let (known, rest) = try valueInMemory(keys)
-        let loaded = try await load(rest, needsValue: false) { rows in
+        let loaded = try await load(rest, needsValue: false, at: rows.store.time.now()) { rows in
             let made = try await generate(rows.map { $0.key })
             return Loaded(rows.map { row in made[row.key].map { .value($0) } })
         }
@@ -151,7 +151,7 @@ extension Cache {
     ) async throws -> Entry? {
         let stored = try stored(key)
         if acceptsAbsence, isAbsent(stored) { return try await entry(forKey: key) }
-        return try await load([(key, stored)], needsValue: !acceptsAbsence) {
+        return try await load([(key, stored)], needsValue: !acceptsAbsence, at: rows.store.time.now()) {
             Loaded([try await generate(key, $0[0].entry)])
         }[0]
     }
@@ -213,10 +213,10 @@ extension Cache {
 
     /// Returns the entries of keys, in their order; those that are missing are loaded in a task of their own.
     func load(
-        _ keys: [LoadItem], needsValue: Bool, isLook: Bool = false,
+        _ keys: [LoadItem], needsValue: Bool, isLook: Bool = false, at now: Int64?,
         isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false }, _ generate: @escaping Generate
     ) async throws -> [Entry?] {
-        try await loads.load(keys.map { $0.stored }, needsValue: needsValue, isLook: isLook) {
+        try await loads.load(keys.map { $0.stored }, needsValue: needsValue, isLook: isLook, at: now) {
             await self.lead($0, keys, isDue: isDue, generate)
         }
     }
@@ -228,7 +228,8 @@ extension Cache {
         _ keys: [LoadItem], needsValue: Bool, _ generate: ([LoadRow]) throws -> [Generated<Value>?]
     ) throws -> [Entry?] {
         if rows.isInBody { return try look(for: keys).map { $0.live } }
-        return try loads.load(keys.map { $0.stored }, needsValue: needsValue) { lead($0, keys, generate) }
+        let now = rows.store.time.now()
+        return try loads.load(keys.map { $0.stored }, needsValue: needsValue, at: now) { lead($0, keys, generate) }
     }
 
     // MARK: One load
@@ -251,7 +252,8 @@ extension Cache {
             if !missing.isEmpty {
                 let loaded = try await generate(missing)
                 try collect(loaded.results, missing, ticket.load, &made)
-                if loaded.isEarly { loads.deliver(ticket, made.entries) }
+                // Others learn of an absence once it is remembered.
+                if loaded.isEarly, made.absence == nil { loads.deliver(ticket, made.entries, made.storing) }
                 if let store = loaded.store { made.drop(await store()) }
             }
             let count = made.writes.count
@@ -386,6 +388,10 @@ extension Cache {
         var change: Change?
         var absence: Int64?
         var isStored = false
+        /// The first end of the entries; one that is for its callers alone has none.
+        var end = Int64.max
+
+        var storing: LoadStoring { LoadStoring(bytes: writes.reduce(0) { $0 + Int($1.entry.size) }, end: end) }
 
         init(_ look: [LoadRow]) { entries = look.map { $0.live } }
 
@@ -422,6 +428,11 @@ extension Cache {
                 // The old entry's number of accesses goes on.
                 let header = rows.header(of: entry, rule, row.entry == nil ? nil : row.header)
                 made.entries[row.place] = CacheEntry(key, value, header)
+                if case .value = results[place]?.outcome {
+                    made.end = Swift.min(made.end, header.end)
+                } else {
+                    made.end = .min
+                }
             case .notModified:
                 guard let entry = row.entry, let header = row.header else {
                     throw CacheError(

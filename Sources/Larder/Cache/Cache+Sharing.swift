@@ -118,7 +118,9 @@ extension Cache {
         _ keys: [LoadItem], needsValue: Bool, isLook: Bool, skipsCopies: @escaping @Sendable () -> Bool,
         _ generate: @escaping Generate
     ) async throws -> [CacheEntry<Key, Value>?] {
-        try await load(keys, needsValue: needsValue, isLook: isLook, isDue: { _ in skipsCopies() }, generate)
+        let now = skipsCopies() ? nil : rows.store.time.now()
+        return try await load(
+            keys, needsValue: needsValue, isLook: isLook, at: now, isDue: { _ in skipsCopies() }, generate)
     }
 
     /// A Boolean value that indicates whether callers have what is not stored here yet.

@@ -24,8 +24,8 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var wakers: [Int: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
         var result: Result<any LoadOutputs, any Error>?
-        /// A Boolean value that indicates whether the callers have the result before it is stored.
-        var isStoring = false
+        /// What is to be stored, while the callers have the result before that.
+        var early: LoadStoring?
         /// The tags that were removed while it runs, with which it stores nothing.
         var removedTags: Set<String> = []
 
@@ -45,8 +45,8 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var standing: [ID: [LoadStand]] = [:]
         /// The last moments at which keys are known to have no value.
         var absences: [ID: Int64] = [:]
-        /// The number of loads whose callers have the result before it is stored.
-        var storingCount = 0
+        /// The loads whose callers have the result before it is stored, and their bytes.
+        var (storingCount, storingBytes) = (0, 0)
 
         /// A Boolean value that indicates whether no write concerns anything here.
         var isUnaffected: Bool { standing.isEmpty && absences.isEmpty }
@@ -70,8 +70,8 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
 
     /// The number of absences that are remembered; then all are forgotten.
     static var absenceLimit: Int { 10_000 }
-    /// The number of loads whose callers may have the result before it is stored.
-    static var storingLimit: Int { 1000 }
+    /// The number of loads whose callers may have the result before it is stored, and their bytes.
+    static var storingLimits: (count: Int, bytes: Int) { (1000, 8 << 20) }
 
     /// Nothing else is locked while it is held.
     private let state = Mutex(State())
@@ -102,10 +102,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     ///
     /// A look joins no load but one that has its result.
     ///
-    /// - Parameter places: The keys to load, by their places among all keys of the call.
+    /// - Parameters:
+    ///   - places: The keys to load, by their places among all keys of the call.
+    ///   - now: The time by which a result that is not stored yet may have expired; nil to join no load that has one.
     /// - Throws: `.recursiveGeneration` if this code is a part of a load of one of the keys.
     private func join(
-        _ keys: [ID], _ places: [Int], isSynchronous: Bool, isLook: Bool = false
+        _ keys: [ID], _ places: [Int], isSynchronous: Bool, isLook: Bool = false, at now: Int64?
     ) throws(CacheError) -> (own: Ticket?, others: [Ticket]) {
         let (chain, caller, id) = (LoadChain.current, LoadChain.newNumber(), LoadChain.newNumber())
         var (own, others, recursion) = ([LoadPlace](), [Int: [LoadPlace]](), ID?.none)
@@ -118,12 +120,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
             for place in places {
                 let stand = state.standing[keys[place]]?.first { stand in
                     // A load from before the removal of a tag may have loaded what was removed.
-                    guard let load = state.loads[stand.load], !load.isLook, load.removedTags.isEmpty else {
-                        return false
+                    guard let load = state.loads[stand.load], load.removedTags.isEmpty else { return false }
+                    // One that has its result serves every call, unless it has nothing for the key.
+                    if let early = load.early {
+                        return now.map { $0 <= early.end } ?? false && load.hasOutput(at: stand.place)
                     }
-                    // One that has its result serves looks too, unless it has nothing for the key.
-                    if load.isStoring { return load.hasOutput(at: stand.place) }
-                    if isLook { return false }
+                    if isLook || load.isLook { return false }
                     return !isSynchronous || chain.isEmpty && load.isSynchronous
                 }
                 if let stand {
@@ -194,7 +196,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         // What is returned is released outside the lock.
         let found = change { state -> Result<any LoadOutputs, any Error>? in
             guard let load = state.loads[ticket.load], load.callers.remove(ticket.caller) != nil else { return nil }
-            if load.callers.isEmpty && !load.isStoring { state.loads[ticket.load] = nil }
+            if load.callers.isEmpty && load.early == nil { state.loads[ticket.load] = nil }
             return load.result
         }
         guard let result = found else { throw CancellationError() }
@@ -215,7 +217,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
                 return ((@Sendable () -> Void)?.none, Task<Void, Never>?.none, Result<any LoadOutputs, any Error>?.none)
             }
             let wake = load.wakers.removeValue(forKey: ticket.caller)
-            if !load.callers.isEmpty || load.isStoring { return (wake, nil, nil) }
+            if !load.callers.isEmpty || load.early != nil { return (wake, nil, nil) }
             state.keep(at: load.keys) { $0 != ticket.load }
             state.loads[ticket.load] = nil
             return (wake, load.task, load.result)
@@ -226,19 +228,24 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         wake?()
     }
 
-    /// Gives the callers of a load their result before it is stored, unless so many others do that the disk does not keep up.
+    /// Gives the callers of a load their result before it is stored, unless so much waits for that already that the store does not keep up.
     ///
-    /// - Parameter outputs: The outputs, in the order of its keys.
+    /// - Parameters:
+    ///   - outputs: The outputs, in the order of its keys.
+    ///   - storing: What is to be stored.
     @inline(__always)
-    func deliver<Output: Sendable>(_ ticket: Ticket, _ outputs: [Output?]) {
-        deliver(ticket, Outputs(values: outputs))
+    func deliver<Output: Sendable>(_ ticket: Ticket, _ outputs: [Output?], _ storing: LoadStoring) {
+        deliver(ticket, Outputs(values: outputs), storing)
     }
 
-    private func deliver(_ ticket: Ticket, _ result: any LoadOutputs) {
+    private func deliver(_ ticket: Ticket, _ result: any LoadOutputs, _ storing: LoadStoring) {
         let wakers = change { state -> [@Sendable () -> Void] in
-            guard let load = state.loads[ticket.load], state.storingCount < Self.storingLimit else { return [] }
-            state.storingCount += 1
-            defer { (load.result, load.isStoring, load.wakers) = (.success(result), true, [:]) }
+            let (count, bytes) = (state.storingCount + 1, state.storingBytes + storing.bytes)
+            guard let load = state.loads[ticket.load], count <= Self.storingLimits.count,
+                bytes <= Self.storingLimits.bytes
+            else { return [] }
+            (state.storingCount, state.storingBytes) = (count, bytes)
+            defer { (load.result, load.early, load.wakers) = (.success(result), storing, [:]) }
             return Array(load.wakers.values)
         }
         for wake in wakers { wake() }
@@ -267,12 +274,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
             }
             state.keep(at: load.keys) { $0 != ticket.load }
             defer { (load.task, load.wakers) = (nil, [:]) }
-            if !load.isStoring {
+            guard let early = load.early.take() else {
                 load.result = result
                 return Array(load.wakers.values)
             }
-            load.isStoring = false
             state.storingCount -= 1
+            state.storingBytes -= early.bytes
             if load.callers.isEmpty { state.loads[ticket.load] = nil }
             return []
         }
@@ -309,7 +316,9 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     func overtake(tagged tag: String) {
         if count.isZero { return }
         change { state in
-            for load in state.loads.values where load.result == nil || load.isStoring { load.removedTags.insert(tag) }
+            for load in state.loads.values where load.result == nil || load.early != nil {
+                load.removedTags.insert(tag)
+            }
         }
     }
 
@@ -345,7 +354,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     var waitingCount: Int { state.withLock { $0.loads.values.reduce(0) { $0 + $1.wakers.count } } }
 
     /// A Boolean value that indicates whether no load runs.
-    var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil && !$0.isStoring } } }
+    var isIdle: Bool { state.withLock { $0.loads.values.allSatisfy { $0.result != nil && $0.early == nil } } }
 
     /// A Boolean value that indicates whether callers have a result that is not stored yet.
     var isStoring: Bool { state.withLock { $0.storingCount > 0 } }
@@ -358,15 +367,17 @@ extension Loads {
     /// - Parameters:
     ///   - needsValue: A Boolean value that indicates whether keys for which the joined loads give nothing are loaded again.
     ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
+    ///   - now: The time by which a result that is not stored yet may have expired; nil to take none.
     ///   - lead: Runs a load, and finishes it.
     @inline(__always)
     func load<Output: Sendable>(
-        _ keys: [ID], needsValue: Bool, isLook: Bool = false, _ lead: @escaping @Sendable (Ticket) async -> Void
+        _ keys: [ID], needsValue: Bool, isLook: Bool = false, at now: Int64? = nil,
+        _ lead: @escaping @Sendable (Ticket) async -> Void
     ) async throws -> [Output?] {
         var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
             try Task.checkCancellation()
-            let (own, others) = try join(keys, rest, isSynchronous: false, isLook: isLook)
+            let (own, others) = try join(keys, rest, isSynchronous: false, isLook: isLook, at: now)
             defer { for ticket in others { leave(ticket) } }
             if let own {
                 run(own) { await lead(own) }
@@ -384,10 +395,12 @@ extension Loads {
 
     /// Returns the outputs of keys; those for which no load runs are loaded on this thread.
     @inline(__always)
-    func load<Output: Sendable>(_ keys: [ID], needsValue: Bool, _ lead: (Ticket) -> Void) throws -> [Output?] {
+    func load<Output: Sendable>(
+        _ keys: [ID], needsValue: Bool, at now: Int64? = nil, _ lead: (Ticket) -> Void
+    ) throws -> [Output?] {
         var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
-            let (own, others) = try join(keys, rest, isSynchronous: true)
+            let (own, others) = try join(keys, rest, isSynchronous: true, at: now)
             defer { for ticket in others { leave(ticket) } }
             if let own {
                 LoadChain.entering(own.load) { lead(own) }
@@ -402,9 +415,9 @@ extension Loads {
         return outputs
     }
 
-    /// Returns the places for which loads of others have given nothing: they may have been overtaken there.
+    /// Returns the places for which the loads of other callers have nothing.
     private static func missing<Output>(of tickets: [Ticket], in outputs: [Output?]) -> [Int] {
-        tickets.flatMap { $0.places }.map { $0.inCall }.filter { outputs[$0] == nil }
+        tickets.flatMap { $0.places.map { $0.inCall } }.filter { outputs[$0] == nil }.sorted()
     }
 
     /// Begins to load a key in the background, unless a load of it runs or this code is a part of one.
@@ -413,7 +426,7 @@ extension Loads {
         failed: @escaping @Sendable (any Error) -> Void
     ) {
         let tickets: (own: Ticket?, others: [Ticket])
-        do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false) } catch { return }
+        do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false, at: nil) } catch { return }
         for ticket in tickets.others { leave(ticket) }
         guard let own = tickets.own else { return }
         run(own) {
@@ -440,6 +453,12 @@ struct LoadPlace: Sendable {
 private struct LoadStand {
     let load: Int
     let place: Int
+}
+
+/// What a load has yet to store, and the end of what its callers have.
+struct LoadStoring: Sendable {
+    let bytes: Int
+    let end: Int64
 }
 
 /// What a load has for its callers, of whatever type.

@@ -4,9 +4,9 @@ internal import LarderLocks
 @usableFromInline
 package struct Access: Sendable {
     let id: Int64
-    let revision: Int64
+    package let revision: Int64
     /// Milliseconds since 1970.
-    fileprivate(set) var moment: Int64
+    package fileprivate(set) var moment: Int64
     /// The milliseconds by which the stored access may lag.
     fileprivate(set) var grain: Int64
     /// A Boolean value that indicates whether the entry ends some time after its last access.
@@ -59,6 +59,8 @@ package final class AccessBook: Sendable {
 
     private let state = Mutex(State())
 
+    package init() {}
+
     /// Notes that upkeep takes the accesses.
     func noteUpkeep() { state.withLock { $0.hasUpkeep = true } }
 
@@ -79,10 +81,10 @@ package final class AccessBook: Sendable {
     }
 
     /// Notes an access, and returns whether it is time to store them.
-    func note(_ access: Access) -> Bool { state.withLock { $0.note(access) } }
+    package func note(_ access: Access) -> Bool { state.withLock { $0.note(access) } }
 
     /// Returns the accesses since the last call.
-    func take() -> [Access] {
+    package func take() -> [Access] {
         state.withLock { state in
             // Those that were taken before are stored by now.
             if state.accesses.count > Self.capacity { state.dropOldest(keeping: \.waits) }
@@ -94,7 +96,7 @@ package final class AccessBook: Sendable {
     }
 
     /// Notes that an access was stored.
-    func noteStored(_ access: Access) {
+    package func noteStored(_ access: Access) {
         state.withLock { state in
             guard let known = state.accesses[access.id], known.revision == access.revision else { return }
             state.accesses[access.id]?.stored = max(known.stored, access.moment)
@@ -102,7 +104,7 @@ package final class AccessBook: Sendable {
     }
 
     /// Takes accesses back that could not be stored.
-    func putBack(_ accesses: [Access]) {
+    package func putBack(_ accesses: [Access]) {
         state.withLock { state in
             for access in accesses where state.accesses[access.id]?.revision == access.revision {
                 state.accesses[access.id]?.isTaken = false
@@ -113,7 +115,7 @@ package final class AccessBook: Sendable {
     /// The moments of the accesses, by the ids of rows.
     var moments: [Int64: Int64] { state.withLock { $0.accesses.mapValues(\.moment) } }
 
-    func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
+    package func lastAccess(_ id: Int64, _ revision: Int64) -> Int64? {
         state.withLock { $0.accesses[id].flatMap { $0.revision == revision ? $0.moment : nil } }
     }
 }
