@@ -35,7 +35,7 @@ var sharedTierScenarios: [Scenario] {
         let calls = max(256, tasks * 8)
         scenarios += [
             Scenario(
-                "tier-value-\(tasks)-tasks", unit: "us",
+                "tier-value-\(tasks)-tasks", unit: "us", target: [1: 6, 64: 15][tasks],
                 [
                     Variant("a value from the tier") {
                         nodes.value.fill(calls)
@@ -45,7 +45,7 @@ var sharedTierScenarios: [Scenario] {
                     Variant("GET, \(tasks) at once") { running.value.client.time("GET", calls, batch: tasks) / 1000 },
                 ]),
             Scenario(
-                "tier-set-\(tasks)-tasks", unit: "us",
+                "tier-set-\(tasks)-tasks", unit: "us", target: tasks == 64 ? 15 : nil,
                 [
                     Variant("set on all nodes") {
                         let first = nodes.value.shared[0]
@@ -55,6 +55,17 @@ var sharedTierScenarios: [Scenario] {
                 ]),
         ]
     }
+    scenarios.append(
+        Scenario(
+            "tier-value-1MB", unit: "us",
+            [
+                Variant("a value of 1 MB from the tier") {
+                    nodes.value.fill(20, size: 1_000_000)
+                    let other = nodes.value.shared[1]
+                    return atOnce(1, 20) { consume(try await other.value(forKey: $0)) } / 1000
+                },
+                Variant("GET of 1 MB") { running.value.client.time("GET", 20, batch: 1, size: 1_000_000) / 1000 },
+            ]))
     for (name, share) in [("median", 0.5), ("p99", 0.99)] {
         scenarios.append(
             Scenario(
@@ -122,9 +133,12 @@ private final class Nodes: Sendable {
     }
 
     /// Puts records into the tier of which the second node has no copy.
-    func fill(_ count: Int) {
+    ///
+    /// - Parameter size: The bytes of the extended data of each.
+    func fill(_ count: Int, size: Int = 0) {
         waitedFor { [shared] in
-            for key in 0..<count { try await shared[0].setValue(Record(key), forKey: key) }
+            let data = size == 0 ? nil : Data(repeating: 7, count: size)
+            for key in 0..<count { try await shared[0].setValue(Record(key), forKey: key, extendedData: data) }
             while shared[1].local[count - 1] != nil { await Task.yield() }
             try await shared[1].local.manager.removeAll()
         }

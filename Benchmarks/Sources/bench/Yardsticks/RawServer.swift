@@ -45,8 +45,6 @@ final class RawServer {
 /// A blocking connection.
 final class RawClient {
     private let socket: Int32
-    private let value = String(repeating: "x", count: 300)
-
     init(_ port: Int) {
         while true {
             #if canImport(Glibc)
@@ -80,8 +78,10 @@ final class RawClient {
         return receive(1)
     }
 
-    /// Nanoseconds per command of commands that are sent so many at once.
-    func time(_ name: String, _ count: Int, batch: Int) -> Double {
+    /// Nanoseconds per command of commands that are sent so many at once; what is got was set.
+    func time(_ name: String, _ count: Int, batch: Int, size: Int = 300) -> Double {
+        if name == "GET" { _ = time("SET", count, batch: batch, size: size) }
+        let value = String(repeating: "x", count: size)
         let batches = stride(from: 0, to: count, by: batch).map { first in
             (first..<min(first + batch, count)).reduce(into: [UInt8]()) { bytes, key in
                 bytes += command(name == "SET" ? ["SET", "raw\(key)", value] : ["GET", "raw\(key)"])
