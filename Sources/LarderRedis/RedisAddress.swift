@@ -1,11 +1,14 @@
 package import Foundation
 
-/// Where a server is, and as whom it is asked: `redis://user:password@host:port/database`.
+/// Where a server is, and as whom it is asked: `redis://user:password@host:port/database`, or `unix:///path?db=1`.
 package struct RedisAddress: Hashable, Sendable {
+    /// The host; empty for a socket of this machine.
     package let host: String
     package let port: Int
-    package let user: String?
-    package let password: String?
+    /// The path of a socket of this machine.
+    package let path: String?
+    package var user: String?
+    package var password: String?
     package let database: Int
 
     /// Why a text is no address.
@@ -19,6 +22,17 @@ package struct RedisAddress: Hashable, Sendable {
         if scheme == "rediss" {
             throw Refusal(
                 message: "The address asks for TLS, which is not spoken here. Put a proxy in front of the server.")
+        }
+        let user = parts.user.flatMap { $0.isEmpty ? nil : $0 }
+        let password = parts.password.flatMap { $0.isEmpty ? nil : $0 }
+        if user != nil && password == nil {
+            throw Refusal(message: "The address has a user without a password. Use redis://user:password@host.")
+        }
+        (self.user, self.password) = (user, password)
+        if scheme == "unix" {
+            (host, port, path) = ("", 0, parts.path)
+            database = try Self.database(ofSocket: parts)
+            return
         }
         guard scheme == "redis" || scheme == "valkey" else {
             throw Refusal(message: "The address begins with \"\(scheme)\". Use redis://host:6379.")
@@ -39,12 +53,26 @@ package struct RedisAddress: Hashable, Sendable {
         }
         // The address of a host of IPv6 stands in brackets.
         self.host = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-        (port, database) = (parts.port ?? 6379, Int(path) ?? 0)
-        user = parts.user.flatMap { $0.isEmpty ? nil : $0 }
-        password = parts.password.flatMap { $0.isEmpty ? nil : $0 }
-        if user != nil && password == nil {
-            throw Refusal(message: "The address has a user without a password. Use redis://user:password@host.")
+        (port, database, self.path) = (parts.port ?? 6379, Int(path) ?? 0, nil)
+    }
+
+    /// The bytes of a path that a socket of this machine can have.
+    private static let pathLimit = 100
+
+    private static func database(ofSocket parts: URLComponents) throws(Refusal) -> Int {
+        guard parts.host?.isEmpty != false, parts.path.hasPrefix("/"), (2...pathLimit).contains(parts.path.utf8.count)
+        else {
+            throw Refusal(
+                message: "The address of a socket has no path of at most \(pathLimit) bytes. Use unix:///run/redis."
+            )
         }
+        let options = parts.queryItems ?? []
+        let database = options.first.map { Int($0.value ?? "") ?? -1 } ?? 0
+        guard options.count < 2, options.allSatisfy({ $0.name == "db" }), database >= 0, parts.fragment == nil else {
+            throw Refusal(
+                message: "The address of a socket ends with more than a database. Use unix:///run/redis.sock?db=1.")
+        }
+        return database
     }
 
     /// The commands after a connection was made.

@@ -33,7 +33,10 @@ final class RedisCalls: Sendable {
     /// The refusals in a row after which the connection is made again, whatever the server has said.
     private static let refusalLimit = 3
 
-    init(_ address: RedisAddress, _ prefix: String, _ timeout: Duration, streamLimit: Int) throws {
+    init(
+        _ source: @escaping @Sendable () throws -> RedisAddress, _ prefix: String, _ timeout: Duration,
+        streamLimit: Int
+    ) throws {
         let greeting = Greetings()
         var options = RedisLink.Options()
         options.timeout = timeout
@@ -53,7 +56,7 @@ final class RedisCalls: Sendable {
             return nil
         }
         (self.greeting, self.prefix, self.streamLimit) = (greeting, prefix, max(100, streamLimit))
-        link = try RedisLink(address, options)
+        link = try RedisLink(source, options)
     }
 
     /// Returns why a server with a role is of no use; nil for a master.

@@ -38,10 +38,15 @@ package final class RedisLink: Sendable {
 
     private let core: RedisLinkCore
 
-    package init(_ address: RedisAddress, _ options: Options = Options()) throws {
+    package convenience init(_ address: RedisAddress, _ options: Options = Options()) throws {
+        try self.init({ address }, options)
+    }
+
+    /// - Parameter source: Asked for the address of each connection, on the thread of the link.
+    package init(_ source: @escaping @Sendable () throws -> RedisAddress, _ options: Options = Options()) throws {
         var options = options
         options.timeout = min(max(options.timeout, .milliseconds(1)), .seconds(3600))
-        core = try RedisLinkCore(address, options)
+        core = try RedisLinkCore(source, options)
         let thread = Thread { [core] in core.run() }
         thread.name = "larder.redis"
         thread.start()
@@ -155,7 +160,7 @@ final class RedisLinkCore: Sendable {
     /// The number of awaited replies above which commands are sent together.
     private static let togetherCount = 8
 
-    let address: RedisAddress
+    let source: @Sendable () throws -> RedisAddress
     let options: RedisLink.Options
     let state = Mutex(State())
     /// The number of the connection that is ready; 0 if there is none.
@@ -163,9 +168,9 @@ final class RedisLinkCore: Sendable {
     /// A byte that is written to the second one wakes the thread.
     let wake: (read: Int32, write: Int32)
 
-    init(_ address: RedisAddress, _ options: RedisLink.Options) throws {
+    init(_ source: @escaping @Sendable () throws -> RedisAddress, _ options: RedisLink.Options) throws {
         guard let wake = RedisSocket.pipe() else { throw RedisFault.unavailable }
-        (self.address, self.options, self.wake) = (address, options, wake)
+        (self.source, self.options, self.wake) = (source, options, wake)
     }
 
     deinit {
@@ -271,6 +276,12 @@ extension RedisLinkCore {
 
     /// Connects and greets.
     private func connect(_ input: inout Input) throws(Failure) -> (socket: Int32, connection: Int) {
+        let address: RedisAddress
+        do {
+            address = try source()
+        } catch {
+            throw Failure(message: "The address of the server is not known: \(error)")
+        }
         let connection = state.withLock { state in
             state.connection += 1
             state.isDropped = false
@@ -285,7 +296,7 @@ extension RedisLinkCore {
         }
         guard let socket = found.socket else { throw Failure(message: found.failure) }
         do {
-            try greet(socket, connection, &input)
+            try greet(socket, as: address, connection, &input)
         } catch {
             _ = Foundation.close(socket)
             throw error
@@ -294,7 +305,9 @@ extension RedisLinkCore {
         return (socket, connection)
     }
 
-    private func greet(_ socket: Int32, _ connection: Int, _ input: inout Input) throws(Failure) {
+    private func greet(
+        _ socket: Int32, as address: RedisAddress, _ connection: Int, _ input: inout Input
+    ) throws(Failure) {
         let (first, own) = (address.greeting, options.greeting(connection))
         let bytes = RESPCommands(first + own).bytes
         var (sent, replies) = (0, [RESPValue]())

@@ -50,7 +50,7 @@ final class RedisMessages: Sendable {
     /// The time for which a command waits at the server, and the number of messages of one reply.
     private static let (blockTime, countLimit) = (1000, 1000)
 
-    init(_ address: RedisAddress, _ timeout: Duration, _ calls: RedisCalls) throws {
+    init(_ source: @escaping @Sendable () throws -> RedisAddress, _ timeout: Duration, _ calls: RedisCalls) throws {
         let client = Client()
         var options = RedisLink.Options()
         options.timeout = timeout
@@ -68,7 +68,7 @@ final class RedisMessages: Sendable {
             return nil
         }
         (self.calls, self.client, self.name) = (calls, client, name)
-        link = try RedisLink(address, options)
+        link = try RedisLink(source, options)
         calls.onConnection { [weak self] in self?.end() }
     }
 

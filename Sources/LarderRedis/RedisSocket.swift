@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The calls of the system that a link needs.
 ///
-/// Safety: The list of addresses is read before it is freed, and bytes are read inside the call that lends them.
+/// Safety: The list of addresses is read before it is freed, the address of a path is used while it is lent, and bytes are read inside the call that lends them.
 enum RedisSocket {
     /// Returns the two ends of a pipe, which do not block; nil if there are no more files.
     static func pipe() -> (read: Int32, write: Int32)? {
@@ -17,12 +17,13 @@ enum RedisSocket {
         _ = fcntl(file, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Connects to the first address of a host that answers.
+    /// Connects to a socket of this machine, or to the first address of a host that answers.
     ///
     /// - Parameter isWritable: Waits until a socket can be written to, and returns whether that came to be.
     static func connect(
         to address: RedisAddress, _ isWritable: (Int32) -> Bool
     ) -> (socket: Int32?, failure: String) {
+        if let path = address.path { return connect(toPath: path, isWritable) }
         var (hints, list) = (addrinfo(), UnsafeMutablePointer<addrinfo>?.none)
         #if canImport(Darwin)
         hints.ai_socktype = SOCK_STREAM
@@ -36,10 +37,37 @@ enum RedisSocket {
         while let info = next?.pointee {
             let (socket, error) = open(info, isWritable)
             if let socket { return (socket, "") }
-            failure = error == 0 ? "The host has not answered in time." : "\(String(cString: strerror(error)))."
+            failure = Self.failure(error)
             next = info.ai_next
         }
         return (nil, failure)
+    }
+
+    private static func connect(
+        toPath path: String, _ isWritable: (Int32) -> Bool
+    ) -> (socket: Int32?, failure: String) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        var info = addrinfo()
+        info.ai_family = AF_UNIX
+        #if canImport(Darwin)
+        info.ai_socktype = SOCK_STREAM
+        #else
+        info.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        #endif
+        info.ai_addrlen = socklen_t(MemoryLayout<sockaddr_un>.size)
+        return withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                info.ai_addr = address
+                let (socket, error) = open(info, isWritable)
+                return (socket, socket == nil ? failure(error) : "")
+            }
+        }
+    }
+
+    private static func failure(_ error: Int32) -> String {
+        error == 0 ? "The host has not answered in time." : "\(String(cString: strerror(error)))."
     }
 
     /// Returns a socket that is connected, or the number of an error, which is 0 if there was no answer.

@@ -1,5 +1,7 @@
+internal import Dispatch
 public import Foundation
 internal import Larder
+internal import LarderLocks
 
 /// A shared tier on a server that speaks the protocol of Redis, such as Redis or Valkey.
 ///
@@ -29,22 +31,95 @@ public final class RedisTier: SharedTier {
     /// If the address is none, the tier stays unavailable, and ``failure`` says what is wrong with it.
     ///
     /// - Parameters:
-    ///   - url: The address, as in `redis://user:password@host:6379/0`.
+    ///   - url: The address, as in `redis://user:password@host:6379/0` or `unix:///run/redis.sock?db=0`.
     ///   - prefix: What the names on the server begin with.
     ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
     public init(
         url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
     ) {
-        do {
-            let address = try RedisAddress(url)
-            let calls = try RedisCalls(address, prefix, timeout, streamLimit: streamLimit)
-            links = .success((calls, try RedisMessages(address, timeout, calls)))
-        } catch let refusal as RedisAddress.Refusal {
-            links = .failure(Failure(description: refusal.message))
-        } catch {
-            links = .failure(Failure(description: "This process has no files left for a connection."))
+        links = Self.links(Result { () throws(Failure) in try Self.address(url) }, prefix, timeout, streamLimit)
+    }
+
+    /// Creates a node as ``init(url:prefix:timeout:streamLimit:)`` does, and throws if the address is none.
+    ///
+    /// - Throws: ``Failure`` with a sentence that says what is wrong with the address.
+    public init(
+        validating url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+    ) throws(Failure) {
+        links = Self.links(.success(try Self.address(url)), prefix, timeout, streamLimit)
+    }
+
+    /// Creates a node that asks where its server is, and as whom to come, whenever it connects.
+    ///
+    /// Use it for a service that finds servers, and for passwords that change. A closure that has not returned after ten seconds is
+    /// cancelled, and asked again later; while it runs there is no connection.
+    ///
+    /// - Parameters:
+    ///   - prefix: What the names on the server begin with.
+    ///   - address: Returns the address, as in `redis://host:6379`.
+    ///   - credentials: Returns a user and a password, in place of those in the address; nil for those.
+    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
+    ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
+    public init(
+        prefix: String, address: @escaping @Sendable () async throws -> String,
+        credentials: (@Sendable () async throws -> RedisCredentials)? = nil,
+        timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+    ) {
+        links = Self.links(prefix, timeout, streamLimit) {
+            try Self.asking {
+                var found = try Self.address(try await address())
+                if let who = try await credentials?() { (found.user, found.password) = (who.user, who.password) }
+                return found
+            }
         }
+    }
+
+    private static func address(_ url: String) throws(Failure) -> RedisAddress {
+        do throws(RedisAddress.Refusal) { return try RedisAddress(url) } catch {
+            throw Failure(description: error.message)
+        }
+    }
+
+    private static func links(
+        _ address: Result<RedisAddress, Failure>, _ prefix: String, _ timeout: Duration, _ streamLimit: Int
+    ) -> Result<(calls: RedisCalls, messages: RedisMessages), Failure> {
+        address.flatMap { address in links(prefix, timeout, streamLimit) { address } }
+    }
+
+    private static func links(
+        _ prefix: String, _ timeout: Duration, _ streamLimit: Int,
+        _ source: @escaping @Sendable () throws -> RedisAddress
+    ) -> Result<(calls: RedisCalls, messages: RedisMessages), Failure> {
+        do {
+            let calls = try RedisCalls(source, prefix, timeout, streamLimit: streamLimit)
+            return .success((calls, try RedisMessages(source, timeout, calls)))
+        } catch {
+            return .failure(Failure(description: "This process has no files left for a connection."))
+        }
+    }
+
+    /// Asks a closure of the program on a thread that may wait.
+    private static func asking<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
+        let (answer, done) = (Answer<R>(), DispatchSemaphore(value: 0))
+        let task = Task {
+            do { answer.set(.success(try await body())) } catch { answer.set(.failure(error)) }
+            done.signal()
+        }
+        if done.wait(timeout: .now() + 10) == .timedOut { task.cancel() }
+        guard let result = answer.result else {
+            throw Failure(description: "The closure has not returned in ten seconds.")
+        }
+        return try result.get()
+    }
+
+    /// What a closure has returned.
+    private final class Answer<R: Sendable>: Sendable {
+        private let state = Mutex<Result<R, any Error>?>(nil)
+
+        var result: Result<R, any Error>? { state.withLock { $0 } }
+
+        func set(_ result: Result<R, any Error>) { state.withLock { $0 = result } }
     }
 
     deinit { close() }
@@ -265,6 +340,17 @@ public final class RedisTier: SharedTier {
     private static func milliseconds(_ time: Duration) -> String {
         "\(max(1, Int64(min(time, longestAge) / .milliseconds(1))))"
     }
+}
+
+/// As whom a node comes to its server.
+public struct RedisCredentials: Hashable, Sendable {
+    /// The user; nil for the one that the server has by default.
+    public var user: String?
+    /// The password.
+    public var password: String
+
+    /// Creates credentials.
+    public init(user: String? = nil, password: String) { (self.user, self.password) = (user, password) }
 }
 
 extension RESPValue {

@@ -82,6 +82,11 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
         return try await found(key)
     }
 
+    /// Returns whether memory, the disk or the tier have a value for a key.
+    ///
+    /// - Throws: A read error, see ``Larder/CacheError``, or `CancellationError`. A failure of the tier is none.
+    public func contains(_ key: Key) async throws -> Bool { try await value(forKey: key) != nil }
+
     /// Returns the value of a key; if there is none, `generate` loads it, on one node for all.
     ///
     /// - Parameters:
@@ -129,6 +134,15 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     /// - Throws: A load error, see ``Larder/CacheError``.
     public func values(
         forKeys keys: some Sequence<Key>, generate: @escaping @Sendable ([Key]) async throws -> [Key: Value]
+    ) async throws -> [Key: Value] { try await values(keys, generate) }
+
+    /// Returns the values that memory, the disk or the tier have of many keys; the tier is asked for all at once.
+    ///
+    /// - Throws: A read error, see ``Larder/CacheError``, or `CancellationError`. A failure of the tier is none.
+    public func values(forKeys keys: some Sequence<Key>) async throws -> [Key: Value] { try await values(keys, nil) }
+
+    private func values(
+        _ keys: some Sequence<Key>, _ generate: (@Sendable ([Key]) async throws -> [Key: Value])?
     ) async throws -> [Key: Value] {
         try node.requireOpen()
         var (known, rest, seen) = ([Key: Value](), [Cache<Key, Value>.LoadItem](), Set<StoredKey>())
@@ -137,10 +151,14 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
             let stored = try local.storedKey(of: key)
             if known[key] == nil, seen.insert(stored).inserted { rest.append((key, stored)) }
         }
-        let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false) { rows in
-            let made = try await generate(rows.map { $0.key })
-            return rows.map { row in made[row.key].map { .value($0) } }
+        if rest.isEmpty { return known }
+        let make = generate.map { generate in
+            { @Sendable (rows: [Cache<Key, Value>.LoadRow]) async throws -> [Generated<Value>?] in
+                let made = try await generate(rows.map { $0.key })
+                return rows.map { row in made[row.key].map { .value($0) } }
+            }
         }
+        let loaded = try await node.load(rest, needsValue: false, acceptsAbsence: false, make)
         return zip(rest, loaded).reduce(into: known) { $0[$1.0.key] = $1.1?.value }
     }
 
@@ -310,6 +328,30 @@ extension SharedCache {
         attributes.maxAge = node.options.localMaxAge == nil ? maxAge : node.local(maxAge)
         let copy = try node.cache.copy(of: value, forKey: key, attributes)
         try await node.set(copy, entry)
+    }
+
+    /// The number of values that are written at once.
+    private static var batchCount: Int { 256 }
+
+    /// Sets values on all nodes, many at once, each as by ``setValue(_:forKey:cost:maxAge:extendedData:tags:)``.
+    ///
+    /// If it throws, some of them are set.
+    ///
+    /// - Parameters:
+    ///   - values: The values, by their keys.
+    ///   - tags: The tags by which `removeAll(tagged:)` finds the entries.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
+    public func setValues(_ values: [Key: Value], tags: Set<String> = []) async throws {
+        var rest = Array(values)[...]
+        while !rest.isEmpty {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (key, value) in rest.prefix(Self.batchCount) {
+                    group.addTask { try await self.setValue(value, forKey: key, tags: tags) }
+                }
+                try await group.waitForAll()
+            }
+            rest = rest.dropFirst(Self.batchCount)
+        }
     }
 
     /// Removes a key on all nodes.

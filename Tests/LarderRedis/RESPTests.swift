@@ -75,6 +75,8 @@ struct RESPTests {
         #expect(words == [["AUTH", "app", "p@ss/word"], ["SELECT", "3"], ["PING"]])
         let secret = try RedisAddress("valkey://:secret@host").greeting[0]
         #expect(secret == [Data("AUTH".utf8), Data("secret".utf8)])
+        let socket = try RedisAddress("unix://app:secret@/run/redis.sock?db=2")
+        #expect(socket.path == "/run/redis.sock" && socket.database == 2 && socket.greeting.count == 3)
     }
 
     @Test(arguments: [
@@ -82,7 +84,10 @@ struct RESPTests {
         ("redis:///0", "no host"), ("redis://host/first", "the path \"first\""),
         ("redis://app@host", "without a password"), ("redis://app:@host", "without a password"),
         ("redis://host:70000", "from 1 to 65535"), ("redis://host?timeout=1", "options"),
-        ("", "no URL"),
+        ("", "no URL"), ("unix://host/run/redis.sock", "has no path"), ("unix:redis.sock", "has no path"),
+        ("unix:///" + String(repeating: "x", count: 100), "at most 100 bytes"),
+        ("unix:///run/redis.sock?db=-1", "more than a database"),
+        ("unix:///run/redis.sock?x=1", "more than a database"),
     ])
     func `what is no address is refused with a sentence`(text: String, message: String) {
         let refusal = #expect(throws: RedisAddress.Refusal.self) { try RedisAddress(text) }

@@ -206,6 +206,54 @@ struct RedisTierTests {
         }
     }
 
+    @Test func `a server is reached over a socket of the machine`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.url.appendingPathComponent("redis.sock").path
+        let server = try RealServer(options: ["--save", "", "--unixsocket", path])
+        let tier = RedisTier(url: "unix://:secret@\(path)?db=0", prefix: "test", timeout: .seconds(120))
+        try await Waiting.until { tier.isConnected }
+        let key = Data("key".utf8)
+        #expect(try await tier.fetch(key, in: SharedSpace("texts"), lease: nil) == .missing)
+        let none = RedisTier(url: "unix:///no/such.sock", prefix: "test")
+        try await Waiting.until { none.failure?.contains("No such file") == true }
+        withExtendedLifetime(server) {}
+    }
+
+    @Test func `an address is asked for at each connection, and so is a password`() async throws {
+        let other = try RealServer()
+        let (port, password) = (Locked(server.port), Locked("wrong"))
+        let asked = Counter()
+        let tier = RedisTier(
+            prefix: "test",
+            address: {
+                asked.increment()
+                return "redis://127.0.0.1:\(port.value)"
+            }, credentials: { RedisCredentials(password: password.value) }, timeout: .seconds(120))
+        try await Waiting.until { tier.failure?.contains("WRONGPASS") == true }
+        password.change { $0 = "secret" }
+        try await Waiting.until { tier.isConnected }
+        let before = asked.value
+        port.change { $0 = other.port }
+        server.kill()
+        try await Waiting.until { tier.isConnected && asked.value > before + 1 }
+        let key = Data("key".utf8)
+        #expect(try await tier.fetch(key, in: SharedSpace("texts"), lease: nil) == .missing)
+        #expect(try await other.run("EXISTS", "test:spaces") == .integer(1))
+    }
+
+    @Test func `a source of addresses that fails says why, and an address that is none is refused`() async throws {
+        struct Unknown: Error, CustomStringConvertible { let description = "the service knows no server" }
+        let failing = RedisTier(prefix: "test", address: { throw Unknown() })
+        try await Waiting.until { failing.failure?.contains("the service knows no server") == true }
+        let wrong = RedisTier(prefix: "test", address: { "http://host" })
+        try await Waiting.until { wrong.failure?.contains("begins with \"http\"") == true }
+        let failure = #expect(throws: RedisTier.Failure.self) {
+            try RedisTier(validating: "http://host", prefix: "test")
+        }
+        #expect(failure?.description.contains("begins with \"http\"") == true)
+        #expect(throws: Never.self) { try RedisTier(validating: server.url, prefix: "test").close() }
+    }
+
     /// The number of times that the server has run a command.
     private func calls(of command: String) async throws -> Int {
         guard case .bulk(let data?) = try await server.run("INFO", "commandstats") else { return 0 }

@@ -100,6 +100,22 @@ struct SharedCacheTests {
         #expect(try await nodes[0].shared.value(forKey: "d") { _ in "d of 0" } == "d of 0")
     }
 
+    @Test func `many keys are set, looked for and asked for at once`() async throws {
+        let nodes = try await nodes(2)
+        let values = Dictionary(uniqueKeysWithValues: (0..<600).map { ("key \($0)", "\($0)") })
+        try await nodes[0].shared.setValues(values, tags: ["red"])
+        #expect(try await nodes[1].shared.values(forKeys: values.keys + ["none"]) == values)
+        #expect(try await nodes[1].shared.contains("key 7"))
+        #expect(try await nodes[1].shared.contains("none") == false)
+        #expect(try await nodes[1].shared.values(forKeys: []) == [:])
+        try await nodes[0].shared.removeAll(tagged: "red")
+        try await nodes[1].catchUp()
+        #expect(try await nodes[1].shared.values(forKeys: values.keys) == [:])
+        await nodes[0].shared.close()
+        await #expect(throws: CacheError.self) { try await nodes[0].shared.setValues(values) }
+        await #expect(throws: CacheError.self) { try await nodes[0].shared.values(forKeys: values.keys) }
+    }
+
     @Test func `nodes that load many keys in other orders do not wait for each other without end`() async throws {
         let nodes = try await nodes(2)
         let gates = [LoadGate(), LoadGate()]
