@@ -57,7 +57,7 @@ package struct RESPParser {
             bytes.removeFirst(start)
             (start, end) = (0, end - start)
         }
-        if bytes.count < end + count { bytes += repeatElement(0, count: end + count - bytes.count) }
+        if bytes.count < end + count { bytes += [UInt8](repeating: 0, count: end + count - bytes.count) }
         let received = bytes.withUnsafeMutableBytes { body(UnsafeMutableRawBufferPointer(rebasing: $0[end...])) }
         end += received ?? 0
         return received
