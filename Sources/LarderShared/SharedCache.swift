@@ -63,8 +63,8 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
 
     /// Ends the connection of the cache with its tier; later calls throw ``Larder/CacheError/Code/closed``.
     ///
-    /// It waits for writes and removals that run, and for what is being stored. The cache of this node stays open. Call it before you close the manager. Removals that could not
-    /// be sent are kept for the next opening.
+    /// It waits for writes and removals that run, and for what is being stored. The cache of this node stays open. Call it before you
+    /// close the manager. Removals that could not be sent are kept for the next opening.
     public func close() async {
         await node.close()
         place.leave()

@@ -162,7 +162,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         if isLeft { task.cancel() }
     }
 
-    /// Waits until a load is done, or this task is cancelled.
+    /// Waits until a load has its result, or this task is cancelled.
     private func wait(_ ticket: Ticket) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in wait(ticket) { continuation.resume() } }
@@ -171,14 +171,14 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Waits on this thread until a load is done.
+    /// Waits on this thread until a load has its result.
     private func wait(_ ticket: Ticket) {
         let signal = DispatchSemaphore(value: 0)
         wait(ticket) { signal.signal() }
         signal.wait()
     }
 
-    /// Calls `wake` once the load is done or the caller has left.
+    /// Calls `wake` once the load has its result, or the caller has left.
     private func wait(_ ticket: Ticket, _ wake: @escaping @Sendable () -> Void) {
         let isWaiting = change { state in
             guard let load = state.loads[ticket.load], load.result == nil, load.callers.contains(ticket.caller) else {
@@ -190,7 +190,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         if !isWaiting { wake() }
     }
 
-    /// Takes the result of a load that is done; for a caller that has left, throws `CancellationError`.
+    /// Takes the result of a load; for a caller that has left, throws `CancellationError`.
     @discardableResult
     private func take(_ ticket: Ticket) throws -> any LoadOutputs {
         // What is returned is released outside the lock.
@@ -203,7 +203,7 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         return try result.get()
     }
 
-    /// Takes the result of a load that is done, each output to its place in the call.
+    /// Takes the result of a load, each output to its place in the call.
     @inline(__always)
     private func take<Output: Sendable>(_ ticket: Ticket, into outputs: inout [Output?]) throws {
         guard let found = try take(ticket) as? Outputs<Output> else { preconditionFailure("a load of other values") }

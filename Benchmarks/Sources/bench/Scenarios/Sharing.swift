@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Synchronization
 
-/// What many callers of missing keys cost, and what it costs a write that somebody looks on.
+/// What many callers of missing keys cost, and what it costs a write that is watched.
 var sharingScenarios: [Scenario] {
     let store = Lazily { RecordStore(entries: 0) }
     let callers = 10_000
