@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "LarderTesting", targets: ["LarderTesting"]),
         .library(name: "LarderShared", targets: ["LarderShared"]),
         .library(name: "LarderRedis", targets: ["LarderRedis"]),
+        .library(name: "LarderRedisTLS", targets: ["LarderRedisTLS"]),
         .executable(name: "larder", targets: ["LarderCLI"]),
     ],
     targets: [
@@ -25,6 +26,10 @@ let package = Package(
             name: "LarderCSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
+        .systemLibrary(
+            name: "LarderCOpenSSL",
+            pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]),
         // Atomic words, for Apple's systems alone.
         .systemLibrary(name: "LarderCLocks"),
         // The locks of all the others.
@@ -48,6 +53,13 @@ let package = Package(
         .target(name: "LarderShared", dependencies: ["Larder", "LarderStore"]),
         // The shared tier on a server; but for checksums it uses what any program could.
         .target(name: "LarderRedis", dependencies: ["Larder", "LarderShared", "LarderStore"]),
+        // Its encrypted connections, for which nothing else needs OpenSSL. Apple's systems have none.
+        .target(
+            name: "LarderRedisTLS",
+            dependencies: [
+                "LarderRedis",
+                .target(name: "LarderCOpenSSL", condition: .when(platforms: [.linux, .android, .openbsd])),
+            ]),
         .executableTarget(name: "LarderCLI", dependencies: ["Larder", "LarderStore"]),
 
         .target(
@@ -107,7 +119,9 @@ let package = Package(
             path: "Tests/LarderShared"),
         .testTarget(
             name: "LarderRedisTests",
-            dependencies: ["Larder", "LarderRedis", "LarderTesting", "LarderTestSupport", "larder-test-node"],
+            dependencies: [
+                "Larder", "LarderRedis", "LarderRedisTLS", "LarderTesting", "LarderTestSupport", "larder-test-node",
+            ],
             path: "Tests/LarderRedis"),
         .testTarget(name: "HouseRulesTests", dependencies: ["LarderMigrations"], path: "Tests/HouseRules"),
     ],

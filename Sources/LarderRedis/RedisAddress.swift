@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Where a server is, and as whom it is asked: `redis://user:password@host:port/database`, or `unix:///path?db=1`.
+/// Where a server is, and as whom it is asked: `redis://user:password@host:port/database`, `rediss:` with TLS, or `unix:///path?db=1`.
 package struct RedisAddress: Hashable, Sendable {
     /// The host; empty for a socket of this machine.
     package let host: String
@@ -10,6 +10,8 @@ package struct RedisAddress: Hashable, Sendable {
     package var user: String?
     package var password: String?
     package let database: Int
+    /// A Boolean value that indicates whether the connection is encrypted.
+    package let isSecure: Bool
 
     /// Why a text is no address.
     package struct Refusal: Error, Hashable { package let message: String }
@@ -19,10 +21,7 @@ package struct RedisAddress: Hashable, Sendable {
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
             throw Refusal(message: "The address of the server is no URL. Use redis://host:6379.")
         }
-        if scheme == "rediss" {
-            throw Refusal(
-                message: "The address asks for TLS, which is not spoken here. Put a proxy in front of the server.")
-        }
+        isSecure = scheme == "rediss" || scheme == "valkeys"
         let user = parts.user.flatMap { $0.isEmpty ? nil : $0 }
         let password = parts.password.flatMap { $0.isEmpty ? nil : $0 }
         if user != nil && password == nil {
@@ -34,7 +33,7 @@ package struct RedisAddress: Hashable, Sendable {
             database = try Self.database(ofSocket: parts)
             return
         }
-        guard scheme == "redis" || scheme == "valkey" else {
+        guard isSecure || scheme == "redis" || scheme == "valkey" else {
             throw Refusal(message: "The address begins with \"\(scheme)\". Use redis://host:6379.")
         }
         guard let host = parts.host, !host.isEmpty else {
@@ -73,6 +72,14 @@ package struct RedisAddress: Hashable, Sendable {
                 message: "The address of a socket ends with more than a database. Use unix:///run/redis.sock?db=1.")
         }
         return database
+    }
+
+    /// Returns why the address goes together with no encryption, or not with what there is; nil if all is well.
+    package func refusal(with security: RedisSecurity?) -> String? {
+        if isSecure == (security != nil) { return nil }
+        return isSecure
+            ? "The address asks for TLS. Add the product LarderRedisTLS, and give the tier security: .tls()."
+            : "The address does not ask for TLS, and the tier is given security. Use rediss://host:6379."
     }
 
     /// The commands after a connection was made.

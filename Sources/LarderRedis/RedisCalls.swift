@@ -33,20 +33,21 @@ final class RedisCalls: Sendable {
     /// The refusals in a row after which the connection is made again, whatever the server has said.
     private static let refusalLimit = 3
 
-    init(
-        _ source: @escaping @Sendable () throws -> RedisAddress, _ prefix: String, _ timeout: Duration,
-        streamLimit: Int
-    ) throws {
+    init(_ source: @escaping @Sendable () throws -> RedisAddress, _ tierOptions: RedisTier.Options) throws {
         let greeting = Greetings()
-        var options = RedisLink.Options()
-        options.timeout = timeout
+        var options = tierOptions.link
         options.greeting = { _ in
-            [Self.words(["ROLE"])] + RedisScripts.allCases.map { Self.words(["SCRIPT", "LOAD", $0.text]) }
+            [Self.words(["ROLE"]), Self.words(["INFO", "cluster"])]
+                + RedisScripts.allCases.map { Self.words(["SCRIPT", "LOAD", $0.text]) }
         }
         options.greeted = { _, replies in
             if let refusal = Self.refusal(ofRole: replies.first) { return refusal }
-            let names = replies.dropFirst().map { $0.data }
-            for case .error(let message) in replies.dropFirst() { return "The server says: \(message)" }
+            // Without the right to ask, it is taken for none.
+            if replies.dropFirst().first?.text?.contains("cluster_enabled:1") == true {
+                return "The server is part of a cluster, in which no tier can work. Use one without cluster mode."
+            }
+            let names = replies.dropFirst(2).map { $0.data }
+            for case .error(let message) in replies.dropFirst(2) { return "The server says: \(message)" }
             let onConnection = greeting.state.withLock { greeting in
                 (greeting.said, greeting.names) = ([:], names.map { $0 ?? Data() })
                 return greeting.onConnection
@@ -55,7 +56,7 @@ final class RedisCalls: Sendable {
             onConnection?()
             return nil
         }
-        (self.greeting, self.prefix, self.streamLimit) = (greeting, prefix, max(100, streamLimit))
+        (self.greeting, prefix, streamLimit) = (greeting, tierOptions.prefix, max(100, tierOptions.streamLimit))
         link = try RedisLink(source, options)
     }
 
@@ -89,7 +90,7 @@ final class RedisCalls: Sendable {
 
     /// Runs a script for each input, as one piece, and returns the replies.
     func run(_ script: RedisScripts, in space: SharedSpace, _ inputs: [Input]) async throws -> [RESPValue] {
-        guard let connection = link.connection else { throw unavailable() }
+        let connection = try connection()
         for _ in 0..<2 {
             let session = try await session(on: connection, in: space)
             let replies = try await send(script, in: space, inputs, on: connection)
@@ -107,7 +108,7 @@ final class RedisCalls: Sendable {
     ///
     /// The facts of the cache are read after the entries, so that a removal in between counts.
     func read(_ keys: [Data], in space: SharedSpace) async throws -> [SharedFetch?] {
-        guard let connection = link.connection else { throw unavailable() }
+        let connection = try connection()
         _ = try await session(on: connection, in: space)
         var (commands, names) = (RESPCommands(), names(of: space))
         for key in keys {
@@ -116,10 +117,10 @@ final class RedisCalls: Sendable {
             commands.add(names.entry, key)
             for field in RedisEntry.fields { commands.add(field) }
         }
-        commands.begin(5)
+        commands.begin(6)
         commands.add("HMGET")
         commands.add(names.meta, Data())
-        for fact in ["e", "r", "a"] { commands.add(fact) }
+        for fact in ["e", "r", "a", "p"] { commands.add(fact) }
         commands.begin(1)
         commands.add("TIME")
         let replies = try await sending { try await link.call(commands, on: connection) }
@@ -172,7 +173,7 @@ final class RedisCalls: Sendable {
     ///
     /// If the server has lost it, it begins a new epoch, in which no entry from before counts.
     func session(in space: SharedSpace) async throws -> RedisSession {
-        guard let connection = link.connection else { throw unavailable() }
+        let connection = try connection()
         return try await session(on: connection, in: space)
     }
 
@@ -202,6 +203,47 @@ final class RedisCalls: Sendable {
 
     /// The days since 1970.
     private static var today: Int { SharedClock.today }
+
+    /// Deletes all that the server has of caches that no node has used for some days, and returns their number.
+    func prune(unusedFor limit: Int) async throws -> Int {
+        guard link.isAvailable else { throw unavailable() }
+        do {
+            return try await sending {
+                guard case .array(let uses?) = try await link.call(Self.words(["HGETALL", "\(prefix):spaces"])) else {
+                    throw RedisTier.Failure(description: "The server has given a reply of another kind.")
+                }
+                let spaces = stride(from: 0, to: uses.count - 1, by: 2).compactMap { place in
+                    uses[place].text.flatMap { name in
+                        uses[place + 1].text.flatMap { Int($0) }.map { (name: name, day: $0) }
+                    }
+                }
+                let unused = spaces.filter { $0.day + limit < Self.today }.map { $0.name }
+                for name in unused { try await deleteEntries(of: name) }
+                try await delete(unused)
+                return unused.count
+            }
+        } catch RedisFault.refused(let message) {
+            throw SharedRefusal("The server says: \(message)")
+        }
+    }
+
+    private func deleteEntries(of space: String) async throws {
+        let pattern = "\(prefix):{\(space)}:".reduce(into: "") { text, character in
+            // What has a meaning in patterns.
+            if "*?[]^\\-".contains(character) { text.append("\\") }
+            text.append(character)
+        }
+        var cursor = "0"
+        repeat {
+            let reply = try await link.call(Self.words(["SCAN", cursor, "MATCH", "\(pattern)*", "COUNT", "1000"]))
+            guard case .array(let parts?) = reply, parts.count == 2, let next = parts[0].text,
+                case .array(let names?) = parts[1]
+            else { throw RedisTier.Failure(description: "The server has given a reply of another kind.") }
+            let found = names.compactMap { $0.data }
+            if !found.isEmpty { _ = try await link.call(Self.words(["UNLINK"]) + found) }
+            cursor = next
+        } while cursor != "0"
+    }
 
     /// Deletes the facts and messages of caches, such as those of earlier versions; their entries end by themselves.
     private func delete(_ spaces: [String]) async throws {
@@ -287,6 +329,9 @@ final class RedisCalls: Sendable {
             throw RedisTier.Failure(description: "The connection was lost, or the reply has not come in time.")
         } catch RedisFault.unavailable {
             throw unavailable()
+        } catch RedisFault.overLimit {
+            throw RedisTier.Failure(
+                description: "Too many calls wait for the server. Call less at once, or raise the callLimit.")
         }
     }
 
@@ -303,6 +348,12 @@ final class RedisCalls: Sendable {
     }
 
     func dropConnection() { if let connection = link.connection { link.drop(connection) } }
+
+    private func connection() throws -> Int {
+        if let connection = link.connection { return connection }
+        link.countUnavailable()
+        throw unavailable()
+    }
 
     private func unavailable() -> RedisTier.Failure {
         RedisTier.Failure(description: "There is no connection. \(link.failure ?? "It is being made.")")

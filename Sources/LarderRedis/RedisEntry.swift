@@ -45,16 +45,18 @@ struct RedisEntry {
 
     /// Returns whether no removal since its stamp can concern it.
     ///
-    /// A removal of tags may concern others than its own: that is left to the script.
+    /// A removal of tags or of a prefix may concern others: that is left to the script.
     ///
-    /// - Parameter facts: The epoch of the cache, the number of its removals, and that of the last one of all.
+    /// - Parameter facts: The epoch of the cache, the number of its removals, that of the last one of all, and that of the last one of a
+    ///   prefix if there was one.
     func isUntouched(by facts: [RESPValue]) -> Bool {
-        guard facts.count == 3, let epoch = facts[0].text, let last = facts[1].text.flatMap({ Int64($0) }),
+        guard facts.count == 4, let epoch = facts[0].text, let last = facts[1].text.flatMap({ Int64($0) }),
             let lastOfAll = facts[2].text.flatMap({ Int64($0) }),
             let colon = stamp.lastIndex(of: ":"), stamp[..<colon] == epoch,
             let number = Int64(stamp[colon...].dropFirst())
         else { return false }
-        return entry.tags.isEmpty ? number >= lastOfAll : number >= last
+        let lastOfPrefix = facts[3].text.flatMap { Int64($0) } ?? 0
+        return number >= (entry.tags.isEmpty ? max(lastOfAll, lastOfPrefix) : last)
     }
 
     /// The checksum of all that is stored of an entry but its age.

@@ -7,6 +7,8 @@ package enum RedisFault: Error, Hashable {
     case unavailable
     /// The connection was lost, or the reply has not come in time. The server may have done what was asked, or do it later.
     case lost
+    /// So many calls wait for the server that this one was not sent.
+    case overLimit
     /// The server has refused the command.
     case refused(String)
 }
@@ -25,6 +27,12 @@ package final class RedisLink: Sendable {
         package var pauses: ClosedRange<Duration> = .milliseconds(20)...(.seconds(10))
         /// The time without a call after which the server is asked for a sign of life.
         package var idle: Duration = .seconds(30)
+        /// The number of calls that may wait for replies.
+        package var callLimit = Int.max
+        /// The time after which a reply is slow; a connection with three such replies in a row is ended, and a longer pause follows.
+        package var slowness: Duration?
+        /// How connections are encrypted whose address asks for that.
+        package var security: RedisSecurity?
         /// Returns the commands that the connection with a number begins with, behind those of the address.
         package var greeting: @Sendable (_ connection: Int) -> [[Data]] = { _ in [] }
         /// Gets the replies of a greeting before its connection is used, errors too, and returns why it is of no use.
@@ -69,6 +77,15 @@ package final class RedisLink: Sendable {
     /// Why there is no connection.
     package var failure: String? { core.failure }
 
+    /// The number of connections that were ended because of slow replies.
+    package var slowdowns: Int { statistics.slowdowns }
+
+    /// Counts a call that was not made, because there is no connection.
+    func countUnavailable() { core.state.withLock { $0.statistics.unavailable += 1 } }
+
+    /// What was sent and received.
+    var statistics: RedisStatistics { core.state.withLock { $0.statistics } }
+
     /// Sends a command, and returns its reply.
     ///
     /// - Throws: ``RedisFault``.
@@ -109,6 +126,9 @@ final class RedisLinkCore: Sendable {
     /// A call that waits for its replies.
     struct Call {
         let time: Duration
+        let start = ContinuousClock.now
+        /// A Boolean value that indicates whether the server may let it wait.
+        let isPatient: Bool
         /// The number of replies, and those that have come.
         let count: Int
         var replies: [RESPValue] = []
@@ -120,10 +140,17 @@ final class RedisLinkCore: Sendable {
         var socket: Int32 = -1
         /// The number of the last connection that was tried.
         var connection = 0
+        /// What the connection is encrypted with.
+        var cipher: (any RedisCipher)?
         /// What is still to be sent; the bytes in front of `sentCount` were.
         var (outgoing, sentCount) = ([UInt8](), 0)
         /// The calls whose replies are awaited, in the order of their commands.
         var calls: ArraySlice<Call> = []
+        /// The moment since which the first of them is the server's work.
+        var waitingSince = ContinuousClock.now
+        /// The number of slow replies in a row.
+        var slowCount = 0
+        var statistics = RedisStatistics()
         /// The moment at which the first of them is late.
         var deadline = ContinuousClock.now
         /// The moment at which it is late whatever has arrived.
@@ -136,8 +163,27 @@ final class RedisLinkCore: Sendable {
         /// Begins the time of the call that is the first one now.
         mutating func beginWaiting() {
             guard let first = calls.first else { return }
-            deadline = .now + first.time
+            waitingSince = .now
+            deadline = waitingSince + first.time
             lastDeadline = deadline + first.time * 3
+        }
+
+        /// Notes a call whose last reply has come.
+        mutating func noteDone(_ call: Call, at now: ContinuousClock.Instant) {
+            for case .error(let message) in call.replies { statistics.note(refusal: message) }
+            if !call.isPatient { statistics.latency.note(now - call.start) }
+        }
+
+        /// Appends bytes to what is sent, and returns whether that was done.
+        mutating func append(_ bytes: [UInt8]) -> Bool {
+            statistics.sentBytes += bytes.count
+            var bytes = bytes
+            if let cipher {
+                guard cipher.seal(bytes) else { return false }
+                bytes = cipher.takeOutgoing()
+            }
+            if outgoing.isEmpty { outgoing = bytes } else { outgoing += bytes }
+            return true
         }
 
         /// Sends what the socket takes, and returns false if the connection is lost.
@@ -159,6 +205,8 @@ final class RedisLinkCore: Sendable {
     private static let outgoingLimit = 64 << 20
     /// The number of awaited replies above which commands are sent together.
     private static let togetherCount = 8
+    /// The slow replies in a row that end a connection, and the pause after it.
+    private static let (slowLimit, slowPause) = (3, Duration.seconds(1))
 
     let source: @Sendable () throws -> RedisAddress
     let options: RedisLink.Options
@@ -184,22 +232,34 @@ final class RedisLinkCore: Sendable {
         _ commands: RESPCommands, on connection: Int?, _ patience: Duration,
         _ finish: @escaping @Sendable (Result<[RESPValue], any Error>) -> Void
     ) {
-        let call = Call(time: options.timeout + patience, count: commands.count, finish: finish)
-        let (isSent, wakes) = state.withLock { state -> (Bool, Bool) in
-            guard state.socket >= 0, !state.isDropped, connection ?? state.connection == state.connection,
+        let call = Call(
+            time: options.timeout + patience, isPatient: patience > .zero, count: commands.count, finish: finish)
+        let (fault, wakes) = state.withLock { state -> (RedisFault?, Bool) in
+            let isFree = state.outgoing.isEmpty
+            guard state.socket >= 0, !state.isDropped, connection ?? state.connection == state.connection else {
+                state.statistics.unavailable += 1
+                return (.unavailable, false)
+            }
+            guard state.calls.count < options.callLimit,
                 state.outgoing.count + commands.bytes.count <= Self.outgoingLimit
-            else { return (false, false) }
+            else {
+                state.statistics.overLimit += 1
+                return (.overLimit, false)
+            }
+            guard state.append(commands.bytes) else {
+                state.statistics.unavailable += 1
+                return (.unavailable, false)
+            }
+            state.statistics.calls += 1
             state.calls.append(call)
             if state.calls.count == 1 { state.beginWaiting() }
-            let isFree = state.outgoing.isEmpty
-            if isFree { state.outgoing = commands.bytes } else { state.outgoing += commands.bytes }
             // The thread sends what waits as soon as it has one of the replies.
-            if !isFree || state.calls.count > Self.togetherCount { return (true, false) }
+            if !isFree || state.calls.count > Self.togetherCount { return (nil, false) }
             // If the connection is lost, the thread finds that too.
             _ = state.send()
-            return (true, state.isAsleep || !state.outgoing.isEmpty)
+            return (nil, state.isAsleep || !state.outgoing.isEmpty)
         }
-        if !isSent { return finish(.failure(RedisFault.unavailable)) }
+        if let fault { return finish(.failure(fault)) }
         if wakes { wakeThread() }
     }
 
@@ -224,7 +284,7 @@ extension RedisLinkCore {
     func run() {
         var (pause, input) = (options.pauses.lowerBound, Input())
         while !state.withLock({ $0.isClosed }) {
-            input.parser = RESPParser()
+            input = Input()
             var isOfUse = false
             do {
                 let (socket, connection) = try connect(&input)
@@ -234,12 +294,16 @@ extension RedisLinkCore {
                     ready.store(0, ordering: .relaxed)
                     defer {
                         (state.socket, state.outgoing, state.sentCount, state.calls) = (-1, [], 0, [])
-                        state.failure = failure
+                        (state.cipher, state.failure, state.slowCount) = (nil, failure.message, 0)
+                        state.statistics.lost += state.calls.count
+                        if failure.isSlow { state.statistics.slowdowns += 1 }
                     }
                     return state.calls
                 }
                 _ = Foundation.close(socket)
                 for call in calls { call.finish(.failure(RedisFault.lost)) }
+                // A server that answers at all, but slowly, is left alone for a time.
+                if failure.isSlow { (isOfUse, pause) = (false, max(pause, Self.slowPause)) }
             } catch {
                 state.withLock { $0.failure = error.message }
             }
@@ -253,25 +317,76 @@ extension RedisLinkCore {
 
     /// Why there is no connection.
     struct Failure: Error {
+        /// What many failures have in common.
+        static let ended = Failure(message: "It was ended.")
+        static let late = Failure(message: "The server has not answered in time.")
+
         let message: String
+        var isSlow = false
+
+        /// What it says of a connection that was not used before.
+        func explained(isSecure: Bool) -> Failure {
+            switch (message, isSecure) {
+            case (Self.ended.message, true):
+                Failure(message: "The server has ended it. It may not accept the certificate of this node.")
+            case (Self.ended.message, false):
+                Failure(message: "The server has ended it. If it asks for TLS, use rediss://host:6379.")
+            case (Self.late.message, true):
+                Failure(message: "The server has not answered in time. It may not speak TLS at this port.")
+            default: self
+            }
+        }
     }
 
     /// The replies that arrive.
     struct Input {
         var parser = RESPParser()
+        var cipher: (any RedisCipher)?
+        /// Bytes as they have arrived from the other side.
+        private var sealed: [UInt8] = []
 
         /// Returns the replies that have arrived whole.
-        mutating func receive(_ socket: Int32) throws(Failure) -> (hasBytes: Bool, replies: [RESPValue]) {
-            let received = parser.receive(65_536) { RedisSocket.receive(socket, $0) }
-            guard let count = received else { throw Failure(message: "It was ended.") }
+        mutating func receive(_ socket: Int32) throws(Failure) -> (count: Int, replies: [RESPValue]) {
+            let received =
+                try cipher.map { cipher throws(Failure) in try receive(socket, cipher) }
+                ?? parser.receive(Self.readCount) { RedisSocket.receive(socket, $0) }
+            guard let count = received else { throw Failure.ended }
             var replies: [RESPValue] = []
             do throws(RESPFault) {
                 while let reply = try parser.next() { replies.append(reply) }
             } catch {
                 throw Failure(message: "The server does not speak the protocol: \(error.message).")
             }
-            return (count > 0, replies)
+            return (count, replies)
         }
+
+        /// Returns the number of bytes that have arrived, and gives the parser what they say; nil if the connection is lost.
+        private mutating func receive(_ socket: Int32, _ cipher: any RedisCipher) throws(Failure) -> Int? {
+            if sealed.isEmpty { sealed = [UInt8](repeating: 0, count: Self.readCount) }
+            let received = sealed.withUnsafeMutableBytes { bytes in
+                let count = RedisSocket.receive(socket, bytes)
+                cipher.take(UnsafeRawBufferPointer(rebasing: bytes[..<(count ?? 0)]))
+                return count
+            }
+            // What has arrived before a connection was ended says why.
+            var (isEmpty, failure) = (false, RedisSecurity.Failure?.none)
+            while !isEmpty {
+                _ = parser.receive(Self.readCount) { bytes in
+                    do throws(RedisSecurity.Failure) {
+                        let count = try cipher.read(into: bytes)
+                        isEmpty = count == 0
+                        return count
+                    } catch {
+                        (isEmpty, failure) = (true, error)
+                        return nil
+                    }
+                }
+            }
+            if let failure { throw Failure(message: failure.message) }
+            return received
+        }
+
+        private static let readCount = 65_536
     }
 
     /// Connects and greets.
@@ -296,32 +411,70 @@ extension RedisLinkCore {
         }
         guard let socket = found.socket else { throw Failure(message: found.failure) }
         do {
+            try secure(socket, of: address, &input)
             try greet(socket, as: address, connection, &input)
         } catch {
             _ = Foundation.close(socket)
-            throw error
+            throw error.explained(isSecure: input.cipher != nil)
         }
-        state.withLock { ($0.socket, $0.failure) = (socket, nil) }
+        state.withLock { state in
+            (state.socket, state.cipher, state.failure) = (socket, input.cipher, nil)
+            state.statistics.connections += 1
+        }
         return (socket, connection)
+    }
+
+    /// Encrypts a connection whose address asks for that.
+    private func secure(_ socket: Int32, of address: RedisAddress, _ input: inout Input) throws(Failure) {
+        if let refusal = address.refusal(with: options.security) { throw Failure(message: refusal) }
+        guard address.isSecure, let security = options.security else { return }
+        let cipher: any RedisCipher
+        do throws(RedisSecurity.Failure) { cipher = try security.cipher(address.host) } catch {
+            throw Failure(message: error.message)
+        }
+        input.cipher = cipher
+        let deadline = ContinuousClock.now + options.timeout
+        while true {
+            _ = try input.receive(socket)
+            try send(cipher.takeOutgoing(), to: socket, until: deadline)
+            if cipher.isReady { return }
+            try wait(for: socket, POLLIN, until: deadline)
+        }
+    }
+
+    /// Sends bytes in front of a greeting.
+    private func send(_ bytes: [UInt8], to socket: Int32, until deadline: ContinuousClock.Instant) throws(Failure) {
+        var sent = 0
+        while sent < bytes.count {
+            let count = RedisSocket.send(socket, bytes[sent...])
+            if count < 0 { throw Failure.ended }
+            sent += count
+            if sent < bytes.count { try wait(for: socket, POLLOUT, until: deadline) }
+        }
+    }
+
+    /// Waits until a socket can be used; throws if that takes too long, or the link was closed.
+    private func wait(
+        for socket: Int32, _ events: Int32, until deadline: ContinuousClock.Instant
+    ) throws(Failure) {
+        while wait(for: (socket, events), until: deadline) == 0 {
+            if deadline <= .now { throw Failure.late }
+            if state.withLock({ $0.isClosed }) { throw Failure(message: "It was closed.") }
+        }
     }
 
     private func greet(
         _ socket: Int32, as address: RedisAddress, _ connection: Int, _ input: inout Input
     ) throws(Failure) {
         let (first, own) = (address.greeting, options.greeting(connection))
-        let bytes = RESPCommands(first + own).bytes
-        var (sent, replies) = (0, [RESPValue]())
+        var bytes = RESPCommands(first + own).bytes
+        if let cipher = input.cipher { bytes = cipher.seal(bytes) ? cipher.takeOutgoing() : [] }
         let deadline = ContinuousClock.now + options.timeout
+        // It is much less than the buffers of a connection take.
+        try send(bytes, to: socket, until: deadline)
+        var replies: [RESPValue] = []
         while replies.count < first.count + own.count {
-            if deadline <= .now { throw Failure(message: "The server has not answered in time.") }
-            if state.withLock({ $0.isClosed }) { throw Failure(message: "It was closed.") }
-            let isSending = sent < bytes.count
-            if wait(for: (socket, isSending ? POLLIN | POLLOUT : POLLIN), until: deadline) == 0 { continue }
-            if isSending {
-                let count = RedisSocket.send(socket, bytes[sent...])
-                if count < 0 { throw Failure(message: "It was ended.") }
-                sent += count
-            }
+            try wait(for: socket, POLLIN, until: deadline)
             replies += try input.receive(socket).replies
             for case .error(let message) in replies.prefix(first.count) {
                 throw Failure(message: "The server says: \(message)")
@@ -337,7 +490,7 @@ extension RedisLinkCore {
     }
 
     /// Sends and receives until the connection is of no use any more, and returns why.
-    private func serve(_ socket: Int32, _ input: inout Input, _ isOfUse: inout Bool) -> String {
+    private func serve(_ socket: Int32, _ input: inout Input, _ isOfUse: inout Bool) -> Failure {
         var isIdle = false
         do throws(Failure) {
             while true {
@@ -347,8 +500,8 @@ extension RedisLinkCore {
                     let isLost = !state.outgoing.isEmpty && !state.send()
                     return (state.isClosed || state.isDropped, isLost, !state.outgoing.isEmpty, state.isAsleep)
                 }
-                if isOver { return "It was ended on this side." }
-                if isLost { return "It was ended." }
+                if isOver { return Failure(message: "It was ended on this side.") }
+                if isLost { return Failure.ended }
                 let events = wait(
                     for: (socket, sends ? POLLIN | POLLOUT : POLLIN),
                     until: .now + (sleeps ? options.idle : options.timeout / 2))
@@ -356,19 +509,22 @@ extension RedisLinkCore {
                 // A network forgets a connection without traffic.
                 if sleeps, isIdle { ping() }
                 let isSending = sends && !isIdle
-                let (hasBytes, replies) = isIdle ? (false, []) : try input.receive(socket)
+                let (count, replies) = isIdle ? (0, []) : try input.receive(socket)
                 if !replies.isEmpty { try finish(replies) }
                 isOfUse = isOfUse || !replies.isEmpty
                 let isLate = state.withLock { state in
+                    state.statistics.receivedBytes += count
+                    // The two sides of an encrypted connection also say something to each other.
+                    if let cipher = input.cipher { state.outgoing += cipher.takeOutgoing() }
                     // A large command takes its time to be sent.
-                    if hasBytes || isSending { state.deadline = max(state.deadline, .now + options.timeout) }
+                    if count > 0 || isSending { state.deadline = max(state.deadline, .now + options.timeout) }
                     let isLate = state.deadline < .now || state.outgoing.isEmpty && state.lastDeadline < .now
                     return !state.calls.isEmpty && isLate
                 }
-                if isLate { return "The server has not answered in time." }
+                if isLate { return Failure.late }
             }
         } catch {
-            return error.message
+            return error
         }
     }
 
@@ -378,12 +534,17 @@ extension RedisLinkCore {
 
     /// Gives replies to the first calls.
     private func finish(_ replies: [RESPValue]) throws(Failure) {
-        let (areAwaited, done) = state.withLock { state -> (Bool, [Call]) in
+        let (areAwaited, isSlow, done) = state.withLock { state -> (Bool, Bool, [Call]) in
             var done: [Call] = []
+            let now = ContinuousClock.now
+            // Replies that come together were late for one reason.
+            let isSlow = options.slowness.map { now - state.waitingSince > $0 } ?? false
+            state.slowCount = isSlow && state.calls.first?.isPatient == false ? state.slowCount + 1 : 0
             for reply in replies {
-                guard let first = state.calls.indices.first else { return (false, done) }
+                guard let first = state.calls.indices.first else { return (false, false, done) }
                 state.calls[first].replies.append(reply)
                 if state.calls[first].replies.count < state.calls[first].count { continue }
+                state.noteDone(state.calls[first], at: now)
                 done.append(state.calls[first])
                 // A slice keeps what was removed from it.
                 state.calls[first].replies = []
@@ -392,11 +553,12 @@ extension RedisLinkCore {
             if state.calls.isEmpty { state.calls = [] }
             // A piece of many commands makes progress with each reply.
             state.beginWaiting()
-            return (true, done)
+            return (true, state.slowCount >= Self.slowLimit, done)
         }
         for call in done { call.finish(.success(call.replies)) }
         // A reply that was not asked for cannot be told from one that was.
         if !areAwaited { throw Failure(message: "There were more replies than commands.") }
+        if isSlow { throw Failure(message: "The server answers slowly.", isSlow: true) }
     }
 
     /// Waits for a socket, for a wake-up or for a moment; returns the events of the socket.

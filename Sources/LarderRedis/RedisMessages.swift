@@ -50,10 +50,13 @@ final class RedisMessages: Sendable {
     /// The time for which a command waits at the server, and the number of messages of one reply.
     private static let (blockTime, countLimit) = (1000, 1000)
 
-    init(_ source: @escaping @Sendable () throws -> RedisAddress, _ timeout: Duration, _ calls: RedisCalls) throws {
+    init(
+        _ source: @escaping @Sendable () throws -> RedisAddress, _ tierOptions: RedisTier.Options, _ calls: RedisCalls
+    ) throws {
         let client = Client()
-        var options = RedisLink.Options()
-        options.timeout = timeout
+        var options = tierOptions.link
+        // It has one call, which waits for messages.
+        options.slowness = nil
         let name = "larder:\(calls.node)"
         options.greeting = { connection in
             [
@@ -273,6 +276,7 @@ final class RedisMessages: Sendable {
         switch kind {
         case "k": return .removed(.key(text))
         case "t": return .removed(.tag(String(decoding: text, as: UTF8.self)))
+        case "p": return .removed(.prefix(text))
         case "l": return .loaded(text)
         case "h": return nil
         // Of a later release.

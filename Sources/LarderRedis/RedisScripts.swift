@@ -3,13 +3,14 @@
 /// Each script gets the same first keys (meta, stream, nodes, entry, lease, wait) and arguments (number of the connection, a new epoch,
 /// node, limit of the stream).
 ///
-/// - `meta` has an epoch, the number of removals of tags and of all (`r`), that of the last one of all (`a`) and of each tag (`t:TAG`).
+/// - `meta` has an epoch, the number of removals of tags, of prefixes and of all (`r`), that of the last one of all (`a`), of each tag
+///   (`t:TAG`), of each prefix (`p:PREFIX`) and of the last prefix (`p`), and the lengths of the prefixes (`n`).
 ///   An entry or a lease with a stamp of another epoch, or from before a removal that
 ///   concerns it, counts as none. If it is evicted, the next epoch begins, and no entry counts.
 /// - `nodes` has the last connection of each node, which `check` has written. What another one has sent is refused. It also has the
 ///   server's life, the last message that is kept of each earlier one (`was LIFE`), and the last one of a life whose loss a new epoch has
 ///   answered (`lost LIFE`). Behind each value stands the day.
-/// - `stream` has the messages: who sends, the kind (`k` key, `t` tag, `a` all, `l` loaded, `h` hello) and the key or tag.
+/// - `stream` has the messages: who sends, the kind (`k` key, `t` tag, `p` prefix, `a` all, `l` loaded, `h` hello) and the text.
 ///
 /// These three have no end of their own, so a server that evicts what has one leaves them. A hash of all caches has the days of their
 /// last use: `check` returns the names of those that no node has used for four weeks, and the node deletes what they have.
@@ -42,6 +43,15 @@ enum RedisScripts: Int, CaseIterable {
                 local last = redis.call('HGET', KEYS[1], 't:' .. string.sub(tags, colon + 1, colon + count))
                 if last and r < tonumber(last) then return false end
                 at = colon + count + 1
+            end
+            local p = redis.call('HGET', KEYS[1], 'p')
+            if p and r < tonumber(p) then
+                -- Behind `meta` and `e:` in the name of the entry.
+                local key = string.sub(KEYS[4], #KEYS[1] - 1)
+                for length in string.gmatch(redis.call('HGET', KEYS[1], 'n') or '', '%d+') do
+                    local last = redis.call('HGET', KEYS[1], 'p:' .. string.sub(key, 1, length))
+                    if last and r < tonumber(last) then return false end
+                end
             end
             return true
         end
@@ -85,7 +95,7 @@ enum RedisScripts: Int, CaseIterable {
             if ARGV[6] == '' then return {'missing'} end
             local held = redis.pcall('GET', KEYS[5])
             if type(held) == 'table' then held = nil end
-            -- What is made under a lease from before a removal of all is stored nowhere.
+            -- What is made under a lease from before a removal is stored nowhere.
             if held and stands(string.match(held, ' (.*)$') or '', '', e, a) then
                 redis.call('SET', KEYS[6], '1', 'PX', 2 * ARGV[6])
                 return {'missing'}
@@ -152,21 +162,33 @@ enum RedisScripts: Int, CaseIterable {
                 elseif ARGV[i] == 't' then
                     r = r + 1
                     redis.call('HSET', KEYS[1], 'r', r, 't:' .. ARGV[i + 1], r)
+                elseif ARGV[i] == 'p' then
+                    r = r + 1
+                    local lengths = redis.call('HGET', KEYS[1], 'n') or ' '
+                    if not string.find(lengths, ' ' .. #ARGV[i + 1] .. ' ', 1, true) then
+                        lengths = lengths .. #ARGV[i + 1] .. ' '
+                    end
+                    if #lengths > 100 then
+                        -- So many prefixes are as bad to look for as all.
+                        e, r, a = begin(e, r, r)
+                    else
+                        redis.call('HSET', KEYS[1], 'r', r, 'p', r, 'n', lengths, 'p:' .. ARGV[i + 1], r)
+                    end
                 else
                     e, r, a = begin(e, r + 1, r + 1)
                 end
                 last = tell(ARGV[i], ARGV[i + 1])
             end
-            -- Of too many tags the older half is forgotten, and with it all entries from before.
+            -- Of too many tags and prefixes the older half is forgotten, and with it all entries from before.
             if redis.call('HLEN', KEYS[1]) > 10003 then
                 local marks, numbers = redis.call('HGETALL', KEYS[1]), {}
                 for i = 1, #marks, 2 do
-                    if string.sub(marks[i], 1, 2) == 't:' then numbers[#numbers + 1] = tonumber(marks[i + 1]) or 0 end
+                    if string.sub(marks[i], 2, 2) == ':' then numbers[#numbers + 1] = tonumber(marks[i + 1]) or 0 end
                 end
                 table.sort(numbers)
                 local youngest = numbers[math.floor(#numbers / 2)]
                 for i = 1, #marks, 2 do
-                    if string.sub(marks[i], 1, 2) == 't:' and (tonumber(marks[i + 1]) or 0) <= youngest then
+                    if string.sub(marks[i], 2, 2) == ':' and (tonumber(marks[i + 1]) or 0) <= youngest then
                         redis.call('HDEL', KEYS[1], marks[i])
                     end
                 end

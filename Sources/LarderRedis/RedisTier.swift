@@ -33,21 +33,33 @@ public final class RedisTier: SharedTier {
     /// - Parameters:
     ///   - url: The address, as in `redis://user:password@host:6379/0` or `unix:///run/redis.sock?db=0`.
     ///   - prefix: What the names on the server begin with.
-    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
+    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most. A server that takes half of it three
+    ///     times in a row is left alone for a second, or longer if it does so again.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
+    ///   - callLimit: The number of calls that may wait for the server; beyond it a call fails at once.
+    ///   - security: How the connections are encrypted, for an address that begins with `rediss:`.
     public init(
-        url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+        url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000,
+        callLimit: Int = 10_000, security: RedisSecurity? = nil
     ) {
-        links = Self.links(Result { () throws(Failure) in try Self.address(url) }, prefix, timeout, streamLimit)
+        let options = Options(prefix, timeout, streamLimit, callLimit, security)
+        do throws(Failure) {
+            let address = try Self.address(url, security)
+            links = Self.links(options) { address }
+        } catch {
+            links = .failure(error)
+        }
     }
 
     /// Creates a node as ``init(url:prefix:timeout:streamLimit:)`` does, and throws if the address is none.
     ///
     /// - Throws: ``Failure`` with a sentence that says what is wrong with the address.
     public init(
-        validating url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+        validating url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000,
+        callLimit: Int = 10_000, security: RedisSecurity? = nil
     ) throws(Failure) {
-        links = Self.links(.success(try Self.address(url)), prefix, timeout, streamLimit)
+        let address = try Self.address(url, security)
+        links = Self.links(Options(prefix, timeout, streamLimit, callLimit, security)) { address }
     }
 
     /// Creates a node that asks where its server is, and as whom to come, whenever it connects.
@@ -59,41 +71,55 @@ public final class RedisTier: SharedTier {
     ///   - prefix: What the names on the server begin with.
     ///   - address: Returns the address, as in `redis://host:6379`.
     ///   - credentials: Returns a user and a password, in place of those in the address; nil for those.
-    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most.
+    ///   - timeout: The time after which a reply is late; it is noticed half of it later at most. A server that takes half of it three
+    ///     times in a row is left alone for a second, or longer if it does so again.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
+    ///   - callLimit: The number of calls that may wait for the server; beyond it a call fails at once.
+    ///   - security: How the connections are encrypted, for an address that begins with `rediss:`.
     public init(
         prefix: String, address: @escaping @Sendable () async throws -> String,
         credentials: (@Sendable () async throws -> RedisCredentials)? = nil,
-        timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000
+        timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000,
+        callLimit: Int = 10_000, security: RedisSecurity? = nil
     ) {
-        links = Self.links(prefix, timeout, streamLimit) {
+        links = Self.links(Options(prefix, timeout, streamLimit, callLimit, security)) {
             try Self.asking {
-                var found = try Self.address(try await address())
+                var found = try Self.address(try await address(), security)
                 if let who = try await credentials?() { (found.user, found.password) = (who.user, who.password) }
                 return found
             }
         }
     }
 
-    private static func address(_ url: String) throws(Failure) -> RedisAddress {
-        do throws(RedisAddress.Refusal) { return try RedisAddress(url) } catch {
+    static func address(_ url: String, _ security: RedisSecurity?) throws(Failure) -> RedisAddress {
+        do throws(RedisAddress.Refusal) {
+            let address = try RedisAddress(url)
+            if let refusal = address.refusal(with: security) { throw RedisAddress.Refusal(message: refusal) }
+            return address
+        } catch {
             throw Failure(description: error.message)
         }
     }
 
-    private static func links(
-        _ address: Result<RedisAddress, Failure>, _ prefix: String, _ timeout: Duration, _ streamLimit: Int
-    ) -> Result<(calls: RedisCalls, messages: RedisMessages), Failure> {
-        address.flatMap { address in links(prefix, timeout, streamLimit) { address } }
+    /// What the connections of a node have in common.
+    struct Options: Sendable {
+        let prefix: String
+        let streamLimit: Int
+        var link = RedisLink.Options()
+
+        init(_ prefix: String, _ timeout: Duration, _ streamLimit: Int, _ callLimit: Int, _ security: RedisSecurity?) {
+            (self.prefix, self.streamLimit) = (prefix, streamLimit)
+            (link.timeout, link.slowness, link.security) = (timeout, timeout / 2, security)
+            link.callLimit = max(1, callLimit)
+        }
     }
 
     private static func links(
-        _ prefix: String, _ timeout: Duration, _ streamLimit: Int,
-        _ source: @escaping @Sendable () throws -> RedisAddress
+        _ options: Options, _ source: @escaping @Sendable () throws -> RedisAddress
     ) -> Result<(calls: RedisCalls, messages: RedisMessages), Failure> {
         do {
-            let calls = try RedisCalls(source, prefix, timeout, streamLimit: streamLimit)
-            return .success((calls, try RedisMessages(source, timeout, calls)))
+            let calls = try RedisCalls(source, options)
+            return .success((calls, try RedisMessages(source, options, calls)))
         } catch {
             return .failure(Failure(description: "This process has no files left for a connection."))
         }
@@ -157,6 +183,25 @@ public final class RedisTier: SharedTier {
                 ?? links.calls.refusal.map { "The server says: \($0)" }
         case .failure(let failure): failure.description
         }
+    }
+
+    /// What was sent and received, and what has failed.
+    public var statistics: RedisStatistics {
+        guard case .success(let links) = links else { return RedisStatistics() }
+        return links.calls.link.statistics + links.messages.link.statistics
+    }
+
+    /// Deletes what the server has of caches under the prefix that no node has used for some days, such as those of earlier versions.
+    ///
+    /// Without it their entries end by their age, and the rest after four weeks. It looks at all keys of the server, in small steps. A
+    /// node that uses such a cache all the same finds it without entries.
+    ///
+    /// - Parameter days: The number of days, 2 or more: a node that runs says once a day which caches it uses.
+    /// - Returns: The number of these caches.
+    /// - Throws: If the server cannot be reached, or lacks a right: it needs `SCAN` and `UNLINK`.
+    @discardableResult
+    public func prune(unusedFor days: Int = 2) async throws -> Int {
+        try await links.get().calls.prune(unusedFor: max(2, days))
     }
 
     /// Ends the connections; none is made again.
@@ -263,6 +308,7 @@ public final class RedisTier: SharedTier {
                     keys.append(key)
                     words += [Data("k".utf8), key]
                 case .tag(let tag): words += [Data("t".utf8), Data(tag.utf8)]
+                case .prefix(let prefix): words += [Data("p".utf8), prefix]
                 case .all: words += [Data("a".utf8), Data()]
                 }
             }

@@ -201,8 +201,8 @@ struct MemorySpace: Sendable {
         let message: SharedChanges.Message
     }
 
-    /// The number of tags whose removals are remembered; then the older half is forgotten, and all entries from before.
-    static let tagLimit = 10_000
+    /// The number of tags, and of prefixes, whose removals are remembered; then the older half is forgotten, and all entries from before.
+    static let (tagLimit, prefixLimit) = (10_000, 100)
 
     private let messageLimit: Int
     /// What positions of this space begin with.
@@ -214,12 +214,13 @@ struct MemorySpace: Sendable {
     /// The number of entries, leases and awaited keys at which those that have ended are removed.
     private var sweepCount = 1024
     private var tokenCount = 0
-    /// Removals of tags and of all are counted.
+    /// Removals of tags, of prefixes and of all are counted.
     ///
     /// An entry or a lease counts only if none that concerns it is younger.
     private var removalCount = 0
     private var lastRemovalOfAll = 0
     private var lastRemovals: [String: Int] = [:]
+    private var lastRemovalsOfPrefixes: [Data: Int] = [:]
     private var messages: [Sent] = []
     /// The number of messages that were dropped because there were too many.
     private var droppedCount = 0
@@ -229,8 +230,9 @@ struct MemorySpace: Sendable {
     /// The number of the last message.
     var lastMessage: Int { droppedCount + messages.count }
 
-    private func stands(_ stamp: Int, _ tags: Set<String>) -> Bool {
+    private func stands(_ stamp: Int, _ key: Data, _ tags: Set<String>) -> Bool {
         stamp >= lastRemovalOfAll && tags.allSatisfy { stamp >= lastRemovals[$0] ?? 0 }
+            && lastRemovalsOfPrefixes.allSatisfy { stamp >= $0.value || !key.starts(with: $0.key) }
     }
 
     private mutating func send(_ message: SharedChanges.Message, by node: Int) {
@@ -249,7 +251,7 @@ struct MemorySpace: Sendable {
 
     private mutating func sweep(at now: Int64) {
         if entries.count + leases.count + awaited.count < sweepCount { return }
-        entries = entries.filter { $0.value.end >= now && stands($0.value.stamp, $0.value.entry.tags) }
+        entries = entries.filter { $0.value.end >= now && stands($0.value.stamp, $0.key, $0.value.entry.tags) }
         leases = leases.filter { $0.value.end >= now }
         awaited = awaited.filter { leases[$0] != nil }
         sweepCount = 1024 + 2 * (entries.count + leases.count + awaited.count)
@@ -259,15 +261,15 @@ struct MemorySpace: Sendable {
 
     mutating func fetch(_ key: Data, _ age: Duration?, at now: Int64) -> SharedFetch {
         if var stored = entries[key] {
-            if stored.end >= now && stands(stored.stamp, stored.entry.tags) {
+            if stored.end >= now && stands(stored.stamp, key, stored.entry.tags) {
                 if stored.end != .max { stored.entry.age = .milliseconds(stored.end - now) }
                 return .entry(stored.entry)
             }
             entries[key] = nil
         }
         guard let age else { return .missing }
-        // What is made under a lease from before a removal of all is stored nowhere.
-        if let lease = leases[key], lease.end >= now, stands(lease.stamp, []) {
+        // What is made under a lease from before a removal is stored nowhere.
+        if let lease = leases[key], lease.end >= now, stands(lease.stamp, key, []) {
             awaited.insert(key)
             return .missing
         }
@@ -283,7 +285,7 @@ struct MemorySpace: Sendable {
     ) -> Bool {
         if let lease {
             guard holds(lease, key, at: now) else { return false }
-            guard let stamp = Int(lease.stamp), stands(stamp, entry.tags) else {
+            guard let stamp = Int(lease.stamp), stands(stamp, key, entry.tags) else {
                 endLease(key, by: node)
                 return false
             }
@@ -319,7 +321,13 @@ struct MemorySpace: Sendable {
         case .tag(let tag):
             removalCount += 1
             lastRemovals[tag] = removalCount
-            if lastRemovals.count > Self.tagLimit { forgetOldTags() }
+            if lastRemovals.count > Self.tagLimit { raiseAll(to: Self.forgetOld(&lastRemovals)) }
+        case .prefix(let prefix):
+            removalCount += 1
+            lastRemovalsOfPrefixes[prefix] = removalCount
+            if lastRemovalsOfPrefixes.count > Self.prefixLimit {
+                raiseAll(to: Self.forgetOld(&lastRemovalsOfPrefixes))
+            }
         case .all:
             removalCount += 1
             forgetAll()
@@ -327,14 +335,19 @@ struct MemorySpace: Sendable {
         send(.removed(removal), by: node)
     }
 
-    private mutating func forgetOldTags() {
-        let youngest = lastRemovals.values.sorted()[lastRemovals.count / 2]
-        lastRemovals = lastRemovals.filter { $0.value > youngest }
-        lastRemovalOfAll = max(lastRemovalOfAll, youngest)
+    /// Forgets the older half of removals, and returns the last one of these.
+    private static func forgetOld<Mark>(_ removals: inout [Mark: Int]) -> Int {
+        let youngest = removals.values.sorted()[removals.count / 2]
+        removals = removals.filter { $0.value > youngest }
+        return youngest
     }
 
-    /// Removes all entries, and with them what is known of their tags.
-    private mutating func forgetAll() { (lastRemovalOfAll, lastRemovals, entries) = (removalCount, [:], [:]) }
+    private mutating func raiseAll(to removal: Int) { lastRemovalOfAll = max(lastRemovalOfAll, removal) }
+
+    /// Removes all entries, and with them what is known of their tags and prefixes.
+    private mutating func forgetAll() {
+        (lastRemovalOfAll, lastRemovals, lastRemovalsOfPrefixes, entries) = (removalCount, [:], [:], [:])
+    }
 
     mutating func discard(_ entry: SharedEntry, _ key: Data) {
         var stored = entries[key]?.entry

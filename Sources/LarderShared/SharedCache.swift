@@ -46,13 +46,18 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// Hits and misses of this node are in the statistics of ``local``.
     public var statistics: SharedStatistics {
-        var statistics = node.state.withLock { $0.statistics }
-        statistics.isCurrent = statistics.isCurrent && node.tier.hasMessages
-        return statistics
+        node.state.withLock { $0.statistics }
     }
 
     /// The state of the cache: whether it is current, alone, or refused by its tier.
     public var health: SharedHealth { node.health }
+
+    /// A Boolean value that indicates whether this node knows all that others have removed, and they what it has removed.
+    ///
+    /// A full server can refuse its writes all the same.
+    package var hasCaughtUp: Bool {
+        node.tier.hasMessages && node.state.withLock { $0.isCurrent && $0.pending.isEmpty }
+    }
 
     /// Waits until this node knows all that others have written and removed up to now.
     ///
@@ -91,15 +96,18 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     ///
     /// - Parameters:
     ///   - key: The key.
+    ///   - maxAge: The maximum age of a value that is loaded, in place of the cache's; not one since the last access.
+    ///   - tags: The tags by which `removeAll(tagged:)` finds a value that is loaded.
     ///   - generate: Loads the value in a task of its own. If a key is removed at that time, its callers get the value all the same,
     ///     and no node stores it.
     /// - Throws: A load error, see ``Larder/CacheError``.
     @inlinable
     public func value(
-        forKey key: Key, generate: @escaping @Sendable (Key) async throws -> Value
+        forKey key: Key, maxAge: MaxAge? = nil, tags: Set<String> = [],
+        generate: @escaping @Sendable (Key) async throws -> Value
     ) async throws -> Value {
         if let value = hit(key) { return value }
-        return try await loaded(key, generate)
+        return try await loaded(key, maxAge, tags, generate)
     }
 
     /// Returns the value of a key; if there is none, `generate` gets the expired entry of this node and returns a new value.
@@ -229,9 +237,13 @@ public final class SharedCache<Key: Codable & Hashable & Sendable, Value: Sendab
     }
 
     @usableFromInline
-    func loaded(_ key: Key, _ generate: @escaping @Sendable (Key) async throws -> Value) async throws -> Value {
-        try await local.requireOne(key, entry(key, acceptsAbsence: false) { key, _ in .value(try await generate(key)) })
-            .value
+    func loaded(
+        _ key: Key, _ maxAge: MaxAge?, _ tags: Set<String>, _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        let found = try await entry(key, acceptsAbsence: false) { key, _ in
+            .value(try await generate(key), maxAge: maxAge, tags: tags)
+        }
+        return try local.requireOne(key, found).value
     }
 
     @usableFromInline
@@ -255,7 +267,7 @@ extension Cache {
     /// - Parameters:
     ///   - tier: What connects the nodes.
     ///   - options: The options.
-    /// - Returns: The shared cache, once this node knows what others have removed, or after ``LarderShared/SharedOptions/catchUp``.
+    /// - Returns: The shared cache, once this node knows what others have removed, or after ``LarderShared/SharedOptions/catchUpLimit``.
     /// - Throws: `.invalidConfiguration` for numbers in the options that make no sense, for an age since the last
     ///   access, if the cache is shared already, and if another process or manager shares caches of the file. Else a write error,
     ///   see ``Larder/CacheError``.
@@ -382,6 +394,19 @@ extension SharedCache {
     public func removeAll(tagged tag: String) async throws -> SharedOutcome {
         try node.requireOpen()
         return try await node.remove([.tag(CBORText.normalized(tag))], nil)
+    }
+
+    /// Removes the entries whose keys are strings that begin so, on all nodes.
+    ///
+    /// The bytes of UTF-8 in normal form C are compared. Use it for few prefixes, and tags for many: a tier that would have to remember
+    /// too many of different lengths removes all entries instead.
+    ///
+    /// - Returns: Whether all nodes were told, or will be.
+    /// - Throws: A write error, see ``Larder/CacheError``. A failure of the tier is none.
+    @discardableResult
+    public func removeAll(prefix: String) async throws -> SharedOutcome {
+        try node.requireOpen()
+        return try await node.remove([.prefix(SharedForm.bytes(of: .text(CBORText.normalized(prefix))))], nil)
     }
 
     /// Removes all entries on all nodes.

@@ -27,11 +27,12 @@ enum SharedForm {
         }
     }
 
-    /// Returns the bytes of a removal: `k` and its key, `t` and its tag, or `a`.
+    /// Returns the bytes of a removal: `k` and its key, `t` and its tag, `p` and its prefix, or `a`.
     static func bytes(of removal: SharedRemoval) -> [UInt8] {
         switch removal {
         case .key(let key): Array("k".utf8) + key
         case .tag(let tag): Array("t\(tag)".utf8)
+        case .prefix(let prefix): Array("p".utf8) + prefix
         case .all: Array("a".utf8)
         }
     }
@@ -41,6 +42,7 @@ enum SharedForm {
         switch bytes.first {
         case UInt8(ascii: "k"): .key(Data(bytes.dropFirst()))
         case UInt8(ascii: "t"): .tag(String(decoding: bytes.dropFirst(), as: UTF8.self))
+        case UInt8(ascii: "p"): .prefix(Data(bytes.dropFirst()))
         default: .all
         }
     }

@@ -82,7 +82,7 @@ extension SharedNode {
     }
 
     private func find(_ keys: [StoredKey], _ acceptsAbsence: Bool, _ make: Make?, _ found: inout Found) async throws {
-        let (names, end) = (keys.map { SharedForm.bytes(of: $0) }, SharedClock.now + options.loadWait)
+        let (names, end) = (keys.map { SharedForm.bytes(of: $0) }, SharedClock.now + options.loadWaitLimit)
         var (rest, isFirst) = (Array(keys.indices), true)
         while !rest.isEmpty {
             try Task.checkCancellation()
@@ -94,7 +94,7 @@ extension SharedNode {
             // Few calls have to wait. Those that do ask again: what was stored before the waiter was there was not told.
             let waiter = isFirst ? nil : beginWaiting(rest.map { names[$0] })
             defer { if let waiter { endWaiting(waiter, names) } }
-            let fetched = await fetch(rest.map { names[$0] }, lease: make == nil ? nil : options.lease)
+            let fetched = await fetch(rest.map { names[$0] }, lease: make == nil ? nil : options.leaseAge)
             var (toMake, leases, missing, isChanged) = ([Int](), [Int: SharedLease](), [Int](), isFirst)
             for (place, fetch) in zip(rest, fetched) {
                 switch fetch {
@@ -120,7 +120,7 @@ extension SharedNode {
             if rest.isEmpty { break }
             if SharedClock.now >= end {
                 let made = try await make(rest)
-                count { $0.unstored += made.count { $0 != nil } }
+                count { $0.unkeptLoads += made.count { $0 != nil } }
                 for (place, result) in zip(rest, made) { found.results[place] = result?.unstored }
                 return
             }
@@ -218,7 +218,7 @@ extension SharedNode {
                 async let rest: Void = self.renew(leased.filter { !made.contains($0.0) }, age: nil)
                 let answers = await self.store(entries)
                 let refused = Set(zip(entries, answers).filter { $1 == false }.map { $0.0.key })
-                self.count { [count = refused.count] in $0.unstored += count }
+                self.count { [count = refused.count] in $0.unkeptLoads += count }
                 // One without an answer may be stored, and what others remove will be known.
                 let unanswered = Set(zip(entries, answers).filter { $1 == nil }.map { $0.0.key })
                 await self.renew(leased.filter { unanswered.contains($0.0) }, age: nil)
@@ -278,11 +278,11 @@ extension SharedNode {
 
     /// Keeps leases while a load runs, but not those of one that hangs.
     private func renew(_ leases: [(StoredKey, SharedLease)]) async {
-        let end = SharedClock.now + max(options.loadWait, Self.longestLoad)
+        let end = SharedClock.now + max(options.loadWaitLimit, Self.longestLoad)
         while SharedClock.now < end {
-            await SharedClock.pause(options.lease / 3)
+            await SharedClock.pause(options.leaseAge / 3)
             if Task.isCancelled { return }
-            await renew(leases, age: options.lease)
+            await renew(leases, age: options.leaseAge)
         }
     }
 

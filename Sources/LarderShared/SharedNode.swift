@@ -39,7 +39,7 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
     /// Begins to follow the tier, and waits until this node is up to date, or for a time.
     func start() async {
         settle()
-        let end = SharedClock.now + options.catchUp
+        let end = SharedClock.now + options.catchUpLimit
         // A tier that was made a moment ago is being connected. A failed attempt would be followed by a pause.
         while !tier.isAvailable, SharedClock.now < end, !Task.isCancelled { await SharedClock.pause(.milliseconds(1)) }
         follower.withLock { $0 = Task { await self.follow() } }
@@ -237,6 +237,13 @@ final class SharedNode<Key: Codable & Hashable & Sendable, Value: Sendable>: Sen
                 }
                 keys.append(key)
             case .tag(let tag): _ = try await cache.removeAll(tagged: tag)
+            case .prefix(let bytes):
+                // Prefixes are those of keys that are texts.
+                if case .text(let text)? = SharedForm.key(bytes) {
+                    _ = try await cache.removeAll(prefix: text)
+                } else {
+                    _ = try await cache.removeAll()
+                }
             case .all: _ = try await cache.removeAll()
             }
         }

@@ -7,16 +7,16 @@ public struct SharedOptions: Hashable, Sendable {
     /// The age of the right to load a key for all nodes.
     ///
     /// It is renewed while the load runs. If a node dies, the others wait for the rest of it.
-    public var lease: Duration
+    public var leaseAge: Duration
 
     /// The time for which a call waits while another node loads its key; then it loads the value itself, and does not store it.
-    public var loadWait: Duration
+    public var loadWaitLimit: Duration
 
     /// The number of removals that are kept for the tier while it cannot be reached; beyond it they become one of all entries.
     public var pendingLimit: Int
 
     /// The time for which opening waits until the node knows what it has missed.
-    public var catchUp: Duration
+    public var catchUpLimit: Duration
 
     /// The time without a reply of the tier after which copies on this node are not served; nil serves them until they expire.
     ///
@@ -38,18 +38,18 @@ public struct SharedOptions: Hashable, Sendable {
 
     /// Creates options, each with its default.
     public init(
-        lease: Duration = .seconds(2), loadWait: Duration = .seconds(10), pendingLimit: Int = 10_000,
-        catchUp: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil,
+        leaseAge: Duration = .seconds(2), loadWaitLimit: Duration = .seconds(10), pendingLimit: Int = 10_000,
+        catchUpLimit: Duration = .seconds(1), maxSilence: Duration? = nil, localMaxAge: Duration? = nil,
         entryLimit: Int = 1 << 20, waits: Bool = false
     ) {
         (self.entryLimit, self.waits) = (entryLimit, waits)
-        (self.lease, self.loadWait, self.pendingLimit) = (lease, loadWait, pendingLimit)
-        (self.catchUp, self.maxSilence, self.localMaxAge) = (catchUp, maxSilence, localMaxAge)
+        (self.leaseAge, self.loadWaitLimit, self.pendingLimit) = (leaseAge, loadWaitLimit, pendingLimit)
+        (self.catchUpLimit, self.maxSilence, self.localMaxAge) = (catchUpLimit, maxSilence, localMaxAge)
     }
 
     func check(_ cache: String) throws(CacheError) {
-        let times = [lease, loadWait, catchUp, maxSilence ?? .zero, localMaxAge ?? .zero]
-        if lease >= .milliseconds(1), times.allSatisfy({ $0 >= .zero }), min(pendingLimit, entryLimit) >= 0 {
+        let times = [leaseAge, loadWaitLimit, catchUpLimit, maxSilence ?? .zero, localMaxAge ?? .zero]
+        if leaseAge >= .milliseconds(1), times.allSatisfy({ $0 >= .zero }), min(pendingLimit, entryLimit) >= 0 {
             return
         }
         throw CacheError(
@@ -72,7 +72,7 @@ public struct SharedStatistics: Hashable, Sendable {
 
     /// The number of loads whose results were given to their callers alone, because something was removed in the meantime or
     /// another node has loaded too.
-    public internal(set) var unstored = 0
+    public internal(set) var unkeptLoads = 0
 
     /// The number of messages of other nodes.
     public internal(set) var messages = 0
@@ -85,9 +85,6 @@ public struct SharedStatistics: Hashable, Sendable {
 
     /// The number of removals that wait for the tier.
     public internal(set) var pendingRemovals = 0
-
-    /// A Boolean value that indicates whether this node knows all that others have removed, and they what it has removed.
-    public internal(set) var isCurrent = false
 }
 
 /// The state of a shared cache, for a page or a probe that watches it.

@@ -45,15 +45,7 @@ struct SharedState {
     var isSettling = false
 
     var waiters: [Data: [ObjectIdentifier: SharedWaiter]] = [:]
-    private var counts = SharedStatistics()
-    var statistics: SharedStatistics {
-        get {
-            var statistics = counts
-            statistics.isCurrent = isCurrent && pending.isEmpty
-            return statistics
-        }
-        set { counts = newValue }
-    }
+    var statistics = SharedStatistics()
 
     /// Takes over what the store has kept.
     init(_ notes: [Int64: [UInt8]]) {

@@ -5,8 +5,8 @@ public import Foundation
 /// An object is one node. Keys, payloads and tags are bytes and texts to it. It has these duties:
 ///
 /// - A *lease* is given to one node at a time for a key that has no entry, and ends after its age. What is stored with
-///   a lease is refused if the lease has ended, or if all entries or one of the tags of the new one were removed since, and then the
-///   lease has ended.
+///   a lease is refused if the lease has ended, or if all entries, a prefix of the key or one of the tags of the new entry were removed
+///   since, and then the lease has ended.
 /// - A plain write and a removal of a key take its lease away.
 /// - Each plain write and each removal is a message to the other nodes, in the order in which they were done.
 /// - A call that has thrown must not take effect after a later call has returned.
@@ -201,6 +201,8 @@ public enum SharedRemoval: Hashable, Sendable {
     case key(Data)
     /// The entries that have a tag.
     case tag(String)
+    /// The entries whose keys begin with these bytes.
+    case prefix(Data)
     /// All entries.
     case all
 }

@@ -129,7 +129,7 @@ struct HouseRulesTests {
             #"ContinuousClock|SuspendingClock|Task\.sleep"#,
             onlyIn: [
                 "Sources/LarderRedis/RedisLink.swift", "Sources/LarderRedis/RedisMessages.swift",
-                "Sources/LarderShared/SharedOptions.swift",
+                "Sources/LarderRedis/RedisSentinels.swift", "Sources/LarderShared/SharedOptions.swift",
             ], of: sources)
     }
 
@@ -249,7 +249,7 @@ struct HouseRulesTests {
         #expect(
             Set(folders) == [
                 "LarderLocks", "LarderCLocks", "LarderCSQLite", "LarderSQLite", "LarderStore", "LarderCBOR", "Larder",
-                "LarderCLI", "LarderShared", "LarderRedis", "LarderTesting",
+                "LarderCLI", "LarderShared", "LarderRedis", "LarderRedisTLS", "LarderCOpenSSL", "LarderTesting",
             ])
     }
 }

@@ -37,6 +37,7 @@ struct UnprovenCodeTests {
                 "Sources/LarderCBOR/Stack.swift": 1, "Sources/LarderLocks/Mutex+ThreadSanitizer.swift": 1,
                 "Sources/LarderLocks/Mutex+Darwin.swift": 1, "Sources/LarderLocks/Atomic+Darwin.swift": 1,
                 "Sources/LarderStore/Writing/Request.swift": 1, "Sources/LarderStore/Store/OwnedLock.swift": 1,
+                "Sources/LarderRedisTLS/TLSCipher.swift": 1,
             ])
         try expect(
             #"nonisolated\(unsafe\)"#,

@@ -75,12 +75,14 @@ struct RESPTests {
         #expect(words == [["AUTH", "app", "p@ss/word"], ["SELECT", "3"], ["PING"]])
         let secret = try RedisAddress("valkey://:secret@host").greeting[0]
         #expect(secret == [Data("AUTH".utf8), Data("secret".utf8)])
+        let secure = try RedisAddress("rediss://host")
+        #expect(secure.isSecure && secure.port == 6379 && !plain.isSecure)
         let socket = try RedisAddress("unix://app:secret@/run/redis.sock?db=2")
         #expect(socket.path == "/run/redis.sock" && socket.database == 2 && socket.greeting.count == 3)
     }
 
     @Test(arguments: [
-        ("host:6379", "begins with"), ("rediss://host", "Put a proxy"), ("http://host", "begins with \"http\""),
+        ("host:6379", "begins with"), ("http://host", "begins with \"http\""),
         ("redis:///0", "no host"), ("redis://host/first", "the path \"first\""),
         ("redis://app@host", "without a password"), ("redis://app:@host", "without a password"),
         ("redis://host:70000", "from 1 to 65535"), ("redis://host?timeout=1", "options"),
@@ -92,5 +94,24 @@ struct RESPTests {
     func `what is no address is refused with a sentence`(text: String, message: String) {
         let refusal = #expect(throws: RedisAddress.Refusal.self) { try RedisAddress(text) }
         #expect(refusal?.message.contains(message) == true, "\(String(describing: refusal))")
+    }
+}
+
+struct RedisLatencyTests {
+    @Test func `a time is counted at the first bound that is not below it`() {
+        var latency = RedisLatency()
+        #expect(latency.bound(ofShare: 0.5) == nil)
+        for (time, place) in [
+            (Duration.zero, 0), (.microseconds(16), 0), (.microseconds(17), 1), (.microseconds(32), 1),
+            (.microseconds(33), 2), (.milliseconds(1), 6), (.seconds(8), 19), (.seconds(9), 20), (.seconds(900), 20),
+        ] {
+            let before = latency.counts
+            latency.note(time)
+            #expect(latency.counts[place] == before[place] + 1, "\(time)")
+        }
+        #expect(latency.count == 9)
+        #expect(latency.bound(ofShare: 0.2) == .microseconds(16))
+        #expect(latency.bound(ofShare: 0.4) == .microseconds(32))
+        #expect(latency.bound(ofShare: 0.99) == nil)
     }
 }

@@ -5,7 +5,11 @@ import LarderTestSupport
 
 /// A `redis-server` that keeps nothing on the disk, unless it is asked to.
 final class RealServer: Sendable {
-    static let path = ["/usr/bin/redis-server", "/usr/bin/valkey-server", "/opt/homebrew/bin/redis-server"].first {
+    /// The one that the variable REDIS_SERVER names, or the one that is installed.
+    static let path = [
+        ProcessInfo.processInfo.environment["REDIS_SERVER"] ?? "", "/usr/bin/redis-server", "/usr/bin/valkey-server",
+        "/opt/homebrew/bin/redis-server",
+    ].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
     static var isInstalled: Bool { path != nil }
@@ -31,17 +35,29 @@ final class RealServer: Sendable {
     private let process = Mutex<Int32>(0)
     let url: String
     private let binary: String
-    private let options: [String]
+    private let words: [String]
     var address: RedisAddress { get throws { try RedisAddress(url) } }
 
     /// - Parameters:
     ///   - binary: The program; nil for the one that is installed.
+    ///   - configuration: A file with further settings.
     ///   - options: What is set beside the address, as on a command line.
-    init(_ binary: String? = nil, options: [String] = ["--save", "", "--appendonly", "no"]) throws {
-        (self.binary, self.options) = (binary ?? Self.path ?? "", options)
+    ///   - isSecure: Whether it speaks TLS at its port, and nothing else.
+    init(
+        _ binary: String? = nil, configuration: URL? = nil,
+        options: [String] = ["--save", "", "--appendonly", "no"], isSecure: Bool = false
+    ) throws {
         folder = try TemporaryFolder()
         port = try Self.freePort()
-        url = "redis://:secret@127.0.0.1:\(port)"
+        let isSentinel = options.contains("--sentinel")
+        let host = isSecure ? "localhost" : "127.0.0.1"
+        url = "\(isSecure ? "rediss" : "redis")://\(isSentinel ? "" : ":secret@")\(host):\(port)"
+        self.binary = binary ?? Self.path ?? ""
+        var words = configuration.map { [$0.path] } ?? []
+        words += [isSecure ? "--tls-port" : "--port", "\(port)", "--bind", "127.0.0.1", "--dir", folder.url.path]
+        if isSecure { words += ["--port", "0"] }
+        if !isSentinel { words += ["--requirepass", "secret", "--masterauth", "secret"] }
+        self.words = words + options
         try start()
     }
 
@@ -89,7 +105,7 @@ final class RealServer: Sendable {
     /// Returns a port that is free, and that the system gives to no connection.
     ///
     /// A connection to a port where nothing listens can get this very port for itself. The server could not start again.
-    private static func freePort() throws -> Int {
+    static func freePort() throws -> Int {
         while true {
             let port = Int.random(in: 15_000..<32_000)
             do { return try FakeServer(on: port) { _, _ in }.port } catch is POSIXError {}
@@ -99,11 +115,7 @@ final class RealServer: Sendable {
     private func launch() throws -> Process {
         let server = Process()
         server.executableURL = URL(fileURLWithPath: binary)
-        server.arguments =
-            [
-                "--port", "\(port)", "--bind", "127.0.0.1", "--dir", folder.url.path, "--requirepass", "secret",
-                "--masterauth", "secret",
-            ] + options
+        server.arguments = words
         server.standardOutput = FileHandle.nullDevice
         try server.run()
         return server

@@ -200,6 +200,23 @@ struct RedisLinkTests {
         #expect(!link.isAvailable)
     }
 
+    @Test func `a server that answers slowly three times in a row is left alone for a time`() async throws {
+        let server = try FakeServer { connection, _ in
+            connection.greet()
+            while connection.read() != nil { connection.write("$1\r\na\r\n") }
+        }
+        var options = RedisLink.Options()
+        // Each reply is slow.
+        (options.timeout, options.slowness) = (.seconds(120), .zero)
+        let link = try RedisLink(RedisAddress("redis://127.0.0.1:\(server.port)"), options)
+        try await Waiting.until { link.isAvailable }
+        for _ in 0..<3 { #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8))) }
+        try await Waiting.until { !link.isAvailable }
+        #expect(link.failure == "The server answers slowly." && link.slowdowns == 1)
+        try await Waiting.until { link.isAvailable }
+        link.close()
+    }
+
     @Test func `more bytes than the socket will ever take are refused`() async throws {
         let server = try FakeServer { connection, _ in
             connection.greet()
@@ -207,7 +224,7 @@ struct RedisLinkTests {
         }
         let link = try link(server)
         try await Waiting.until { link.isAvailable }
-        await #expect(throws: RedisFault.unavailable) {
+        await #expect(throws: RedisFault.overLimit) {
             try await link.call([Data("SET".utf8), Data(count: 64 << 20)])
         }
         #expect(try await link.call(words("ECHO", "a")) == .bulk(Data("a".utf8)))

@@ -14,14 +14,30 @@ final class RedisNode: Sendable {
 
     /// Nothing here is to fail because the machine is slow.
     static let options = SharedOptions(
-        lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120), waits: true)
+        leaseAge: .seconds(60), loadWaitLimit: .seconds(120), catchUpLimit: .seconds(120), waits: true)
+
+    convenience init(
+        _ url: String, on store: TemporaryStore? = nil, timeout: Duration = .seconds(120), streamLimit: Int = 10_000,
+        options: SharedOptions = RedisNode.options, security: RedisSecurity? = nil
+    ) async throws {
+        let tier = RedisTier(
+            url: url, prefix: "test", timeout: timeout, streamLimit: streamLimit, security: security)
+        try await self.init(tier, on: store, options)
+    }
+
+    /// A node that asks sentinels for its server.
+    convenience init(from source: RedisSentinels) async throws {
+        let tier = RedisTier(
+            prefix: "test", address: source.address, credentials: { RedisCredentials(password: "secret") },
+            timeout: .seconds(120))
+        try await self.init(tier)
+    }
 
     init(
-        _ url: String, on store: TemporaryStore? = nil, timeout: Duration = .seconds(120), streamLimit: Int = 10_000,
-        options: SharedOptions = RedisNode.options
+        _ tier: RedisTier, on store: TemporaryStore? = nil, _ options: SharedOptions = RedisNode.options
     ) async throws {
         self.store = try store ?? TemporaryStore()
-        tier = RedisTier(url: url, prefix: "test", timeout: timeout, streamLimit: streamLimit)
+        self.tier = tier
         manager = try self.store.manager()
         cache = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
         shared = try await cache.shared(through: tier, options: options)
@@ -34,7 +50,7 @@ final class RedisNode: Sendable {
 
     /// Waits until the tier is there and was told everything.
     func settle() async throws {
-        try await Waiting.until { self.shared.statistics.isCurrent && self.shared.statistics.pendingRemovals == 0 }
+        try await Waiting.until { self.shared.hasCaughtUp }
     }
 }
 

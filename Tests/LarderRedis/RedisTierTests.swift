@@ -73,7 +73,7 @@ struct RedisTierTests {
             #expect(try await nodes[1].get(key) == "old")
         }
         server.kill()
-        try await Waiting.until { nodes.allSatisfy { !$0.tier.isAvailable && !$0.shared.statistics.isCurrent } }
+        try await Waiting.until { nodes.allSatisfy { !$0.tier.isAvailable && $0.shared.health != .current } }
         #expect(nodes[0].tier.failure != nil)
         try await nodes[0].shared.removeValue(forKey: "a")
         try await nodes[0].shared.setValue("here", forKey: "b")
@@ -398,6 +398,120 @@ struct RedisTierTests {
         }
     }
 
+    @Test func `what no node uses any more is pruned when the program asks for it, and nothing else`() async throws {
+        let day = Int(Date().timeIntervalSince1970 / 86_400)
+        for (name, last) in [("texts/[0]*/cbor", day - 9), ("texts/2/cbor", day - 3)] {
+            try await server.run("HSET", "test:spaces", name, "\(last)")
+            for part in ["meta", "nodes", "e:ta", "l:tb"] {
+                try await server.run("HSET", "test:{\(name)}:\(part)", "e", "1")
+            }
+            try await server.run("XADD", "test:{\(name)}:stream", "*", "n", "x", "k", "h", "v", "")
+        }
+        // Names that its pattern must not match.
+        let others = ["test:{texts/0x/cbor}:meta", "test:{texts/[0]*/cbor}", "other:{texts/[0]*/cbor}:meta"]
+        for name in others { try await server.run("SET", name, "1") }
+        let node = try await nodes(1)[0]
+        try await node.shared.setValue("one", forKey: "a")
+        #expect(try await node.tier.prune(unusedFor: 5) == 1)
+        for part in ["meta", "nodes", "e:ta", "l:tb", "stream"] {
+            #expect(try await server.run("EXISTS", "test:{texts/[0]*/cbor}:\(part)") == .integer(0))
+            #expect(try await server.run("EXISTS", "test:{texts/2/cbor}:\(part)") == .integer(1))
+        }
+        for name in others { #expect(try await server.run("EXISTS", name) == .integer(1)) }
+        #expect(try await node.tier.prune() == 1)
+        #expect(try await node.tier.prune(unusedFor: 0) == 0)
+        #expect(try await server.value("a") == "one")
+        #expect(node.shared.health == .current)
+    }
+
+    @Test func `entries whose keys begin so are removed on all nodes, and no others`() async throws {
+        let nodes = try await nodes(2)
+        for key in ["user:1", "user:2", "users", "other"] {
+            try await nodes[0].shared.setValue("old", forKey: key, tags: key == "user:2" ? ["red"] : [])
+            #expect(try await nodes[1].get(key) == "old")
+        }
+        #expect(try await nodes[0].shared.removeAll(prefix: "user:") == .everywhere)
+        try await Waiting.until { nodes[1].cache["user:1"] == nil && nodes[1].cache["user:2"] == nil }
+        for node in nodes {
+            for key in ["user:1", "user:2"] { #expect(try await node.get(key) == nil) }
+            for key in ["users", "other"] { #expect(try await node.get(key) == "old") }
+        }
+        #expect(try await server.value("user:1") == nil)
+        #expect(try await server.value("users") == "old")
+        // So many lengths are too many to look for: what was there before counts as removed.
+        for length in 1..<60 { try await nodes[0].shared.removeAll(prefix: String(repeating: "x", count: length)) }
+        #expect(try await server.value("users") == nil)
+        try await nodes[0].shared.setValue("new", forKey: "user:1")
+        #expect(try await nodes[1].get("user:1") == "new")
+    }
+
+    @Test func `a server with the settings of the example is one for nodes`() async throws {
+        let file = SourceFolder.url.appendingPathComponent("Examples/SharedTier/redis.conf")
+        let server = try RealServer(configuration: file, options: [])
+        let node = try await RedisNode(server.url)
+        #expect(try await node.shared.value(forKey: "a") { _ in "loaded" } == "loaded")
+        #expect(try await server.value("a") == "loaded")
+        let policy = try await server.run("CONFIG", "GET", "maxmemory-policy")
+        #expect(policy == .array([.bulk(Data("maxmemory-policy".utf8)), .bulk(Data("volatile-lru".utf8))]))
+    }
+
+    @Test func `a server in cluster mode is refused with a sentence`() async throws {
+        let server = try RealServer(options: ["--save", "", "--cluster-enabled", "yes"])
+        let tier = RedisTier(url: server.url, prefix: "test", timeout: .seconds(120))
+        try await Waiting.until { tier.failure?.contains("part of a cluster") == true }
+        #expect(!tier.isAvailable)
+    }
+
+    @Test func `more calls than may wait are refused at once, and counted`() async throws {
+        let tier = RedisTier(url: server.url, prefix: "test", timeout: .seconds(120), callLimit: 10)
+        try await Waiting.until { tier.isConnected }
+        let space = SharedSpace("texts")
+        #expect(try await tier.fetch(Data("key".utf8), in: space, lease: nil) == .missing)
+        try server.stop()
+        let results = await withTaskGroup(of: String?.self) { group in
+            for _ in 0..<30 {
+                group.addTask {
+                    do {
+                        _ = try await tier.fetch(Data("key".utf8), in: space, lease: nil)
+                        return nil
+                    } catch {
+                        return "\(error)"
+                    }
+                }
+            }
+            var results: [String?] = []
+            for await result in group {
+                results.append(result)
+                // Those within the limit wait for the server.
+                if results.count == 20 { do { try server.goOn() } catch {} }
+            }
+            return results
+        }
+        #expect(results.filter { $0?.contains("raise the callLimit") == true }.count == 20)
+        #expect(results.filter { $0 == nil }.count == 10)
+        #expect(tier.statistics.overLimit == 20 && tier.statistics.lost == 0)
+    }
+
+    @Test func `what was sent and refused is counted, with the times of calls`() async throws {
+        let nodes = try await nodes(2)
+        let before = nodes[0].tier.statistics
+        #expect(before.connections == 2 && before.calls > 0 && before.refusals.isEmpty)
+        try await nodes[0].shared.setValue(String(repeating: "x", count: 10_000), forKey: "a")
+        #expect(try await nodes[0].tier.fetch(Data("ta".utf8), in: SharedSpace("texts/1/cbor"), lease: nil) != .missing)
+        let after = nodes[0].tier.statistics
+        #expect(after.sentBytes > before.sentBytes + 10_000 && after.receivedBytes > before.receivedBytes + 10_000)
+        #expect(after.latency.count > before.latency.count && after.latency.bound(ofShare: 1) != nil)
+        try await server.run("CONFIG", "SET", "maxmemory", "1")
+        try await nodes[0].shared.setValue("two", forKey: "b")
+        #expect(nodes[0].tier.statistics.refusals["OOM"] ?? 0 > 0)
+        server.kill()
+        try await Waiting.until { !nodes[1].tier.isAvailable }
+        await #expect(throws: RedisTier.Failure.self) {
+            try await nodes[1].tier.fetch(Data("ta".utf8), in: SharedSpace("texts/1/cbor"), lease: nil)
+        }
+        #expect(nodes[1].tier.statistics.unavailable > 0)
+    }
+
     @Test func `the rights that the guide names are enough`() async throws {
         let line =
             "ACL SETUSER app on >word ~test:* resetchannels -@all +get +set +del +hget +hset +hdel +hgetall +hmget +hlen"
@@ -416,9 +530,8 @@ struct RedisTierTests {
         try await one.shared.removeAll()
         #expect(one.shared.health == .current && one.tier.failure == nil && one.shared.statistics.failures == 0)
         #expect(try await server.run("ACL", "LOG") == .array([]))
-        let guide = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-            .appendingPathComponent("Sources/Larder/Documentation.docc/Guides/SharedServer.md")
+        let guide = SourceFolder.url.appendingPathComponent(
+            "Sources/Larder/Documentation.docc/Guides/SharedServer.md")
         let rights = line.split(separator: " ").filter { $0.hasPrefix("+") }
         let text = try String(contentsOf: guide, encoding: .utf8)
         #expect(rights.allSatisfy { text.contains("\($0) ") || text.contains("\($0)\n") })
@@ -432,12 +545,12 @@ struct RedisTierTests {
             ("redis://127.0.0.1:\(server.port)", "NOAUTH"),
         ] {
             var options = RedisNode.options
-            options.catchUp = .zero
+            options.catchUpLimit = .zero
             let node = try await RedisNode(url, options: options)
             try await Waiting.until { node.tier.failure?.contains(message) == true }
             try await node.shared.setValue("own", forKey: "a")
             #expect(try await node.get("a") == "own")
-            #expect(!node.tier.isAvailable && !node.shared.statistics.isCurrent)
+            #expect(!node.tier.isAvailable && node.shared.health != .current)
         }
     }
 
@@ -461,7 +574,7 @@ struct RedisTierTests {
             }
         }
         var options = RedisNode.options
-        (options.catchUp, options.lease, options.loadWait) = (.zero, .milliseconds(200), .seconds(1))
+        (options.catchUpLimit, options.leaseAge, options.loadWaitLimit) = (.zero, .milliseconds(200), .seconds(1))
         let node = try await RedisNode(proxy.url, timeout: .milliseconds(100), options: options)
         for number in 0..<60 {
             let key = "\(number % 4)"
@@ -477,4 +590,10 @@ struct RedisTierTests {
         try await node.shared.setValue("end", forKey: "end")
         #expect(try await node.get("end") == "end")
     }
+}
+
+/// The folder of the project.
+enum SourceFolder {
+    static let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
 }

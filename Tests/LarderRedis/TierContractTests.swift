@@ -138,7 +138,9 @@ struct TierContractTests {
 
     // MARK: Removals during a load
 
-    private static let concerned: [SharedRemoval] = [.key(Data("tkey".utf8)), .tag("red"), .all]
+    private static let concerned: [SharedRemoval] = [
+        .key(Data("tkey".utf8)), .tag("red"), .prefix(Data("tk".utf8)), .all,
+    ]
 
     @Test(arguments: kinds, concerned)
     func `what is removed while an entry is made is not stored again`(kind: Kind, removal: SharedRemoval) async throws {
@@ -162,7 +164,7 @@ struct TierContractTests {
         #expect(try await pair.messages(pair.b, after: start) == [.loaded(pair.key)])
     }
 
-    @Test(arguments: kinds, [SharedRemoval.key(Data("tother".utf8)), .tag("green")])
+    @Test(arguments: kinds, [SharedRemoval.key(Data("tother".utf8)), .tag("green"), .prefix(Data("tkeys".utf8))])
     func `a removal of something else does not concern it`(kind: Kind, removal: SharedRemoval) async throws {
         let pair = try await Pair(kind)
         let lease = try await pair.lease(pair.a, pair.key)

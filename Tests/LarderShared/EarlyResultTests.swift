@@ -8,7 +8,8 @@ import Testing
 struct EarlyResultTests {
     private let tiers = MemorySharedTier.nodes(2)
 
-    private static let options = SharedOptions(lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120))
+    private static let options = SharedOptions(
+        leaseAge: .seconds(60), loadWaitLimit: .seconds(120), catchUpLimit: .seconds(120))
 
     private func nodes() async throws -> (a: TestNode, b: TestNode) {
         (try await TestNode(tiers[0], options: Self.options), try await TestNode(tiers[1], options: Self.options))
@@ -117,7 +118,7 @@ struct EarlyResultTests {
     }
 
     enum Removal: CaseIterable {
-        case key, tag, all
+        case key, tag, prefix, all
     }
 
     @Test(arguments: [false, true], Removal.allCases)
@@ -136,6 +137,7 @@ struct EarlyResultTests {
             switch removal {
             case .key: try await remover.shared.removeValue(forKey: "a")
             case .tag: try await remover.shared.removeAll(tagged: "red")
+            case .prefix: try await remover.shared.removeAll(prefix: "a")
             case .all: try await remover.shared.removeAll()
             }
             try await b.catchUp()

@@ -33,7 +33,7 @@ struct SharedCacheTests {
         #expect(nodes[1].cache.disk["a"] == "loaded a")
         #expect(nodes[0].shared.statistics.stores == 1 && nodes[0].shared.statistics.misses == 1)
         #expect(nodes[1].shared.statistics.hits == 1 && nodes[1].shared.statistics.misses == 0)
-        #expect(nodes[1].shared.statistics.isCurrent)
+        #expect(nodes[1].shared.health == .current)
     }
 
     @Test func `a hundred tasks on each of three nodes load a value once`() async throws {
@@ -400,7 +400,7 @@ struct SharedCacheTests {
         }
         let plain: Cache<Int, Int> = try await node.manager.cache(named: "plain", version: "1", maxAge: .hours(1))
         await expectError(.invalidConfiguration, "negative") {
-            _ = try await plain.shared(through: node.tier, options: SharedOptions(lease: .zero))
+            _ = try await plain.shared(through: node.tier, options: SharedOptions(leaseAge: .zero))
         }
         try await node.shared.setValue("1", forKey: "a", maxAge: .until(Date(timeIntervalSince1970: -1e300)))
         try await node.shared.setValue("1", forKey: "a")

@@ -11,12 +11,15 @@ import Testing
 struct SharedInterleavingTests {
     private let tiers = MemorySharedTier.nodes(3)
 
-    private static let removals: [SharedRemoval] = [.key(Data("ta".utf8)), .tag("red"), .all]
+    private static let removals: [SharedRemoval] = [
+        .key(Data("ta".utf8)), .tag("red"), .prefix(Data("ta".utf8)), .all,
+    ]
 
     private func remove(_ removal: SharedRemoval, _ node: TestNode) async throws {
         switch removal {
         case .key: try await node.shared.removeValue(forKey: "a")
         case .tag(let tag): try await node.shared.removeAll(tagged: tag)
+        case .prefix: try await node.shared.removeAll(prefix: "a")
         case .all: try await node.shared.removeAll()
         }
     }
@@ -91,7 +94,7 @@ struct SharedInterleavingTests {
         if removal == .all { try await b.catchUp() }
         hold.goesOn.open()
         #expect(try await load.value == "old")
-        #expect(b.cache["a"] == nil && b.shared.statistics.unstored == 1)
+        #expect(b.cache["a"] == nil && b.shared.statistics.unkeptLoads == 1)
         #expect(try await b.inTier("a") == nil)
     }
 
@@ -178,7 +181,7 @@ struct SharedInterleavingTests {
 
     @Test func `one that has waited for too long loads for itself alone`() async throws {
         var options = TestNode.options
-        options.loadWait = .zero
+        options.loadWaitLimit = .zero
         let (a, b) = (try await TestNode(tiers[0]), try await TestNode(tiers[1], options: options))
         let (hold, load) = try await beginLoad(a, "of a")
         #expect(try await b.shared.value(forKey: "a") { _ in "of b" } == "of b")

@@ -14,7 +14,7 @@ final class TestNode: Sendable {
     let shared: SharedCache<String, String>
 
     static let options = SharedOptions(
-        lease: .seconds(60), loadWait: .seconds(120), catchUp: .seconds(120), waits: true)
+        leaseAge: .seconds(60), loadWaitLimit: .seconds(120), catchUpLimit: .seconds(120), waits: true)
 
     init(
         _ tier: MemorySharedTier, on store: TemporaryStore? = nil, version: CacheVersion = "1",

@@ -27,7 +27,7 @@ struct SharedOutageTests {
         #expect(try await node.get("a") == "two")
         try await node.shared.removeValue(forKey: "b")
         #expect(try await node.get("b") == nil)
-        #expect(node.shared.statistics.pendingRemovals == 2 && !node.shared.statistics.isCurrent)
+        #expect(node.shared.statistics.pendingRemovals == 2 && node.shared.health != .current)
         #expect(node.tier.count(of: .fetch) == 0)
     }
 
@@ -83,7 +83,7 @@ struct SharedOutageTests {
             #expect(try await a.get(key) == "old")
         }
         tiers[0].isAvailable = false
-        try await Waiting.until { !a.shared.statistics.isCurrent }
+        try await Waiting.until { a.shared.health != .current }
         try await a.shared.removeValue(forKey: "a")
         try await a.shared.removeAll(tagged: "red")
         try await a.shared.setValue("here", forKey: "b")
@@ -93,7 +93,7 @@ struct SharedOutageTests {
         a.tier.before(.remove) { throw GatedTier.Fault() }
         tiers[0].isAvailable = true
         try await Waiting.until { a.shared.health == .catchingUp }
-        #expect(!a.shared.statistics.isCurrent)
+        #expect(a.shared.health != .current)
         #expect(try await a.get("a") == nil)
         #expect(try await a.get("b") == "here")
         a.tier.before(.remove, nil)
@@ -140,11 +140,11 @@ struct SharedOutageTests {
         let restarted = MemorySharedTier(joining: tiers[0])
         restarted.isAvailable = false
         var options = TestNode.options
-        options.catchUp = .zero
+        options.catchUpLimit = .zero
         let next = try await TestNode(restarted, on: a.store, options: options)
         #expect(next.shared.statistics.pendingRemovals == 1)
         restarted.isAvailable = true
-        try await Waiting.until { next.shared.statistics.isCurrent && next.shared.statistics.pendingRemovals == 0 }
+        try await Waiting.until { next.shared.health == .current && next.shared.statistics.pendingRemovals == 0 }
         #expect(next.cache["b"] == nil && next.cache["c"] == "old")
         try await Waiting.until { b.cache["a"] == nil }
         #expect(try await b.get("a") == nil)
@@ -196,10 +196,10 @@ struct SharedOutageTests {
         try await a.shared.setValue("one", forKey: "a")
         var events = a.manager.events.makeAsyncIterator()
         tiers[0].isAvailable = false
-        try await Waiting.until { !a.shared.statistics.isCurrent }
+        try await Waiting.until { a.shared.health != .current }
         for number in 0..<20 { try await b.shared.removeValue(forKey: "\(number)") }
         tiers[0].isAvailable = true
-        try await Waiting.until { a.shared.statistics.isCurrent }
+        try await Waiting.until { a.shared.health == .current }
         #expect(a.isEmpty)
         #expect(try await a.get("a") == "one")
         #expect(await next(&events) == .sharedTierLost)
@@ -218,7 +218,7 @@ struct SharedOutageTests {
         try fill()
         tiers[0].isAvailable = false
         var options = TestNode.options
-        options.catchUp = .zero
+        options.catchUpLimit = .zero
         let node = try await TestNode(tiers[0], on: place, options: options)
         #expect(try await node.get("a") == "of before")
         tiers[0].isAvailable = true
@@ -234,12 +234,12 @@ struct SharedOutageTests {
         #expect(try await node.get("a") == "one")
         #expect(try await load("a") == "one")
         tiers[0].isAvailable = false
-        try await Waiting.until { !node.shared.statistics.isCurrent }
+        try await Waiting.until { node.shared.health != .current }
         #expect(try await node.get("a") == nil)
         #expect(try await node.shared.value(forKey: "a") { _ in "new" } == "new")
         #expect(try await load("a") == "loaded")
         tiers[0].isAvailable = true
-        try await Waiting.until { node.shared.statistics.isCurrent }
+        try await Waiting.until { node.shared.health == .current }
         #expect(try await node.get("a") == "loaded")
     }
 

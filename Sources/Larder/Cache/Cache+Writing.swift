@@ -15,7 +15,7 @@ extension Cache {
     /// - Parameters:
     ///   - value: The value, or nil.
     ///   - key: The key.
-    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload. It
+    ///   - cost: The cost of the value against the cost limit of memory; if nil, the size of its payload. It
     ///     is stored with the entry, so a value that is read from the disk later costs the same.
     ///   - maxAge: The maximum age of this entry, in place of the cache's.
     ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.

@@ -1,4 +1,4 @@
-/// The limits of a cache's memory tier.
+/// The limits of a cache's memory.
 public struct MemoryLimits: Hashable, Sendable {
     /// The maximum number of entries; nil means no limit.
     ///

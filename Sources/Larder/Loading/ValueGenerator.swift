@@ -250,7 +250,7 @@ public struct Generated<Value> {
     /// - Parameters:
     ///   - value: The value.
     ///   - maxAge: The maximum age of this entry, in place of the cache's.
-    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload.
+    ///   - cost: The cost of the value against the cost limit of memory; if nil, the size of its payload.
     ///   - extendedData: Bytes to store with the value.
     ///   - tags: The tags by which `removeAll(tagged:)` finds the entry.
     public static func value(

@@ -35,7 +35,7 @@ public struct CacheTransaction: ~Copyable {
     ///   - value: The value, or nil.
     ///   - key: The key.
     ///   - cache: A cache of the transaction's manager.
-    ///   - cost: The cost of the value against the cost limit of the memory tier; if nil, the size of its payload.
+    ///   - cost: The cost of the value against the cost limit of memory; if nil, the size of its payload.
     ///   - maxAge: The maximum age of this entry, in place of the cache's.
     ///   - extendedData: Bytes to store with the value. If nil, there are none; empty is not nil.
     ///   - tags: The tags by which `removeAll(tagged:)` and `entries(tagged:)` find the entry.
@@ -67,13 +67,13 @@ public struct CacheTransaction: ~Copyable {
 }
 
 extension CacheManager {
-    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
+    /// Runs reads and writes of several keys in one step: all or nothing, in memory, on the disk and for other processes.
     ///
     /// The body is called once, and holds the writer of the store. If it throws, nothing has changed. Other writes
     /// wait, and reads of other threads see the state before.
     ///
     /// Plain reads inside the body see the state before too. In a store in memory, they throw
-    /// ``CacheError/Code/reentrant`` unless the memory tier has the value. A plain write to the store inside the body
+    /// ``CacheError/Code/reentrant`` unless memory has the value. A plain write to the store inside the body
     /// throws ``CacheError/Code/reentrant``.
     ///
     /// To read several caches as of one moment, use a transaction too.
@@ -86,7 +86,7 @@ extension CacheManager {
         try transacting("do the transaction") { try body(CacheTransaction($0)) }
     }
 
-    /// Runs reads and writes of several keys in one step: all or nothing, in both tiers and for other processes.
+    /// Runs reads and writes of several keys in one step: all or nothing, in memory, on the disk and for other processes.
     ///
     /// The body holds the writer of the store on a thread of its own. A plain write to the store inside it throws
     /// ``CacheError/Code/reentrant``.

@@ -24,7 +24,7 @@ struct NodeProgram {
         let cache: Cache<String, String> = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
         let tier = RedisTier(url: arguments[2], prefix: "test")
         let shared = try await cache.shared(
-            through: tier, options: SharedOptions(lease: .milliseconds(500), loadWait: .seconds(2), pendingLimit: 20))
+            through: tier, options: SharedOptions(leaseAge: .milliseconds(500), loadWaitLimit: .seconds(2), pendingLimit: 20))
         if arguments.count == 3 {
             _ = try await shared.value(forKey: "a") { _ in
                 say("loading")
@@ -63,7 +63,7 @@ struct NodeProgram {
             try await group.waitForAll()
         }
         do {
-            try await Waiting.until { shared.statistics.isCurrent && shared.statistics.pendingRemovals == 0 }
+            try await Waiting.until { shared.health == .current && shared.statistics.pendingRemovals == 0 }
             say("settled")
         } catch {
             say("not settled: \(shared.health), \(shared.statistics), \(tier.failure ?? "no failure")")
