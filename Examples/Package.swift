@@ -11,7 +11,7 @@ let package = Package(
     targets: [
         .target(name: "ModelLayer", dependencies: [larder]),
         .executableTarget(
-            name: "SharedTier", dependencies: [larder, .product(name: "LarderRedis", package: "Larder")]),
+            name: "SharedTier", dependencies: [larder, .product(name: "LarderRedisTLS", package: "Larder")]),
         .testTarget(
             name: "ModelLayerTests",
             dependencies: ["ModelLayer", larder, .product(name: "LarderTesting", package: "Larder")]),

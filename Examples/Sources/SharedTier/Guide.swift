@@ -1,8 +1,8 @@
 import Foundation
 import Larder
-import LarderRedis
+import LarderRedisTLS
 
-/// What the guide *Share between machines* shows.
+/// What the guides *Share between machines*, *Operate a shared cache* and *Run nodes* show.
 enum Guide {
     struct Article: Codable, Sendable { var title: String }
 
@@ -16,6 +16,22 @@ enum Guide {
         try await shared.removeAll(tagged: "author:3")
 
         await shared.close()
+    }
+
+    static func connect() -> [RedisTier] {
+        let tier = RedisTier(url: "rediss://cache.example.com:6379", prefix: "app", security: .tls())
+
+        let sentinels = RedisSentinels(["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"], master: "cache")
+        let found = RedisTier(prefix: "app", address: sentinels.address)
+        return [tier, found]
+    }
+
+    static func end(
+        _ shared: SharedCache<Int, Article>, _ manager: CacheManager, _ tier: RedisTier
+    ) async throws {
+        await shared.close()
+        try await manager.close()
+        tier.close()
     }
 
     static func test(_ first: Cache<Int, Article>, _ second: Cache<Int, Article>) async throws {

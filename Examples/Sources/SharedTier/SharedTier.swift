@@ -46,7 +46,7 @@ struct ThreeNodes {
 
         try await network.start()
         start = .now
-        while nodes.contains(where: { $0.local[7] != nil || !$0.statistics.isCurrent }) {
+        while nodes.contains(where: { $0.local[7] != nil || $0.health != .current }) {
             try await Task.sleep(for: .milliseconds(1))
         }
         print("The server is back: after \(time(since: start)) no node has an old article.")
@@ -67,7 +67,7 @@ struct ThreeNodes {
                 url: folder.appendingPathComponent("\(number).sqlite"), configuration: .init(log: { _ in }))
             let articles: Cache<Int, String> = try await manager.cache(
                 named: "articles", version: "1", maxAge: .days(7))
-            nodes.append(try await articles.shared(through: network.node(), options: .init(catchUp: .seconds(10))))
+            nodes.append(try await articles.shared(through: network.node(), options: .init(catchUpLimit: .seconds(10))))
         }
         return nodes
     }
