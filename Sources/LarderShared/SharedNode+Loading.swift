@@ -23,7 +23,7 @@ extension SharedNode {
             let make = generate.map { generate -> Make in
                 { places in
                     let missing = places.map { rows[$0] }
-                    let made = try await generate(missing)
+                    let made = try await self.cache.tracing("load the value", .origin) { try await generate(missing) }
                     return missing.indices.map { made[$0]?.resolved(missing[$0].entry) }
                 }
             }
@@ -129,10 +129,15 @@ extension SharedNode {
         }
     }
 
+    /// Says whether the tier has any of the keys.
+    private static func outcome(of fetched: [SharedFetch]) -> StoreTrace.Call.Outcome {
+        fetched.contains { if case .entry = $0 { true } else { false } } ? .found : .missing
+    }
+
     /// Asks the tier for keys, all at once; nil for one for which it does not answer.
     private func fetch(_ names: [Data], lease: Duration?) async -> [SharedFetch?] {
         let start = SharedClock.now
-        let found = await calling { () async throws -> [SharedFetch] in
+        let found = await calling("fetch from the tier", outcome: Self.outcome) { () async throws -> [SharedFetch] in
             if names.count > 1 { return try await tier.fetch(keys: names, in: space, lease: lease) }
             return [try await tier.fetch(names[0], in: space, lease: lease)]
         }
@@ -146,8 +151,11 @@ extension SharedNode {
     }
 
     /// Calls the tier; returns nil and counts if it fails.
-    func calling<R: Sendable>(_ work: SharedWork = .store, _ call: () async throws -> R) async -> R? {
-        do { return try await call() } catch {
+    func calling<R: Sendable>(
+        _ action: String, _ work: SharedWork = .store, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
+        _ call: () async throws -> R
+    ) async -> R? {
+        do { return try await cache.tracing(action, .tier, outcome: outcome, call) } catch {
             count { $0.failures += 1 }
             noteRefusal(error, of: work)
             return nil
@@ -177,7 +185,7 @@ extension SharedNode {
 
     /// Removes an entry of no use from the tier, so that this node can get a lease.
     private func discard(_ entry: SharedEntry, _ name: Data) async -> Bool {
-        await calling { try await tier.discard(entry, forKey: name, in: space) } != nil
+        await calling("discard in the tier") { try await tier.discard(entry, forKey: name, in: space) } != nil
     }
 
     // MARK: Loading
@@ -238,7 +246,7 @@ extension SharedNode {
 
     private func store(_ leased: Leased) async -> Bool? {
         let key = SharedForm.bytes(of: leased.key)
-        let isStored = await calling {
+        let isStored = await calling("store in the tier") {
             try await tier.store(leased.entry, forKey: key, in: space, lease: leased.lease)
         }
         if isStored == true {
@@ -292,7 +300,7 @@ extension SharedNode {
         await withTaskGroup(of: Void.self) { group in
             for (key, lease) in leases {
                 group.addTask {
-                    _ = await self.calling {
+                    _ = await self.calling("renew a lease") {
                         try await self.tier.renew(
                             lease, forKey: SharedForm.bytes(of: key), in: self.space, age: age)
                     }

@@ -46,7 +46,8 @@ extension SharedNode {
         return try await Task {
             var isTold = false
             do {
-                isTold = tier.isAvailable ? await calling(work, tell) != nil : false
+                let action = work == .store ? "store in the tier" : "remove from the tier"
+                if tier.isAvailable { isTold = await calling(action, work, tell) != nil }
                 if !isTold { try await pend(removals) }
                 try await locally(operation)
             } catch {

@@ -426,6 +426,34 @@ struct SharedCacheTests {
         #expect(try await load("b") == "loaded b")
     }
 
+    @Test func `calls of the tier and loads that take long are told`() async throws {
+        let (store, traces) = (try TemporaryStore(), Locked<[CacheTrace]>([]))
+        let manager = try store.manager { configuration in
+            configuration.trace = { trace in traces.change { $0.append(trace) } }
+            configuration.traceThreshold = .zero
+        }
+        let cache: Cache<String, String> = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
+        let (tier, other) = (MemorySharedTier(), SharedSpace("texts/1/cbor"))
+        let shared = try await cache.shared(through: tier, options: TestNode.options)
+        func told() -> [String] {
+            traces.change { traces in
+                defer { traces = [] }
+                return traces.filter { $0.place != .disk }.map { "\($0.operation): \($0.outcome)" }
+            }
+        }
+        _ = told()
+        #expect(try await shared.value(forKey: "a") { _ in "loaded" } == "loaded")
+        #expect(told() == ["fetch from the tier: missing", "load the value: done", "store in the tier: done"])
+        let payload = try CBOREncoder().encode("b")
+        let entry = SharedEntry(payload: payload, age: .seconds(600))
+        _ = try await MemorySharedTier(joining: tier).store(entry, forKey: Data("tb".utf8), in: other, lease: nil)
+        #expect(try await shared.value(forKey: "b") == "b")
+        #expect(told() == ["fetch from the tier: found"])
+        try await shared.removeValue(forKey: "b")
+        #expect(told() == ["remove from the tier: done"])
+        await shared.close()
+    }
+
     private func expectError(
         _ code: CacheError.Code, _ message: String, _ body: () async throws -> Void,
         _ location: SourceLocation = #_sourceLocation

@@ -15,6 +15,7 @@ struct Snippets {
         try await MemorySnippets.run(folder.appendingPathComponent("snapshot"), Data([1, 2, 3]))
         try await CookbookSnippets.run(folder.appendingPathComponent("cookbook.sqlite"))
         try await ServerSnippets.run(folder.appendingPathComponent("server.sqlite"))
+        try await ServerRecipes.run(folder.appendingPathComponent("recipes.sqlite"))
         try await AppSnippets.run(folder.appendingPathComponent("apps.sqlite"))
         try ComingFromSnippets.run(Data([1]))
         try readme(folder)

@@ -250,7 +250,7 @@ extension Cache {
             var made = LoadedEntries(look)
             let missing = missing(in: look)
             if !missing.isEmpty {
-                let loaded = try await generate(missing)
+                let loaded = try await tracingLoad(missing) { try await generate(missing) }
                 try collect(loaded.results, missing, ticket.load, &made)
                 // Others learn of an absence once it is remembered.
                 if loaded.isEarly, made.absence == nil { loads.deliver(ticket, made.entries, made.storing) }
@@ -279,7 +279,9 @@ extension Cache {
             let look = try look(for: items(of: ticket, in: keys))
             var made = LoadedEntries(look)
             let missing = missing(in: look)
-            if !missing.isEmpty { try collect(try generate(missing), missing, ticket.load, &made) }
+            if !missing.isEmpty {
+                try collect(try tracingLoad(missing) { try generate(missing) }, missing, ticket.load, &made)
+            }
             let count = made.writes.count
             copies.beginChange(of: count)
             defer { copies.endChange(of: count) }
@@ -295,6 +297,20 @@ extension Cache {
             loads.finish(ticket, Result<[Entry?], any Error>.failure(error), absentUntil: nil)
         }
     }
+
+    /// Runs a closure of the program, which is told if that takes long.
+    private func tracingLoad<R>(_ missing: [LoadRow], _ body: () async throws -> R) async throws -> R {
+        // The tier of a shared cache reports for itself.
+        guard !keepsCopies, let trace = rows.store.trace else { return try await body() }
+        return try await trace.following("load the value", name, Self.onlyKey(missing), .origin, body)
+    }
+
+    private func tracingLoad<R>(_ missing: [LoadRow], _ body: () throws -> R) throws -> R {
+        guard let trace = rows.store.trace else { return try body() }
+        return try trace.following("load the value", name, Self.onlyKey(missing), .origin, body)
+    }
+
+    private static func onlyKey(_ rows: [LoadRow]) -> StoredKey? { rows.count == 1 ? rows[0].stored : nil }
 
     private func missing(in look: [LoadRow]) -> [LoadRow] {
         look.count == 1 && look[0].live == nil ? look : look.filter { $0.live == nil }

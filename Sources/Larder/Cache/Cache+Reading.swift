@@ -492,6 +492,17 @@ extension Cache {
     func reading<R: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
+        guard let trace = rows.store.trace else { return try await queued(work) }
+        let start = SystemClock.nanoseconds()
+        return try await queued { [name] () throws(Failure) in
+            trace.note("wait for a thread that reads", name, nil, .disk, .done, since: start)
+            return try work()
+        }
+    }
+
+    private func queued<R: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> R
+    ) async throws(Failure) -> R {
         // A read of a store in memory waits for the writer, so it would hold one of the few threads.
         rows.store.path == nil ? try await offload(work) : try await ReadQueue.run(work)
     }

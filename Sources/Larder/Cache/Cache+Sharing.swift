@@ -46,6 +46,15 @@ extension Cache {
     /// Reports what happens between a node and its tier.
     package func report(_ event: CacheEvent) { manager.reporter.report(event, .warning) }
 
+    /// Runs a call of the tier or of the program, which is told if that takes long.
+    package func tracing<R>(
+        _ action: String, _ place: StoreTrace.Call.Place, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
+        _ body: () async throws -> R
+    ) async throws -> R {
+        guard let trace = rows.store.trace else { return try await body() }
+        return try await trace.following(action, name, nil, place, outcome: outcome, body)
+    }
+
     // MARK: Keys and values
 
     /// The key as it is stored, whose bytes the tier gets.

@@ -33,7 +33,7 @@ public final class Cache<Key: Codable & Hashable & Sendable, Value: Sendable>: S
     let undecodable: UndecodablePolicy
     let fileName: (@Sendable (String) -> String)?
     /// A Boolean value that indicates whether this is the handle by which a shared cache keeps its copies.
-    private let keepsCopies: Bool
+    let keepsCopies: Bool
 
     /// The manager that opened the cache.
     public let manager: CacheManager

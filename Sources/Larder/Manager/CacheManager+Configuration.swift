@@ -122,6 +122,17 @@ extension CacheManager {
             set { ownLog = newValue }
         }
 
+        /// Is told of each call of this manager and its caches that takes at least ``traceThreshold``; nil, the default, for none.
+        ///
+        /// It is told of calls of the store and of waits for a thread that reads, of loads of the program, and of calls of a shared
+        /// tier. What memory answers takes no time. A closure that hangs is told of once it returns.
+        ///
+        /// The closure is called on the thread of the call, which may hold the writer, and it may not call the manager.
+        public var trace: (@Sendable (CacheTrace) -> Void)?
+
+        /// The time from which on ``trace`` is told of a call; 50 milliseconds by default, and zero for each call.
+        public var traceThreshold: Duration
+
         /// The log that the program has set; nil for the standard one.
         var ownLog: (@Sendable (LogMessage) -> Void)?
 
@@ -144,11 +155,14 @@ extension CacheManager {
         ///   - sizeLimit: The maximum number of bytes of all caches together; nil for no limit.
         ///   - freeSpaceFloor: The minimum number of bytes that stay free on the disk of the store; nil for no minimum.
         ///   - log: Receives the messages for the program's log; nil for the standard log.
+        ///   - trace: Is told of calls that take long; nil for none.
+        ///   - traceThreshold: The time from which on it is told of a call.
         public init(
             clock: (@Sendable () -> Date)? = nil, access: Access = .readWrite, durability: Durability = .processCrash,
             recovery: Recovery = .recreate, newerSchema: NewerSchema = .fail, busyTimeout: Duration = .seconds(5),
             maintenanceInterval: Duration? = .seconds(60), sizeLimit: Int64? = nil, freeSpaceFloor: Int64? = nil,
-            log: (@Sendable (LogMessage) -> Void)? = nil
+            log: (@Sendable (LogMessage) -> Void)? = nil, trace: (@Sendable (CacheTrace) -> Void)? = nil,
+            traceThreshold: Duration = .milliseconds(50)
         ) {
             injectedClock = clock
             self.access = access
@@ -160,6 +174,7 @@ extension CacheManager {
             self.sizeLimit = sizeLimit
             self.freeSpaceFloor = freeSpaceFloor
             ownLog = log
+            (self.trace, self.traceThreshold) = (trace, traceThreshold)
         }
 
         var timekeeper: Timekeeper { Timekeeper(clock: injectedClock, schedule: schedule) }
@@ -174,7 +189,9 @@ extension CacheManager {
             for (name, number) in [("sizeLimit", sizeLimit), ("freeSpaceFloor", freeSpaceFloor)] {
                 if let number, number < 0 { throw Self.refusal(name, "\(number)") }
             }
-            if busyTimeout < .zero { throw Self.refusal("busyTimeout", "\(busyTimeout)") }
+            for (name, time) in [("busyTimeout", busyTimeout), ("traceThreshold", traceThreshold)] where time < .zero {
+                throw Self.refusal(name, "\(time)")
+            }
             if let maintenanceInterval, maintenanceInterval <= .zero {
                 throw CacheError(
                     .invalidConfiguration,
@@ -199,6 +216,10 @@ extension CacheManager {
             options.upkeepInterval = maintenanceInterval.map { SystemClock.saturated($0 / .milliseconds(1)) }
             options.opener = (ProcessInfo.processInfo.processName, CacheManager.libraryVersion)
             options.report = report
+            options.trace = trace.map { trace in
+                let threshold = Int64((traceThreshold / .nanoseconds(1)).rounded())
+                return StoreTrace(threshold: threshold) { trace(CacheTrace($0)) }
+            }
             #if canImport(Darwin)
             if let fileProtection { options.protect = FileProtection.protecting(fileProtection) }
             #endif

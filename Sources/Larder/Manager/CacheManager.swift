@@ -202,7 +202,12 @@ public final class CacheManager: Sendable {
 
     /// Runs a call of the store, and says what it was to do if it fails.
     func throwing<R>(_ action: String, _ body: () throws(StoreError) -> R) throws(CacheError) -> R {
-        do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
+        guard let trace = store.trace else {
+            do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
+        }
+        return try trace.following(action, nil, nil, .disk) { () throws(CacheError) in
+            do throws(StoreError) { return try body() } catch { throw CacheError(error, action) }
+        }
     }
 
     // MARK: Open caches

@@ -41,6 +41,7 @@ package final class Store: Sendable {
         package var opener = (program: "", library: "")
         /// Called outside all locks of the store, but for that of a running body.
         package var report: @Sendable (StoreEvent) -> Void = { _ in }
+        package var trace: StoreTrace?
 
         package init() {}
     }
@@ -62,6 +63,8 @@ package final class Store: Sendable {
     package let isReadOnly: Bool
     /// Called outside all locks, but for that of a running body.
     let report: @Sendable (StoreEvent) -> Void
+    /// Told of calls that take long; nil if no program asks for it.
+    package let trace: StoreTrace?
 
     private init(path: String?, _ opening: consuming sending Opening, _ options: Options) {
         let events = opening.events
@@ -69,7 +72,7 @@ package final class Store: Sendable {
         readers?.open(opening.database)
         let state = WriterState(opening, readers, busyTimeout: options.busyTimeout)
         (self.path, sharing) = (path, SharingLock(path))
-        (time, isReadOnly, report) = (options.time, options.isReadOnly, options.report)
+        (time, isReadOnly, report, trace) = (options.time, options.isReadOnly, options.report, options.trace)
         (accesses, tiers) = (state.accesses, state.tiers)
         writer = Writer(state, options)
         upkeep = Upkeep(writer, time, isManual: !options.runsUpkeep)

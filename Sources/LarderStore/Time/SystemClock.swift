@@ -67,6 +67,13 @@ package enum SystemClock {
         return Int64(milliseconds)
     }
 
+    /// Nanoseconds of a clock that is never set, for how long something takes.
+    package static func nanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)

@@ -15,6 +15,7 @@ var diskReadScenarios: [Scenario] {
         reads("disk-hit", target: nil, store, select, among: all),
         reads("disk-hit-hot", target: nil, store, select, among: Array(all[5_000..<7_000])),
         reads("disk-miss", target: nil, store, select, among: absent),
+        tracedReads(all),
         readsAfterCommits(all),
     ]
 }
@@ -44,6 +45,22 @@ func reads<Yardstick>(
                 consume(sum)
             },
         ])
+}
+
+/// A program is told of reads that take long, of which there are none.
+private func tracedReads(_ keys: [Int]) -> Scenario {
+    func store(_ configuration: CacheManager.Configuration) -> Lazily<BlobStore> {
+        Lazily { BlobStore(entries: keys.count, configuration: configuration, keys: scattered) }
+    }
+    let (draws, operations) = (Draws(of: keys.count), 10_000)
+    func variant(_ name: String, _ store: Lazily<BlobStore>) -> Variant {
+        Variant(name, operations: operations, eachTime: { (store.value, draws(operations, of: keys)) }) {
+            store, asked in
+            for key in asked { consume(store.cache[key]?.count ?? 1) }
+        }
+    }
+    let traced = CacheManager.Configuration(trace: { print($0) }, traceThreshold: .seconds(10))
+    return Scenario("disk-hit-traced", [variant("with a trace", store(traced)), variant("without", store(.init()))])
 }
 
 /// Another process commits before each read; the time is that of the reads alone.

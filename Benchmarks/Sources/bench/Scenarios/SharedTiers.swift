@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import LarderRedis
+import LarderRedisTLS
 import Synchronization
 
 /// What a shared cache costs, next to the raw commands of its server.
@@ -31,6 +31,12 @@ var sharedTierScenarios: [Scenario] {
     guard let server = RawServer.path else { return scenarios }
     let running = Lazily { RawServer(server) }
     let nodes = Lazily { Nodes(2) { RedisTier(url: running.value.url, prefix: "bench") } }
+    let secure = Lazily {
+        let options = TLSOptions(authorities: running.value.certificate)
+        return Nodes(2) {
+            RedisTier(url: running.value.secureURL, prefix: "secure", security: .tls(options))
+        }
+    }
     for tasks in [1, 8, 64, 256] {
         let calls = max(256, tasks * 8)
         scenarios += [
@@ -66,6 +72,20 @@ var sharedTierScenarios: [Scenario] {
                 },
                 Variant("GET of 1 MB") { running.value.client.time("GET", 20, batch: 1, size: 1_000_000) / 1000 },
             ]))
+    for (tasks, calls, size) in [(1, 256, 0), (64, 512, 0), (1, 20, 1_000_000)] {
+        func read(_ nodes: Nodes) -> Double {
+            nodes.fill(calls, size: size)
+            let other = nodes.shared[1]
+            return atOnce(tasks, calls) { consume(try await other.value(forKey: $0)) } / 1000
+        }
+        scenarios.append(
+            Scenario(
+                size == 0 ? "tier-tls-value-\(tasks)-tasks" : "tier-tls-value-1MB", unit: "us",
+                [
+                    Variant("over TLS") { read(secure.value) },
+                    Variant("not encrypted") { read(nodes.value) },
+                ]))
+    }
     for (name, share) in [("median", 0.5), ("p99", 0.99)] {
         scenarios.append(
             Scenario(

@@ -12,10 +12,30 @@ final class RawServer {
     private lazy var reader = RawClient(port)
 
     var url: String { "redis://127.0.0.1:\(port)" }
+    /// The same server, encrypted.
+    var secureURL: String { "rediss://localhost:\(port + 10_000)" }
+    /// The certificate of the server, which is its own authority.
+    let certificate: URL
 
     init(_ path: String) {
+        certificate = Workplace.path().appendingPathExtension("pem")
+        let key = certificate.appendingPathExtension("key").path
+        let maker = Process()
+        maker.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        maker.arguments =
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days"]
+            + ["9", "-subj", "/CN=bench", "-addext", "subjectAltName=DNS:localhost"]
+            + ["-keyout", key, "-out", certificate.path]
+        maker.standardError = FileHandle.nullDevice
+        do { try maker.run() } catch { preconditionFailure("\(error)") }
+        maker.waitUntilExit()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        if maker.terminationStatus == 0 {
+            process.arguments? +=
+                ["--tls-port", "\(port + 10_000)", "--tls-cert-file", certificate.path, "--tls-key-file", key]
+                + ["--tls-ca-cert-file", certificate.path, "--tls-auth-clients", "no"]
+        }
         process.standardOutput = FileHandle.nullDevice
         do { try process.run() } catch { preconditionFailure("\(error)") }
         RawServer.started = process.processIdentifier
