@@ -187,11 +187,12 @@ docs: setup
 	cp -R Sources/Larder/Documentation.docc .build/Larder.docc
 	# Pages link to files, so that links work where the project is stored. DocC wants names.
 	sed -E -i.bak 's|\]\(([./A-Za-z]*/)?([A-Za-z]+)\.md\)|](doc:\2)|g' .build/Larder.docc/*/*.md && rm .build/Larder.docc/*/*.bak
-	swift build --target LarderRedis
-	for module in Larder LarderShared LarderRedis; do \
+	swift build --target LarderRedisTLS
+	for module in Larder LarderShared LarderRedis LarderRedisTLS; do \
 		swift symbolgraph-extract -module-name $$module -minimum-access-level public -output-dir .build/symbol-graphs \
 			-I "$$(swift build --show-bin-path)/Modules" -target "$$(swift -print-target-info | sed -n 's/.*"unversionedTriple": "\(.*\)".*/\1/p' | head -n 1)" \
-			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap; \
+			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCSQLite/module.modulemap \
+			-Xcc -fmodule-map-file=$(CURDIR)/Sources/LarderCOpenSSL/module.modulemap; \
 	done
 	docc convert .build/Larder.docc --additional-symbol-graph-dir .build/symbol-graphs --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors --output-path .build/docs-archive
 	.ci/site .build/docs-archive .build/docs

@@ -51,7 +51,7 @@ public final class RedisTier: SharedTier {
         }
     }
 
-    /// Creates a node as ``init(url:prefix:timeout:streamLimit:)`` does, and throws if the address is none.
+    /// Creates a node as ``init(url:prefix:timeout:streamLimit:callLimit:security:)`` does, and throws if the address is none.
     ///
     /// - Throws: ``Failure`` with a sentence that says what is wrong with the address.
     public init(
