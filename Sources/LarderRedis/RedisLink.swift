@@ -9,6 +9,8 @@ package enum RedisFault: Error, Hashable {
     case lost
     /// So many calls wait for the server that this one was not sent.
     case overLimit
+    /// So many bytes wait to be sent that this call was not.
+    case tooLarge
     /// The server has refused the command.
     case refused(String)
 }
@@ -27,7 +29,7 @@ package final class RedisLink: Sendable {
         package var pauses: ClosedRange<Duration> = .milliseconds(20)...(.seconds(10))
         /// The time without a call after which the server is asked for a sign of life.
         package var idle: Duration = .seconds(30)
-        /// The number of calls that may wait for replies.
+        /// The number of calls that may wait for replies when one that has a bound is made.
         package var callLimit = Int.max
         /// The time after which a reply is slow; a connection with three such replies in a row is ended, and a longer pause follows.
         package var slowness: Duration?
@@ -103,12 +105,13 @@ package final class RedisLink: Sendable {
     ///   - commands: The commands.
     ///   - connection: The connection on which they may be sent; nil for any.
     ///   - patience: A time that is added to the timeout, for a command that waits at the server.
+    ///   - isBounded: A Boolean value that indicates whether it is refused if too many calls wait.
     /// - Throws: ``RedisFault``.
     package func call(
-        _ commands: RESPCommands, on connection: Int? = nil, patience: Duration = .zero
+        _ commands: RESPCommands, on connection: Int? = nil, patience: Duration = .zero, isBounded: Bool = false
     ) async throws -> [RESPValue] {
         try await withCheckedThrowingContinuation { continuation in
-            core.send(commands, on: connection, patience) { continuation.resume(with: $0) }
+            core.send(commands, on: connection, patience, isBounded) { continuation.resume(with: $0) }
         }
     }
 
@@ -229,7 +232,7 @@ final class RedisLinkCore: Sendable {
     var failure: String? { state.withLock { $0.failure } }
 
     func send(
-        _ commands: RESPCommands, on connection: Int?, _ patience: Duration,
+        _ commands: RESPCommands, on connection: Int?, _ patience: Duration, _ isBounded: Bool,
         _ finish: @escaping @Sendable (Result<[RESPValue], any Error>) -> Void
     ) {
         let call = Call(
@@ -240,15 +243,15 @@ final class RedisLinkCore: Sendable {
                 state.statistics.unavailable += 1
                 return (.unavailable, false)
             }
-            guard state.calls.count < options.callLimit,
-                state.outgoing.count + commands.bytes.count <= Self.outgoingLimit
-            else {
+            let isOver = state.outgoing.count + commands.bytes.count > Self.outgoingLimit
+            if isOver || isBounded && state.calls.count >= options.callLimit {
                 state.statistics.overLimit += 1
-                return (.overLimit, false)
+                return (isOver ? .tooLarge : .overLimit, false)
             }
             guard state.append(commands.bytes) else {
+                state.isDropped = true
                 state.statistics.unavailable += 1
-                return (.unavailable, false)
+                return (.unavailable, true)
             }
             state.statistics.calls += 1
             state.calls.append(call)
@@ -259,8 +262,8 @@ final class RedisLinkCore: Sendable {
             _ = state.send()
             return (nil, state.isAsleep || !state.outgoing.isEmpty)
         }
-        if let fault { return finish(.failure(fault)) }
         if wakes { wakeThread() }
+        if let fault { finish(.failure(fault)) }
     }
 
     func close() {
@@ -302,13 +305,12 @@ extension RedisLinkCore {
                 }
                 _ = Foundation.close(socket)
                 for call in calls { call.finish(.failure(RedisFault.lost)) }
-                // A server that answers at all, but slowly, is left alone for a time.
-                if failure.isSlow { (isOfUse, pause) = (false, max(pause, Self.slowPause)) }
+                // A server that greets and hangs up at once would otherwise be called without end.
+                if isOfUse { pause = options.pauses.lowerBound }
+                if failure.isSlow { pause = max(pause, Self.slowPause) }
             } catch {
                 state.withLock { $0.failure = error.message }
             }
-            // A server that greets and hangs up at once would otherwise be called without end.
-            pause = isOfUse ? options.pauses.lowerBound : pause
             // Many nodes that lost one server do not come back at one moment.
             _ = wait(for: nil, until: .now + pause * Double.random(in: 0.5...1))
             pause = min(pause * 2, options.pauses.upperBound)
@@ -510,14 +512,21 @@ extension RedisLinkCore {
                 if sleeps, isIdle { ping() }
                 let isSending = sends && !isIdle
                 let (count, replies) = isIdle ? (0, []) : try input.receive(socket)
-                if !replies.isEmpty { try finish(replies) }
-                isOfUse = isOfUse || !replies.isEmpty
+                if !replies.isEmpty {
+                    try finish(replies)
+                    // One that answers slowly from the first reply on is left alone for longer and longer.
+                    isOfUse = isOfUse || state.withLock { $0.slowCount == 0 }
+                }
                 let isLate = state.withLock { state in
                     state.statistics.receivedBytes += count
                     // The two sides of an encrypted connection also say something to each other.
                     if let cipher = input.cipher { state.outgoing += cipher.takeOutgoing() }
                     // A large command takes its time to be sent.
-                    if count > 0 || isSending { state.deadline = max(state.deadline, .now + options.timeout) }
+                    if count > 0 || isSending {
+                        state.deadline = max(state.deadline, .now + options.timeout)
+                        // Its transfer is not what makes a server slow.
+                        state.waitingSince = .now
+                    }
                     let isLate = state.deadline < .now || state.outgoing.isEmpty && state.lastDeadline < .now
                     return !state.calls.isEmpty && isLate
                 }
@@ -529,7 +538,7 @@ extension RedisLinkCore {
     }
 
     private func ping() {
-        send(RESPCommands([[Data("PING".utf8)]]), on: nil, .zero) { _ in }
+        send(RESPCommands([[Data("PING".utf8)]]), on: nil, .zero, false) { _ in }
     }
 
     /// Gives replies to the first calls.

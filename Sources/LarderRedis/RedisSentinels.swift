@@ -7,7 +7,7 @@ internal import Foundation
 /// let tier = RedisTier(prefix: "app", address: sentinels.address)
 /// ```
 ///
-/// The first one that answers decides. A tier asks whenever it connects, and leaves a server that says it is a replica.
+/// They are asked in a random order, and the first one that answers decides. A tier asks whenever it connects, and leaves a server that says it is a replica.
 public struct RedisSentinels: Sendable {
     private let urls: [String]
     private let master: String
@@ -36,7 +36,8 @@ public struct RedisSentinels: Sendable {
     /// - Throws: ``RedisTier/Failure`` with what each sentinel has said.
     public func address() async throws -> String {
         var failures: [String] = []
-        for url in urls {
+        // One that is cut off from the others may know an old master, and one that is silent costs time.
+        for url in urls.shuffled() {
             do {
                 let (host, port) = try await ask(url)
                 let name = host.contains(":") ? "[\(host)]" : host

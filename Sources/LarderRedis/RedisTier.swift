@@ -36,7 +36,7 @@ public final class RedisTier: SharedTier {
     ///   - timeout: The time after which a reply is late; it is noticed half of it later at most. A server that takes half of it three
     ///     times in a row is left alone for a second, or longer if it does so again.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
-    ///   - callLimit: The number of calls that may wait for the server; beyond it a call fails at once.
+    ///   - callLimit: The number of calls that may wait for the server; beyond it reads fail at once, and each node loads for itself.
     ///   - security: How the connections are encrypted, for an address that begins with `rediss:`.
     public init(
         url: String, prefix: String, timeout: Duration = .milliseconds(300), streamLimit: Int = 10_000,
@@ -74,7 +74,7 @@ public final class RedisTier: SharedTier {
     ///   - timeout: The time after which a reply is late; it is noticed half of it later at most. A server that takes half of it three
     ///     times in a row is left alone for a second, or longer if it does so again.
     ///   - streamLimit: The number of messages that the server keeps of each cache for nodes that are away.
-    ///   - callLimit: The number of calls that may wait for the server; beyond it a call fails at once.
+    ///   - callLimit: The number of calls that may wait for the server; beyond it reads fail at once, and each node loads for itself.
     ///   - security: How the connections are encrypted, for an address that begins with `rediss:`.
     public init(
         prefix: String, address: @escaping @Sendable () async throws -> String,

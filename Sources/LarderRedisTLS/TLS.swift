@@ -34,7 +34,8 @@ public struct TLSOptions: Hashable, Sendable {
 
     /// Creates options, each with its default.
     ///
-    /// The files are read for each connection, so that they can be replaced.
+    /// The files are read for each connection, so that they can be replaced. A connection that goes on with the session of an earlier one
+    /// shows and checks no certificate: they are looked at again when the server ends the session, after some hours.
     public init(
         check: Check = .authorityAndHost, authorities: URL? = nil, certificate: URL? = nil, key: URL? = nil,
         serverName: String? = nil

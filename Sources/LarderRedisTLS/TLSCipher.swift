@@ -33,6 +33,10 @@ final class TLSCipher: RedisCipher {
     init(_ options: TLSOptions, _ host: String, _ sessions: TLSSessions) throws(RedisSecurity.Failure) {
         name = options.serverName ?? host
         self.sessions = sessions
+        if name.isEmpty || name.contains("\0") {
+            throw RedisSecurity.Failure(
+                "The name of the server is empty. Leave serverName out for that of the address.")
+        }
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw Self.failure("TLS cannot begin") }
         defer { SSL_CTX_free(context) }
@@ -72,6 +76,8 @@ final class TLSCipher: RedisCipher {
     }
 
     private static func setUp(_ context: OpaquePointer, _ options: TLSOptions) throws(RedisSecurity.Failure) {
+        // A key with a password would be asked for on the terminal.
+        SSL_CTX_set_default_passwd_cb(context) { _, _, _, _ in -1 }
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
         SSL_CTX_set_verify(context, options.check == .none ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
@@ -90,7 +96,7 @@ final class TLSCipher: RedisCipher {
             throw failure("The certificate in \(certificate.path) cannot be read")
         }
         guard SSL_CTX_use_PrivateKey_file(context, key.path, SSL_FILETYPE_PEM) == 1 else {
-            throw failure("The key in \(key.path) cannot be read, or is not that of the certificate")
+            throw failure("The key in \(key.path) cannot be read, needs a password, or is not that of the certificate")
         }
     }
 
@@ -145,10 +151,10 @@ final class TLSCipher: RedisCipher {
         case SSL_ERROR_ZERO_RETURN: return .failure(RedisSecurity.Failure("It was ended."))
         default: break
         }
-        let verdict = SSL_get_verify_result(connection)
-        if verdict != X509_V_OK { return .failure(RedisSecurity.Failure(sentence(ofVerdict: verdict))) }
-        let error = ERR_peek_last_error()
-        let reason = Int32(error & 0x7f_ffff)
+        let reason = Int32(ERR_peek_last_error() & 0x7f_ffff)
+        if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
+            return .failure(RedisSecurity.Failure(sentence(ofVerdict: SSL_get_verify_result(connection))))
+        }
         if reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG {
             return .failure(RedisSecurity.Failure("The server does not speak TLS at this port. Use redis://."))
         }
@@ -189,10 +195,12 @@ final class TLSSessions: Sendable {
     deinit { sessions.withLock { sessions in for session in sessions.values { SSL_SESSION_free(session.pointer) } } }
 
     /// Lets a connection go on with the session of a server.
+    ///
+    /// A server can refuse a session whatever its certificate says, so it is offered once: a connection that is ready keeps one again.
     func resume(_ connection: OpaquePointer, _ name: String) {
-        sessions.withLock { sessions in
-            if let session = sessions[name] { _ = SSL_set_session(connection, session.pointer) }
-        }
+        guard let session = sessions.withLock({ $0.removeValue(forKey: name) }) else { return }
+        _ = SSL_set_session(connection, session.pointer)
+        SSL_SESSION_free(session.pointer)
     }
 
     /// Keeps the session of a connection for the next one.

@@ -23,7 +23,9 @@ extension SharedNode {
             let make = generate.map { generate -> Make in
                 { places in
                     let missing = places.map { rows[$0] }
-                    let made = try await self.cache.tracing("load the value", .origin) { try await generate(missing) }
+                    let made = try await self.cache.tracing(
+                        "load the value", missing.count == 1 ? missing[0].stored : nil, .origin
+                    ) { try await generate(missing) }
                     return missing.indices.map { made[$0]?.resolved(missing[$0].entry) }
                 }
             }
@@ -137,7 +139,8 @@ extension SharedNode {
     /// Asks the tier for keys, all at once; nil for one for which it does not answer.
     private func fetch(_ names: [Data], lease: Duration?) async -> [SharedFetch?] {
         let start = SharedClock.now
-        let found = await calling("fetch from the tier", outcome: Self.outcome) { () async throws -> [SharedFetch] in
+        let found = await calling("fetch from the tier", names.count == 1 ? names[0] : nil, outcome: Self.outcome) {
+            () async throws -> [SharedFetch] in
             if names.count > 1 { return try await tier.fetch(keys: names, in: space, lease: lease) }
             return [try await tier.fetch(names[0], in: space, lease: lease)]
         }
@@ -152,10 +155,12 @@ extension SharedNode {
 
     /// Calls the tier; returns nil and counts if it fails.
     func calling<R: Sendable>(
-        _ action: String, _ work: SharedWork = .store, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
+        _ action: String, _ key: Data? = nil, _ work: SharedWork = .store,
+        outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
         _ call: () async throws -> R
     ) async -> R? {
-        do { return try await cache.tracing(action, .tier, outcome: outcome, call) } catch {
+        do { return try await cache.tracing(action, key.flatMap(SharedForm.key), .tier, outcome: outcome, call) } catch
+        {
             count { $0.failures += 1 }
             noteRefusal(error, of: work)
             return nil
@@ -185,7 +190,7 @@ extension SharedNode {
 
     /// Removes an entry of no use from the tier, so that this node can get a lease.
     private func discard(_ entry: SharedEntry, _ name: Data) async -> Bool {
-        await calling("discard in the tier") { try await tier.discard(entry, forKey: name, in: space) } != nil
+        await calling("discard in the tier", name) { try await tier.discard(entry, forKey: name, in: space) } != nil
     }
 
     // MARK: Loading
@@ -246,7 +251,7 @@ extension SharedNode {
 
     private func store(_ leased: Leased) async -> Bool? {
         let key = SharedForm.bytes(of: leased.key)
-        let isStored = await calling("store in the tier") {
+        let isStored = await calling("store in the tier", key) {
             try await tier.store(leased.entry, forKey: key, in: space, lease: leased.lease)
         }
         if isStored == true {

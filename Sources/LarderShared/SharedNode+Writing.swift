@@ -47,7 +47,9 @@ extension SharedNode {
             var isTold = false
             do {
                 let action = work == .store ? "store in the tier" : "remove from the tier"
-                if tier.isAvailable { isTold = await calling(action, work, tell) != nil }
+                if tier.isAvailable {
+                    isTold = await calling(action, keys?.count == 1 ? keys?[0] : nil, work, tell) != nil
+                }
                 if !isTold { try await pend(removals) }
                 try await locally(operation)
             } catch {

@@ -49,6 +49,8 @@ struct CacheTraceTests {
         let failed = told().filter { $0.contains("origin") }
         #expect(
             failed.count == 1 && failed[0].hasPrefix(#"cache "texts", key "9": load the value at the origin, failed"#))
+        _ = try cache.update(7) { $0 = "other" }
+        #expect(told().last == "manager: update the value on the disk, done")
         try cache.manager.flush()
         #expect(told() == ["manager: write the accesses on the disk, done"])
         try cache.removeAll(tagged: "red")
@@ -73,7 +75,7 @@ struct CacheTraceTests {
     }
 
     @Test func `what takes less than the threshold is not told, and a threshold has no sign`() throws {
-        let cache = try cache(.seconds(3600))
+        let cache = try cache(.seconds(Int64.max))
         cache[7] = "seven"
         #expect(cache[7] == "seven" && traces.value.isEmpty)
         #expect(throws: CacheError.self) { try self.cache(.seconds(-1)) }

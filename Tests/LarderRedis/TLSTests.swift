@@ -149,6 +149,21 @@ struct TLSTests {
         tier.close()
     }
 
+    @Test func `a session that the server refuses is offered once`() async throws {
+        let server = try start(nil, ["--tls-auth-clients", "yes", "--tls-session-caching", "no"])
+        let client = try certificates.make("client", for: "DNS:client")
+        let options = TLSOptions(
+            authorities: certificates.authority, certificate: client.file, key: client.key)
+        let tier = tier(server, options)
+        for count in 1...4 {
+            try await Waiting.until { tier.isConnected && tier.statistics.connections >= 2 * count }
+            server.kill()
+            try await Waiting.until { !tier.isAvailable }
+            try server.start()
+        }
+        tier.close()
+    }
+
     @Test func `files that cannot be read are named`() async throws {
         let missing = URL(fileURLWithPath: "/no/such.pem")
         let server = try start()
@@ -156,6 +171,10 @@ struct TLSTests {
         try await expect(
             "The certificate in /no/such.pem", of: tier(server, TLSOptions(certificate: missing, key: missing)))
         try await expect("give both files", of: tier(server, TLSOptions(key: missing)))
+        try await expect("The name of the server is empty", of: tier(server, TLSOptions(serverName: "")))
+        let locked = try certificates.makeLocked("locked")
+        try await expect(
+            "needs a password", of: tier(server, TLSOptions(certificate: locked.file, key: locked.key)))
         let (one, other) = (self.server, try certificates.make("other", for: "DNS:other"))
         try await expect(
             "is not that of the certificate", of: tier(server, TLSOptions(certificate: one.file, key: other.key)))

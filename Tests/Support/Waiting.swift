@@ -50,4 +50,16 @@ package enum Waiting {
             if looks < 100 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }
         }
     }
+
+    /// Suspends the task until what is asked elsewhere says yes.
+    package static func asking(
+        _ file: StaticString = #fileID, _ line: Int = #line, isolation: isolated (any Actor)? = #isolation,
+        _ isSo: () async throws -> Bool
+    ) async throws {
+        let end = ContinuousClock.now + limit
+        while try await !isSo() {
+            guard ContinuousClock.now < end else { throw InVain(file, line) }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
 }

@@ -48,11 +48,11 @@ extension Cache {
 
     /// Runs a call of the tier or of the program, which is told if that takes long.
     package func tracing<R>(
-        _ action: String, _ place: StoreTrace.Call.Place, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
+        _ action: String, _ key: StoredKey? = nil, _ place: StoreTrace.Call.Place, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
         _ body: () async throws -> R
     ) async throws -> R {
         guard let trace = rows.store.trace else { return try await body() }
-        return try await trace.following(action, name, nil, place, outcome: outcome, body)
+        return try await trace.following(action, name, key, place, outcome: outcome, body)
     }
 
     // MARK: Keys and values

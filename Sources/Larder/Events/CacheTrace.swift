@@ -14,7 +14,7 @@ public struct CacheTrace: Sendable {
 
     /// How a call has ended.
     public enum Outcome: Sendable {
-        /// A read has found a value.
+        /// A read has found a value, which may have expired.
         case found
         /// A read has found none.
         case missing

@@ -217,7 +217,7 @@ extension CacheManager {
             options.opener = (ProcessInfo.processInfo.processName, CacheManager.libraryVersion)
             options.report = report
             options.trace = trace.map { trace in
-                let threshold = Int64((traceThreshold / .nanoseconds(1)).rounded())
+                let threshold = SystemClock.saturated(traceThreshold / .nanoseconds(1))
                 return StoreTrace(threshold: threshold) { trace(CacheTrace($0)) }
             }
             #if canImport(Darwin)

@@ -151,8 +151,15 @@ extension CacheManager {
         let closed = ClosedMemory()
         defer { closed.open() }
         do {
-            return try store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, closed: closed))
+            guard let trace = store.trace else {
+                return try store.transaction { state in
+                    try body(TransactionScope(state: state, manager: self, closed: closed))
+                }
+            }
+            return try trace.following(action, nil, nil, .disk) { () throws in
+                try store.transaction { state in
+                    try body(TransactionScope(state: state, manager: self, closed: closed))
+                }
             }
         } catch let error as StoreError {
             throw CacheError(error, action)
@@ -166,8 +173,15 @@ extension CacheManager {
         let closed = ClosedMemory()
         defer { closed.open() }
         do {
-            return try await store.transaction { state in
-                try body(TransactionScope(state: state, manager: self, closed: closed))
+            guard let trace = store.trace else {
+                return try await store.transaction { state in
+                    try body(TransactionScope(state: state, manager: self, closed: closed))
+                }
+            }
+            return try await trace.following(action, nil, nil, .disk) {
+                try await store.transaction { state in
+                    try body(TransactionScope(state: state, manager: self, closed: closed))
+                }
             }
         } catch let error as StoreError {
             throw CacheError(error, action)
