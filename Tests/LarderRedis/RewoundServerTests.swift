@@ -160,6 +160,8 @@ struct RewoundServerTests {
             while try await second.run("EXISTS", RedisNode.name("e:ttagged")) != .integer(1) { await Task.yield() }
             try await second.run("REPLICAOF", "127.0.0.1", "1")
         }
+        // One that knew of a later message than the other would begin another epoch.
+        for node in nodes { try await node.shared.catchUp() }
         first.kill()
         try await second.run("REPLICAOF", "NO", "ONE")
         port.withLock { $0 = second.port }
