@@ -3,7 +3,9 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// What a program is told of calls that take long. A threshold of zero makes each call one.
+/// What a program is told of calls that take long.
+///
+/// A threshold of zero makes each call one.
 struct CacheTraceTests {
     private let store: TemporaryStore
     private let traces = Locked<[CacheTrace]>([])

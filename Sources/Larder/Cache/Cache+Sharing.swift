@@ -48,7 +48,8 @@ extension Cache {
 
     /// Runs a call of the tier or of the program, which is told if that takes long.
     package func tracing<R>(
-        _ action: String, _ key: StoredKey? = nil, _ place: StoreTrace.Call.Place, outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
+        _ action: String, _ key: StoredKey? = nil, _ place: StoreTrace.Call.Place,
+        outcome: (R) -> StoreTrace.Call.Outcome = { _ in .done },
         _ body: () async throws -> R
     ) async throws -> R {
         guard let trace = rows.store.trace else { return try await body() }

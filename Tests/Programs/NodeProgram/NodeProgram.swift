@@ -24,7 +24,8 @@ struct NodeProgram {
         let cache: Cache<String, String> = try await manager.cache(named: "texts", version: "1", maxAge: .days(1))
         let tier = RedisTier(url: arguments[2], prefix: "test")
         let shared = try await cache.shared(
-            through: tier, options: SharedOptions(leaseAge: .milliseconds(500), loadWaitLimit: .seconds(2), pendingLimit: 20))
+            through: tier,
+            options: SharedOptions(leaseAge: .milliseconds(500), loadWaitLimit: .seconds(2), pendingLimit: 20))
         if arguments.count == 3 {
             _ = try await shared.value(forKey: "a") { _ in
                 say("loading")
