@@ -210,7 +210,15 @@ extension SharedNode {
         let renewal = leases.isEmpty ? nil : Task { await self.renew(leased) }
         var entries: [Leased] = []
         do {
-            let made = try await make(places)
+            let made = try await withTaskCancellationHandler {
+                try await make(places)
+            } onCancel: {
+                // Another node may load, whatever this load does with its cancellation.
+                renewal?.cancel()
+                Task { await self.renew(leased, age: nil) }
+            }
+            // What is loaded after its time is stored nowhere.
+            try Task.checkCancellation()
             for (place, result) in zip(places, made) {
                 guard let result = result.map({ encoded($0, keys[place]) }) else { continue }
                 found.results[place] = local(result)

@@ -426,6 +426,33 @@ struct SharedCacheTests {
         #expect(try await load("b") == "loaded b")
     }
 
+    @Test func `a load whose time is over gives its lease back, and stores nothing on any node`() async throws {
+        let tier = MemorySharedTier()
+        let (a, b) = (try await TestNode(tier), try await TestNode(MemorySharedTier(joining: tier)))
+        let (begun, gate, ended) = (LoadGate(), LoadGate(), LoadGate())
+        defer { gate.open() }
+        let value = a.shared.generator(GenerationPolicy(timeout: .seconds(10))) { _ in
+            begun.open()
+            while !gate.isOpen { await Task.yield() }
+            defer { ended.open() }
+            return "late"
+        }
+        let timers = a.store.clock.pendingCount
+        let task = Task { try await value("a") }
+        try await begun.waitInTask()
+        try await Waiting.until { a.store.clock.pendingCount > timers }
+        a.store.clock.advance(by: .seconds(10))
+        let error = await #expect(throws: CacheError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+        // It would wait for two minutes for a lease that is held.
+        #expect(try await b.shared.value(forKey: "a") { _ in "b" } == "b")
+        gate.open()
+        try await ended.waitInTask()
+        try await Waiting.until { !a.cache.isGenerating }
+        #expect(try await a.get("a") == "b")
+        #expect(try await a.inTier("a") == "b")
+    }
+
     @Test func `calls of the tier and loads that take long are told`() async throws {
         let (store, traces) = (try TemporaryStore(), Locked<[CacheTrace]>([]))
         let manager = try store.manager { configuration in

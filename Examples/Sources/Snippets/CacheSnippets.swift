@@ -190,6 +190,12 @@ enum CacheSnippets {
         }
         let current = try await conditional(7)
 
+        let bounded = titles.generator(GenerationPolicy(softTimeout: .milliseconds(200), timeout: .seconds(10))) { id in
+            "title \(id)"
+        }
+        let quick = try await bounded(1)
+        guard quick == "title 1" else { throw Surprise() }
+
         guard title == entry.value, one == "title 1", found.count == 3 else { throw Surprise() }
         guard headline == "title 9", missing == nil, current == title else { throw Surprise() }
     }

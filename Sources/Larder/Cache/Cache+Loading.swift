@@ -146,12 +146,13 @@ extension Cache {
     }
 
     func loadedEntry(
-        _ key: Key, acceptsAbsence: Bool = false,
+        _ key: Key, acceptsAbsence: Bool = false, within limits: LoadLimits? = nil,
         _ generate: @escaping @Sendable (Key, Entry?) async throws -> Generated<Value>
     ) async throws -> Entry? {
         let stored = try stored(key)
         if acceptsAbsence, isAbsent(stored) { return try await entry(forKey: key) }
-        return try await load([(key, stored)], needsValue: !acceptsAbsence, at: rows.store.time.now()) {
+        let now = rows.store.time.now()
+        return try await load([(key, stored)], needsValue: !acceptsAbsence, at: now, within: limits) {
             Loaded([try await generate(key, $0[0].entry)])
         }[0]
     }
@@ -214,9 +215,12 @@ extension Cache {
     /// Returns the entries of keys, in their order; those that are missing are loaded in a task of their own.
     func load(
         _ keys: [LoadItem], needsValue: Bool, isLook: Bool = false, at now: Int64?,
-        isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false }, _ generate: @escaping Generate
+        within limits: LoadLimits? = nil, isDue: @escaping @Sendable (EntryHeader) -> Bool = { _ in false },
+        _ generate: @escaping Generate
     ) async throws -> [Entry?] {
-        try await loads.load(keys.map { $0.stored }, needsValue: needsValue, isLook: isLook, at: now) {
+        try await loads.load(
+            keys.map { $0.stored }, needsValue: needsValue, isLook: isLook, at: now, within: limits
+        ) {
             await self.lead($0, keys, isDue: isDue, generate)
         }
     }

@@ -4,8 +4,8 @@ internal import LarderStore
 
 /// The loads of a cache that run, and the keys that are known to have no value.
 ///
-/// A load *stands* at its keys until a write or removal overtakes it, its last caller leaves it, or it is done. Callers join
-/// the first load that stands at a key. A load stores what it has loaded where it still stands. It may give its callers the result before
+/// A load *stands* at its keys until a write or removal overtakes it, its last caller leaves it, it takes too long, or it is done.
+/// Callers join the first load that stands at a key. A load stores what it has loaded where it still stands. It may give its callers the result before
 /// that: it stands on, so that a write or removal overtakes it, and later callers get the same result.
 ///
 /// `ID` is what stands for a key here: its form on the disk, or the key itself. What depends on the type of the outputs is inlined, so
@@ -23,6 +23,12 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         var callers: Set<Int>
         var wakers: [Int: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
+        /// A Boolean value that indicates whether its result is being stored, so that it is not ended any more.
+        var isClaimed = false
+        /// Ends the load when it takes too long.
+        var deadline: Wakeup?
+        /// Gets the error of a load that goes on without callers; nil if the last one that leaves ends it.
+        var failed: (@Sendable (any Error) -> Void)?
         var result: Result<any LoadOutputs, any Error>?
         /// What is to be stored, while the callers have the result before that.
         var early: LoadStoring?
@@ -37,6 +43,29 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         func hasOutput(at place: Int) -> Bool {
             if case .success(let outputs)? = result { outputs.hasOutput(at: place) } else { false }
         }
+    }
+
+    /// What is left to do outside of the lock when callers or a load end.
+    private struct Ending: Sendable {
+        var wakers: [@Sendable () -> Void] = []
+        var task: Task<Void, Never>?
+        var deadline: Wakeup?
+        /// Released outside of the lock.
+        var result: Result<any LoadOutputs, any Error>?
+        var (failed, failure): ((@Sendable (any Error) -> Void)?, (any Error)?)
+
+        init(
+            wakers: [@Sendable () -> Void] = [], task: Task<Void, Never>? = nil, deadline: Wakeup? = nil,
+            result: Result<any LoadOutputs, any Error>? = nil
+        ) { (self.wakers, self.task, self.deadline, self.result) = (wakers, task, deadline, result) }
+
+        /// What the end of a load leaves to do.
+        init(_ load: Load, failure: (any Error)?) {
+            self.init(wakers: Array(load.wakers.values), task: load.task, deadline: load.deadline)
+            if load.callers.isEmpty { (failed, self.failure) = (load.failed, failure) }
+        }
+
+        func reportFailure() { if let failure { failed?(failure) } }
     }
 
     private struct State {
@@ -151,15 +180,39 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
         return (ownTicket, others.map { Ticket(load: $0, caller: caller, places: $1) })
     }
 
-    /// Runs the work of a load in a task of its own, which is cancelled when the last caller leaves.
-    func run(_ ticket: Ticket, _ work: @escaping @Sendable () async -> Void) {
+    /// Runs the work of a load in a task of its own, which is cancelled when the last caller leaves, or when it takes too long.
+    func run(_ ticket: Ticket, within limits: LoadLimits? = nil, _ work: @escaping @Sendable () async -> Void) {
         let task = LoadChain.entering(ticket.load) { Task { await work() } }
-        let isLeft = change { state in
-            let load = state.loads[ticket.load]
-            load?.task = task
-            return load == nil
+        let deadline = limits.flatMap { limits in
+            limits.hard.map { limits.timekeeper.wakeBriefly($0) { self.expire(ticket.load, limits.timeout) } }
+        }
+        let (isLeft, isDone) = change { state in
+            guard let load = state.loads[ticket.load] else { return (true, true) }
+            if load.result != nil { return (false, true) }
+            (load.task, load.deadline) = (task, deadline)
+            return (false, false)
         }
         if isLeft { task.cancel() }
+        if isDone { deadline?.cancel() }
+    }
+
+    /// Ends a load that takes too long: its callers get an error, and it stands at no key.
+    ///
+    /// - Returns: What is left to do, which may run code of the program.
+    private func expire(_ number: Int, _ error: @escaping @Sendable () -> any Error) -> (@Sendable () -> Void)? {
+        let error = error()
+        let ending = change { state -> Ending in
+            guard let load = state.loads[number], load.result == nil, !load.isClaimed else { return Ending() }
+            state.keep(at: load.keys) { $0 != number }
+            defer { (load.result, load.task, load.wakers, load.deadline) = (.failure(error), nil, [:], nil) }
+            if load.callers.isEmpty { state.loads[number] = nil }
+            return Ending(load, failure: error)
+        }
+        for wake in ending.wakers { wake() }
+        return {
+            ending.task?.cancel()
+            ending.reportFailure()
+        }
     }
 
     /// Waits until a load has its result, or this task is cancelled.
@@ -212,20 +265,35 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
 
     /// Leaves a load, and cancels it if no other caller is left.
     func leave(_ ticket: Ticket) {
-        let (wake, task, result) = change { state in
+        let ending = change { state -> Ending in
             guard let load = state.loads[ticket.load], load.callers.remove(ticket.caller) != nil else {
-                return ((@Sendable () -> Void)?.none, Task<Void, Never>?.none, Result<any LoadOutputs, any Error>?.none)
+                return Ending()
             }
             let wake = load.wakers.removeValue(forKey: ticket.caller)
-            if !load.callers.isEmpty || load.early != nil { return (wake, nil, nil) }
+            let goesOn = load.result == nil ? load.failed != nil : load.early != nil
+            if goesOn || !load.callers.isEmpty { return Ending(wakers: wake.map { [$0] } ?? []) }
             state.keep(at: load.keys) { $0 != ticket.load }
             state.loads[ticket.load] = nil
-            return (wake, load.task, load.result)
+            return Ending(
+                wakers: wake.map { [$0] } ?? [], task: load.task, deadline: load.deadline, result: load.result)
         }
-        // Released outside the lock.
-        withExtendedLifetime(result) {}
-        task?.cancel()
-        wake?()
+        ending.deadline?.cancel()
+        ending.task?.cancel()
+        for wake in ending.wakers { wake() }
+    }
+
+    /// Leaves loads that have no result yet, and lets them go on without callers.
+    func leaveRunning(_ tickets: [Ticket], _ failed: @escaping @Sendable (any Error) -> Void) {
+        let wakers = change { state in
+            tickets.compactMap { ticket -> (@Sendable () -> Void)? in
+                guard let load = state.loads[ticket.load], load.result == nil,
+                    load.callers.remove(ticket.caller) != nil
+                else { return nil }
+                load.failed = failed
+                return load.wakers.removeValue(forKey: ticket.caller)
+            }
+        }
+        for wake in wakers { wake() }
     }
 
     /// Gives the callers of a load their result before it is stored, unless so much waits for that already that the store does not keep up.
@@ -239,15 +307,16 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     }
 
     private func deliver(_ ticket: Ticket, _ result: any LoadOutputs, _ storing: LoadStoring) {
-        let wakers = change { state -> [@Sendable () -> Void] in
+        let (wakers, deadline) = change { state -> ([@Sendable () -> Void], Wakeup?) in
             let (count, bytes) = (state.storingCount + 1, state.storingBytes + storing.bytes)
-            guard let load = state.loads[ticket.load], count <= Self.storingLimits.count,
+            guard let load = state.loads[ticket.load], load.result == nil, count <= Self.storingLimits.count,
                 bytes <= Self.storingLimits.bytes
-            else { return [] }
+            else { return ([], nil) }
             (state.storingCount, state.storingBytes) = (count, bytes)
             defer { (load.result, load.early, load.wakers) = (.success(result), storing, [:]) }
-            return Array(load.wakers.values)
+            return (Array(load.wakers.values), load.deadline.take())
         }
+        deadline?.cancel()
         for wake in wakers { wake() }
     }
 
@@ -264,8 +333,9 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
     }
 
     private func finish(_ ticket: Ticket, _ result: Result<any LoadOutputs, any Error>, _ absence: Int64?) {
-        let wakers = change { state -> [@Sendable () -> Void] in
-            guard let load = state.loads[ticket.load] else { return [] }
+        let ending = change { state -> Ending in
+            // One that was ended has its result.
+            guard let load = state.loads[ticket.load], load.result == nil || load.early != nil else { return Ending() }
             if let absence {
                 for key in load.keys where state.stands(ticket.load, at: key) {
                     if state.absences.count >= Self.absenceLimit { state.absences = [:] }
@@ -273,17 +343,19 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
                 }
             }
             state.keep(at: load.keys) { $0 != ticket.load }
-            defer { (load.task, load.wakers) = (nil, [:]) }
+            defer { (load.task, load.wakers, load.deadline) = (nil, [:], nil) }
+            if load.callers.isEmpty { state.loads[ticket.load] = nil }
             guard let early = load.early.take() else {
                 load.result = result
-                return Array(load.wakers.values)
+                return Ending(load, failure: { if case .failure(let error) = result { error } else { nil } }())
             }
             state.storingCount -= 1
             state.storingBytes -= early.bytes
-            if load.callers.isEmpty { state.loads[ticket.load] = nil }
-            return []
+            return Ending()
         }
-        for wake in wakers { wake() }
+        ending.deadline?.cancel()
+        for wake in ending.wakers { wake() }
+        ending.reportFailure()
     }
 
     // MARK: Writes
@@ -335,6 +407,16 @@ final class Loads<ID: Hashable & Sendable>: Sendable {
             }
             for key in keys where !state.stands(load, at: key) { return false }
             state.keep(at: keys) { $0 == load }
+            state.loads[load]?.isClaimed = true
+            return true
+        }
+    }
+
+    /// Returns whether a load stands at a key whose value is stored now, unless it was written in the meantime.
+    func begins(_ load: Int, toStoreAt key: ID) -> Bool {
+        change { state in
+            if !state.stands(load, at: key) { return false }
+            state.loads[load]?.isClaimed = true
             return true
         }
     }
@@ -368,25 +450,36 @@ extension Loads {
     ///   - needsValue: A Boolean value that indicates whether keys for which the joined loads give nothing are loaded again.
     ///   - isLook: A Boolean value that indicates whether `lead` only looks for values.
     ///   - now: The time by which a result that is not stored yet may have expired; nil to take none.
+    ///   - limits: How long the caller waits, and how long a load runs that it begins.
     ///   - lead: Runs a load, and finishes it.
+    /// - Returns: The outputs; nil also for keys whose loads go on after the soft limit.
     @inline(__always)
     func load<Output: Sendable>(
-        _ keys: [ID], needsValue: Bool, isLook: Bool = false, at now: Int64? = nil,
+        _ keys: [ID], needsValue: Bool, isLook: Bool = false, at now: Int64? = nil, within limits: LoadLimits? = nil,
         _ lead: @escaping @Sendable (Ticket) async -> Void
     ) async throws -> [Output?] {
         var (outputs, rest) = ([Output?](repeating: nil, count: keys.count), Array(keys.indices))
         while !rest.isEmpty {
             try Task.checkCancellation()
             let (own, others) = try join(keys, rest, isSynchronous: false, isLook: isLook, at: now)
-            defer { for ticket in others { leave(ticket) } }
-            if let own {
-                run(own) { await lead(own) }
-                await wait(own)
-                try take(own, into: &outputs)
+            let patience = limits.map { LoadPatience($0, self, own, others) }
+            defer {
+                patience?.end()
+                for ticket in others { leave(ticket) }
             }
-            for ticket in others {
-                await wait(ticket)
-                try take(ticket, into: &outputs)
+            do {
+                if let own {
+                    run(own, within: limits) { await lead(own) }
+                    await wait(own)
+                    try take(own, into: &outputs)
+                }
+                for ticket in others {
+                    await wait(ticket)
+                    try take(ticket, into: &outputs)
+                }
+            } catch let error as CancellationError {
+                if try patience?.isLate() == true { return outputs }
+                throw error
             }
             rest = needsValue ? Self.missing(of: others, in: outputs) : []
         }
@@ -422,17 +515,15 @@ extension Loads {
 
     /// Begins to load a key in the background, unless a load of it runs or this code is a part of one.
     func loadInBackground(
-        _ key: ID, _ lead: @escaping @Sendable (Ticket) async -> Void,
+        _ key: ID, within limits: LoadLimits? = nil, _ lead: @escaping @Sendable (Ticket) async -> Void,
         failed: @escaping @Sendable (any Error) -> Void
     ) {
         let tickets: (own: Ticket?, others: [Ticket])
         do throws(CacheError) { tickets = try join([key], [0], isSynchronous: false, at: nil) } catch { return }
         for ticket in tickets.others { leave(ticket) }
         guard let own = tickets.own else { return }
-        run(own) {
-            await lead(own)
-            do { try self.take(own) } catch { failed(error) }
-        }
+        leaveRunning([own], failed)
+        run(own, within: limits) { await lead(own) }
     }
 }
 

@@ -106,6 +106,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
             return value
         }
         // Without a policy only the load reads the disk.
+        var hasOld = false
         if !policy.isPlain, let (entry, row) = try await stored(key) {
             if !entry.isExpired {
                 if isDue(row.end, row.age) { refresh(key) }
@@ -115,23 +116,42 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
                 refresh(key)
                 return entry.value
             }
+            hasOld = isStale(row, for: policy.staleWhenLate)
         }
         do {
-            return try await cache.loadedEntry(key, acceptsAbsence: acceptsAbsence, generate)?.value
+            return try await loaded(key, hasOld: hasOld)
         } catch {
             let isOwnFault = (error as? CacheError)?.code == .recursiveGeneration || Task.isCancelled
-            // Read again: it may have been removed in the meantime.
-            guard !isOwnFault, let value = await valueOnError(key) else { throw error }
+            guard !isOwnFault, let value = await staleValue(key, for: policy.staleOnError) else { throw error }
             reportFailedRefresh(key, error)
             return value
         }
     }
 
-    private func valueOnError(_ key: Key) async -> Value? {
-        if policy.staleOnError <= .zero { return nil }
+    /// Loads a value; if that takes long, returns the old one, and the load goes on.
+    private func loaded(_ key: Key, hasOld: Bool) async throws -> Value? {
+        let limits = limits(of: key, hasOld: hasOld)
+        let entry = try await cache.loadedEntry(key, acceptsAbsence: acceptsAbsence, within: limits, generate)
+        guard let limits, limits.isLate.load(ordering: .relaxed) else { return entry?.value }
+        if let value = await staleValue(key, for: policy.staleWhenLate) { return value }
+        // It was removed in the meantime.
+        return try await loaded(key, hasOld: false)
+    }
+
+    private func limits(of key: Key, hasOld: Bool) -> LoadLimits? {
+        policy.limits(hasOld: hasOld, cache.manager.timekeeper) { [cache, policy] in
+            CacheError.timedOut(policy, "Key \(key) of cache \"\(cache.name)\"")
+        } failed: {
+            reportFailedRefresh(key, $0)
+        }
+    }
+
+    /// Returns an old value, read again since it may have been removed; nil if it may not be served.
+    private func staleValue(_ key: Key, for time: Duration) async -> Value? {
+        if time <= .zero { return nil }
         do throws(CacheError) {
             guard let (entry, row) = try await stored(key) else { return nil }
-            return isServed(entry, row, for: policy.staleOnError) ? entry.value : nil
+            return isServed(entry, row, for: time) ? entry.value : nil
         } catch {
             return nil
         }
@@ -151,12 +171,17 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
     private func isServed(_ entry: Entry, _ row: RowSummary, for time: Duration) -> Bool {
         // Counted when it was read.
         if !entry.isExpired { return true }
+        if !isStale(row, for: time) { return false }
+        cache.copies.count { $0.diskHits += 1 }
+        return true
+    }
+
+    /// Returns whether an entry has expired no longer ago than some time.
+    private func isStale(_ row: RowSummary, for time: Duration) -> Bool {
         // With an age of zero the end is a moment before the write.
         let end = row.end == row.writtenAt.addingSaturated(-1) ? row.writtenAt : row.end
         let last = end.addingSaturated(GenerationPolicy.milliseconds(time))
-        if time <= .zero || cache.rows.store.time.now() > last { return false }
-        cache.copies.count { $0.diskHits += 1 }
-        return true
+        return time > .zero && cache.rows.store.time.now() <= last
     }
 
     private func isDueInMemory(_ key: Key) -> Bool {
@@ -179,7 +204,7 @@ private struct PolicyLoader<Key: Codable & Hashable & Sendable, Value: Sendable>
         let item: Cache<Key, Value>.LoadItem
         // A key that cannot be stored has no value to refresh.
         do throws(CacheError) { item = (key, try cache.stored(key)) } catch { return }
-        cache.loads.loadInBackground(item.stored) {
+        cache.loads.loadInBackground(item.stored, within: limits(of: key, hasOld: false)) {
             await cache.lead($0, [item], isDue: isDue, countsMisses: false) {
                 Cache.Loaded([try await generate(key, $0[0].entry)])
             }
@@ -206,24 +231,65 @@ public struct GenerationPolicy: Hashable, Sendable {
     /// The share of its age, from 0 to 1, after which a value is refreshed in the background by the next call; nil for never.
     public var refreshAhead: Double?
 
+    /// The time after which callers of a load get the old value, if there is one, while the load goes on; nil if they wait.
+    ///
+    /// The next callers get the new value once it is stored. The old value is served for ``staleFor`` or ``staleOnError`` after its
+    /// expiration, whichever is longer, and for a day if both are zero.
+    public var softTimeout: Duration?
+
+    /// The time after which a load is ended; nil for none.
+    ///
+    /// Its callers get an old value as ``staleOnError`` allows, or throw ``CacheError/Code/timedOut``. Its task is cancelled, and
+    /// nothing is stored, whatever it does then. A load that another policy has begun is left by the callers with this one.
+    public var timeout: Duration?
+
     /// Creates a policy; by default an expired value is loaded again, and its callers wait.
     ///
-    /// Calls of a generator throw ``CacheError/Code/invalidConfiguration`` for a negative time, and a share outside 0 to 1.
-    public init(staleFor: Duration = .zero, staleOnError: Duration = .zero, refreshAhead: Double? = nil) {
+    /// Calls of a generator throw ``CacheError/Code/invalidConfiguration`` for a negative time, a timeout of zero, and a share outside
+    /// 0 to 1.
+    public init(
+        staleFor: Duration = .zero, staleOnError: Duration = .zero, refreshAhead: Double? = nil,
+        softTimeout: Duration? = nil, timeout: Duration? = nil
+    ) {
         (self.staleFor, self.staleOnError, self.refreshAhead) = (staleFor, staleOnError, refreshAhead)
+        (self.softTimeout, self.timeout) = (softTimeout, timeout)
     }
 
     var isPlain: Bool { longestStale == 0 && refreshAhead == nil }
 
     /// The milliseconds after its expiration in which a value may be served.
-    var longestStale: Int64 { max(Self.milliseconds(staleFor), Self.milliseconds(staleOnError)) }
+    var longestStale: Int64 {
+        max(Self.milliseconds(staleFor), Self.milliseconds(staleOnError), Self.milliseconds(staleWhenLate))
+    }
+
+    /// The time after its expiration in which a value is served if a load takes long.
+    var staleWhenLate: Duration {
+        if softTimeout == nil { return .zero }
+        let stale = max(staleFor, staleOnError)
+        return stale > .zero ? stale : .seconds(86_400)
+    }
+
+    /// What bounds a call and the loads that it begins; nil if nothing does.
+    func limits(
+        hasOld: Bool, _ timekeeper: Timekeeper, timeout error: @escaping @Sendable () -> any Error,
+        failed: @escaping @Sendable (any Error) -> Void
+    ) -> LoadLimits? {
+        let soft = hasOld ? softTimeout : nil
+        if soft == nil && timeout == nil { return nil }
+        return LoadLimits(soft: soft, hard: timeout, timekeeper, timeout: error, failed: failed)
+    }
 
     func check(_ cache: @autoclosure () -> String) throws(CacheError) {
-        if staleFor >= .zero, staleOnError >= .zero, refreshAhead.map({ (0...1).contains($0) }) != false { return }
+        let times = [staleFor, staleOnError, softTimeout ?? .zero]
+        if times.allSatisfy({ $0 >= .zero }), timeout.map({ $0 > .zero }) != false,
+            refreshAhead.map({ (0...1).contains($0) }) != false
+        {
+            return
+        }
         throw CacheError(
             .invalidConfiguration,
-            "The policy of a generator for cache \"\(cache())\" has a negative time or a share outside 0 to 1: \(self)."
-        )
+            "The policy of a generator for cache \"\(cache())\" has a negative time, a timeout of zero or a share outside 0 to 1:"
+                + " \(self).")
     }
 
     static func milliseconds(_ duration: Duration) -> Int64 {

@@ -51,6 +51,31 @@ extension MemoryCache {
         try one(try await loads.load([key], needsValue: true) { await self.lead($0, key, generate) })
     }
 
+    /// Loads a value; if that takes long, returns the old one, and the load goes on.
+    private func loadedValue(
+        _ key: Key, _ policy: GenerationPolicy, hasOld: Bool,
+        _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) async throws -> Value {
+        let limits = limits(of: key, policy, hasOld: hasOld)
+        let loaded: [Value?] = try await loads.load([key], needsValue: true, within: limits) {
+            await self.lead($0, key, generate)
+        }
+        guard let limits, limits.isLate.load(ordering: .relaxed) else { return try one(loaded) }
+        if let value = stale(key, for: policy.staleWhenLate) { return value }
+        // It was removed in the meantime.
+        return try await loadedValue(key, policy, hasOld: false, generate)
+    }
+
+    private func limits(of key: Key, _ policy: GenerationPolicy, hasOld: Bool) -> LoadLimits? {
+        policy.limits(hasOld: hasOld, timekeeper) {
+            let name = self.name
+            let owner = name.isEmpty ? "a memory cache" : "the memory cache \"\(name)\""
+            return CacheError.timedOut(policy, "Key \(key) of \(owner)")
+        } failed: {
+            self.reportFailedRefresh(key, $0)
+        }
+    }
+
     /// Runs a load.
     ///
     /// - Parameter isDue: A Boolean value that indicates whether a value that has not expired is loaded all the same.
@@ -101,7 +126,7 @@ extension MemoryCache {
     private func end(_ load: MemoryLoad, _ ticket: LoadTicket, with value: Value) {
         let (key, end) = (load.key, newEnd())
         let bytes = BoundedTable<Key, Value>.bytes(of: key, cost: 0)
-        let isWanted = loads.stands(ticket.load, at: key)
+        let isWanted = loads.begins(ticket.load, toStoreAt: key)
         var discards: [LRUTable<Key, Value>.Node] = []
         let displaced = state.withLock { state -> Displaced<Key, Value>? in
             guard isWanted, !state.isWritten(load.watch) else { return nil }
@@ -144,15 +169,16 @@ extension MemoryCache {
         try policy.check(name)
         let isDue = policy.refreshAhead.map { self.isDue(key, after: $0) } ?? false
         if let value = value(forKey: key) {
-            if isDue { refresh(key, isDue: true, generate) }
+            if isDue { refresh(key, policy, isDue: true, generate) }
             return value
         }
         if let value = stale(key, for: policy.staleFor) {
-            refresh(key, isDue: false, generate)
+            refresh(key, policy, isDue: false, generate)
             return value
         }
         do {
-            return try await loadedValue(key, generate)
+            let hasOld = stale(key, for: policy.staleWhenLate) != nil
+            return try await loadedValue(key, policy, hasOld: hasOld, generate)
         } catch {
             let isOwnFault = (error as? CacheError)?.code == .recursiveGeneration || Task.isCancelled
             // Looked up again: it may have been removed in the meantime.
@@ -186,8 +212,11 @@ extension MemoryCache {
     }
 
     /// Begins to load a value in the background, unless a load of the key runs.
-    private func refresh(_ key: Key, isDue: Bool, _ generate: @escaping @Sendable (Key) async throws -> Value) {
-        loads.loadInBackground(key) {
+    private func refresh(
+        _ key: Key, _ policy: GenerationPolicy, isDue: Bool,
+        _ generate: @escaping @Sendable (Key) async throws -> Value
+    ) {
+        loads.loadInBackground(key, within: limits(of: key, policy, hasOld: false)) {
             await self.lead($0, key, isDue: isDue, generate)
         } failed: {
             self.reportFailedRefresh(key, $0)

@@ -94,6 +94,8 @@ extension CacheError {
         public static let superseded = Code("superseded")
         /// A closure that loads a key asks for a value of the same key, directly or through other loads.
         public static let recursiveGeneration = Code("recursiveGeneration")
+        /// A load has taken longer than ``GenerationPolicy/timeout``, and was ended.
+        public static let timedOut = Code("timedOut")
         /// A plain write was called inside a call that already holds the write lock.
         public static let reentrant = Code("reentrant")
         /// The manager was closed.
@@ -102,5 +104,15 @@ extension CacheError {
         public static let suspended = Code("suspended")
         /// The value is too large to be stored.
         public static let tooLarge = Code("tooLarge")
+    }
+}
+
+extension CacheError {
+    /// The error of a load that has taken too long.
+    static func timedOut(_ policy: GenerationPolicy, _ subject: String) -> CacheError {
+        CacheError(
+            .timedOut,
+            "\(subject) was not loaded within \(policy.timeout ?? .zero). Try again, or allow a longer timeout in the policy."
+        )
     }
 }

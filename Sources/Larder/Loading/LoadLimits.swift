@@ -1,0 +1,68 @@
+internal import LarderLocks
+internal import LarderStore
+
+/// How long a call waits for loads, and how long the loads run that it begins.
+final class LoadLimits: Sendable {
+    /// The time after which the call no longer waits, because it has an old value; nil if it has none.
+    let soft: Duration?
+    /// The time after which a load is ended.
+    let hard: Duration?
+    let timekeeper: Timekeeper
+    /// Returns the error for callers of a load that is ended.
+    let timeout: @Sendable () -> any Error
+    /// Gets the error of a load that goes on after its callers.
+    let failed: @Sendable (any Error) -> Void
+    /// Becomes true when the call no longer waits.
+    let isLate = Atomic(false)
+
+    init(
+        soft: Duration?, hard: Duration?, _ timekeeper: Timekeeper, timeout: @escaping @Sendable () -> any Error,
+        failed: @escaping @Sendable (any Error) -> Void
+    ) {
+        (self.soft, self.hard, self.timekeeper) = (soft, hard, timekeeper)
+        (self.timeout, self.failed) = (timeout, failed)
+    }
+}
+
+/// The timers of a call that waits for loads.
+struct LoadPatience: Sendable {
+    private let limits: LoadLimits
+    private let wakeups: [Wakeup]
+    private let isOver = Over()
+
+    private final class Over: Sendable { let isHard = Atomic(false) }
+
+    init<ID>(_ limits: LoadLimits, _ loads: Loads<ID>, _ own: LoadTicket?, _ others: [LoadTicket]) {
+        let (isOver, timekeeper) = (isOver, limits.timekeeper)
+        let soft = limits.soft.map { time in
+            timekeeper.wakeBriefly(time) { [limits] in
+                limits.isLate.store(true, ordering: .relaxed)
+                loads.leaveRunning((own.map { [$0] } ?? []) + others, limits.failed)
+                return nil
+            }
+        }
+        // A load that the call has begun is ended for all its callers.
+        let hard =
+            others.isEmpty
+            ? nil
+            : limits.hard.map { time in
+                timekeeper.wakeBriefly(time) {
+                    isOver.isHard.store(true, ordering: .relaxed)
+                    // It may be the last caller of a load, whose task is cancelled then.
+                    return { for ticket in others { loads.leave(ticket) } }
+                }
+            }
+        (self.limits, wakeups) = (limits, [soft, hard].compactMap { $0 })
+    }
+
+    func end() { for wakeup in wakeups { wakeup.cancel() } }
+
+    /// Returns whether the call ends without an error because it has an old value.
+    ///
+    /// - Throws: The error of a call that has waited too long.
+    func isLate() throws -> Bool {
+        if limits.isLate.load(ordering: .relaxed) { return true }
+        if isOver.isHard.load(ordering: .relaxed) { throw limits.timeout() }
+        return false
+    }
+}
